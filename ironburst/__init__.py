@@ -1,0 +1,1 @@
+"""ironburst: one declaration for the GPU nodes you own and the GPU nodes you rent."""
