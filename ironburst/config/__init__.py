@@ -1,0 +1,1 @@
+"""What a person writes: the declaration in stacks/Pulumi.<env>.yaml, typed and checked."""

@@ -1,0 +1,217 @@
+"""What a person writes under `ironburst:cluster` in stacks/Pulumi.<env>.yaml.
+
+The models hold shape and units only; what needs two places of the file, or the catalogue, is in checks.py.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ironburst.config.types import Address, Duration, Mac, Name, Network, Range, SecretRef
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Software(Strict):
+    """Versions that every GPU node gets, owned or rented."""
+
+    driver: str = Field(pattern=r"^\d{3}\.\d+(\.\d+)?$", description="NVIDIA driver, full version", examples=["580.95.05"])
+    kernel_module: Literal["open", "proprietary"] = "open"
+    cuda: str = Field(pattern=r"^\d+\.\d+$", description="CUDA toolkit, major.minor", examples=["13.0"])
+    container_toolkit: str = Field(pattern=r"^\d+\.\d+\.\d+$", description="NVIDIA container toolkit", examples=["1.18.0"])
+    container_runtime: Literal["containerd"] = "containerd"
+    rdma: Literal["inbox"] = Field(default="inbox", description="InfiniBand stack of owned nodes")
+    slurm: str = Field(pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"])
+
+
+class Ssh(Strict):
+    """How Ansible reaches the hosts."""
+
+    user: str = "root"
+    key_name: str | None = Field(default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key")
+
+
+class SlurmNode(Strict):
+    """What Slurm is told of a node, where it differs from the catalogue (threads off, memory kept back)."""
+
+    cpus: int = Field(gt=0)
+    memory_mb: int = Field(gt=0)
+
+
+class Bmc(Strict):
+    """Redfish endpoints of a range of nodes, one each."""
+
+    addresses: Range = Field(description="URLs, one a node", examples=["https://10.0.9.[11-14]"])
+    username: str
+    password: SecretRef
+    verify_tls: bool = True
+
+
+class Rack(Strict):
+    name: Name
+    units: int = Field(default=42, gt=0, le=60)
+
+
+class Nodes(Strict):
+    """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
+
+    names: Range = Field(examples=["dgx[01-04]"])
+    role: Literal["gpu", "head"] = "gpu"
+    platform: str | None = Field(default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"])
+    rack: Name
+    units: list[Annotated[int, Field(gt=0)]] = Field(description="lowest rack unit of each node")
+    height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
+    addresses: Range = Field(examples=["10.0.1.[11-14]"])
+    macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
+    serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
+    bmc: Bmc
+    infiniband_links: int | None = Field(default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none")
+    power_off_on_delete: bool = False
+    slurm: SlurmNode | None = None
+
+
+class Hall(Strict):
+    """A place with racks."""
+
+    name: Name
+    cidr: Network = Field(description="network of the nodes")
+    bmc_cidr: Network = Field(description="out-of-band network of the BMCs")
+    racks: list[Rack] = Field(min_length=1)
+    nodes: list[Nodes] = Field(min_length=1)
+
+
+class HallLink(Strict):
+    """How the cloud network reaches a hall."""
+
+    kind: Literal["vpn", "direct-connect"]
+    hall: Name
+    peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
+    peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
+    gateway_id: str | None = Field(default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)")
+
+
+class ExistingVpc(Strict):
+    """A network that somebody else owns: used, never changed."""
+
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
+    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(min_length=1, description="zone: private subnet id")
+
+
+class CloudNetwork(Strict):
+    cidr: Network
+    zones: list[str] = Field(min_length=1)
+    existing: ExistingVpc | None = None
+    egress: Literal["nat", "endpoints"] = Field(default="nat", description="how private nodes reach out")
+    hall_link: HallLink | None = None
+
+
+class CapacityBlock(Strict):
+    id: str = Field(pattern=r"^cr-[0-9a-f]+$")
+    ends: datetime = Field(description="when AWS takes it back, with time zone")
+
+
+class Group(Strict):
+    """Fixed cloud nodes: always there, one resource a node."""
+
+    name: Name
+    instance_type: str
+    count: int = Field(gt=0, le=1000)
+    zone: str
+    image: str = Field(pattern=r"^ami-[0-9a-f]+$")
+    placement_group: bool = Field(default=False, description="a cluster placement group for the group")
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$")
+    capacity_block: CapacityBlock | None = None
+    root_disk_gb: int = Field(default=200, gt=0)
+    slurm: SlurmNode | None = None
+
+
+class Pool(Strict):
+    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
+
+    name: Name
+    instance_type: str
+    max_nodes: int = Field(gt=0, le=1000)
+    zones: list[str] = Field(min_length=1, description="in order of preference")
+    markets: list[Literal["on-demand", "spot"]] = Field(default=["on-demand"], min_length=1)
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$")
+    root_disk_gb: int = Field(default=200, gt=0)
+    boot: Duration = Field(default=900, validate_default=True, description="longest time from launch to joined")
+    idle: Duration = Field(default=600, validate_default=True, description="an idle node is given back after this")
+    max_run: Duration = Field(default=86400, validate_default=True, description="longest time limit of a job that may rent")
+    slurm: SlurmNode | None = None
+
+
+class Price(Strict):
+    """USD per hour, replacing the catalogue's (a discount, a savings plan)."""
+
+    on_demand: float | None = Field(default=None, gt=0)
+    spot: float | None = Field(default=None, gt=0)
+
+
+class Cloud(Strict):
+    provider: Literal["aws"] = "aws"
+    region: str
+    network: CloudNetwork
+    groups: list[Group] = []
+    pools: list[Pool] = []
+    price: dict[str, Price] = Field(default={}, description="instance type: price")
+
+
+class Budget(Strict):
+    usd_per_month: float = Field(gt=0, description="the controller's ceiling for rented nodes")
+    notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
+
+
+class Scheduler(Strict):
+    kind: Literal["slurm"] = "slurm"
+    head: str = Field(description="name of the bare-metal node with slurmctld")
+    home_partition: Name = "home"
+    munge_key: SecretRef
+    shared_filesystem: str = Field(default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it")
+
+
+class Burst(Strict):
+    """When renting is worth it."""
+
+    tick: Duration = Field(default=10, validate_default=True, description="one controller round")
+    wait_limit: Duration = Field(default=7200, validate_default=True, description="a job predicted to wait longer may rent")
+    cool_down: Duration = Field(default=600, validate_default=True, description="pause after insufficient capacity, per type, zone and market")
+
+
+class ClusterConfig(Strict):
+    """The whole declaration of one environment."""
+
+    name: Name
+    software: Software
+    ssh: Ssh = Ssh()
+    halls: list[Hall] = Field(min_length=1)
+    cloud: Cloud | None = None
+    budget: Budget | None = Field(default=None, description="needed where there are burst pools")
+    scheduler: Scheduler
+    burst: Burst = Burst()
+
+
+# ---- names derived from the declaration, in one place
+
+
+def pool_partition(pool: Pool) -> str:
+    return f"burst-{pool.name}"
+
+
+def pool_nodes(pool: Pool) -> list[str]:
+    """Slurm names of a pool's nodes: p5-1 .. p5-<max_nodes>."""
+    return [f"{pool.name}-{n}" for n in range(1, pool.max_nodes + 1)]
+
+
+def group_nodes(group: Group) -> list[str]:
+    return [f"{group.name}-{n}" for n in range(1, group.count + 1)]
+
+
+def image_parameter(cluster: str, pool: Pool) -> str:
+    """SSM parameter that holds the pool's image id; playbooks/image.yml writes it, the controller reads it."""
+    return f"/ironburst/{cluster}/{pool.name}/image"

@@ -1,0 +1,49 @@
+"""Range expressions as Slurm and Ansible users write them: `dgx[01-04]`, `10.78.0.[11-12]`, `r[1,3-5]`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+_PART = re.compile(r"\[([^\[\]]*)\]")
+_ITEM = re.compile(r"^(\d+)(?:-(\d+))?$")
+MOST = 10_000
+
+
+class RangeError(ValueError):
+    """An expression that does not expand; the text says what is wrong with it."""
+
+
+def expand(expression: str) -> list[str]:
+    """All names of an expression, in order. Leading zeros keep their width. Raises RangeError."""
+    literals = _PART.split(expression)
+    texts, inner = literals[0::2], literals[1::2]
+    if any("[" in text or "]" in text for text in texts):
+        raise RangeError(f"{expression!r} has an unmatched bracket")
+    choices = [_numbers(expression, part) for part in inner]
+    size = 1
+    for choice in choices:
+        size *= len(choice)
+    if size > MOST:
+        raise RangeError(f"{expression!r} expands to {size} names; at most {MOST} are allowed")
+    names = []
+    for picked in itertools.product(*choices):
+        names.append("".join(text + number for text, number in zip(texts, (*picked, ""), strict=True)))
+    return names
+
+
+def _numbers(expression: str, part: str) -> list[str]:
+    numbers: list[str] = []
+    for item in part.split(","):
+        match = _ITEM.match(item.strip())
+        if not match:
+            raise RangeError(f"{expression!r}: [{part}] is not a range; write [01-04] or [1,3-5]")
+        first, last = match[1], match[2] or match[1]
+        if int(last) < int(first):
+            raise RangeError(f"{expression!r}: {item.strip()} runs backwards")
+        if int(last) - int(first) >= MOST:
+            raise RangeError(f"{expression!r}: {item.strip()} has more than {MOST} names")
+        if len(first) != len(last) and first.startswith("0"):
+            raise RangeError(f"{expression!r}: {item.strip()} mixes widths; write both ends with the same number of digits")
+        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
+    return numbers

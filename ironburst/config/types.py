@@ -1,0 +1,89 @@
+"""Value types of the configuration: durations, ranges, secret references, addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from ironburst import secrets
+from ironburst.config.ranges import RangeError, expand
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"^(\d+)([smhd])$")
+NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
+
+
+def seconds(value: Any) -> int:
+    """`10s`, `15m`, `2h`, `7d` -> seconds. Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _DURATION.match(str(value))
+    if not match or int(match[1]) == 0:
+        raise ValueError("is not a duration; write a number above zero with a unit, as in 30s, 15m, 2h or 7d")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def duration_text(value: int) -> str:
+    """Seconds as people write them: 90 -> `90s`, 7200 -> `2h`."""
+    for unit in ("d", "h", "m"):
+        if value and value % _UNITS[unit] == 0:
+            return f"{value // _UNITS[unit]}{unit}"
+    return f"{value}s"
+
+
+def _range(value: Any) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, str) for item in items) or not items:
+        raise ValueError("is not a name or a range; write text such as dgx[01-04], or a list of texts")
+    try:
+        return [name for item in items for name in expand(item)]
+    except RangeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.IPv4Network(value))
+    except ValueError as error:
+        raise ValueError(f"is not an IPv4 network ({error}); write for example 10.0.0.0/16") from None
+
+
+def _address(value: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(value))
+    except ValueError:
+        raise ValueError("is not an IPv4 address") from None
+
+
+def _mac(value: str) -> str:
+    mac = value.lower().replace("-", ":")
+    if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
+        raise ValueError("is not a MAC address; write for example 52:54:00:12:34:56")
+    return mac
+
+
+def _reference(value: str) -> str:
+    try:
+        secrets.check(value)
+    except secrets.SecretError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+_TEXT_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+Duration = Annotated[
+    int,
+    BeforeValidator(seconds),
+    PlainSerializer(duration_text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _DURATION.pattern, "examples": ["30s", "15m", "2h", "7d"]}),
+]
+Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR_LIST, "examples": ["dgx[01-04]"]})]
+Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]
+Address = Annotated[str, AfterValidator(_address)]
+Mac = Annotated[str, AfterValidator(_mac)]
+SecretRef = Annotated[str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]

@@ -1,0 +1,68 @@
+"""References to secrets, resolved at the moment of use.
+
+A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`. The value never enters a stack's state, the
+document, an inventory, an image, a log or the ledger: pass the reference on and resolve it where the secret is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+SCHEMES = ("env", "file", "aws-secretsmanager")
+
+
+class SecretError(ValueError):
+    """A reference that does not resolve; the text is one sentence and never holds the secret."""
+
+
+def check(reference: str) -> None:
+    """Raise SecretError unless `reference` has the shape of one. Resolves nothing."""
+    scheme, colon, name = reference.partition(":")
+    if not colon or scheme not in SCHEMES or not name:
+        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or aws-secretsmanager:NAME")
+
+
+def shown(reference: str) -> str:
+    """What may be printed of a reference: all of it if it has a known scheme, else nothing (it may be the secret itself)."""
+    return repr(reference) if reference.partition(":")[0] in SCHEMES else "the given value"
+
+
+def resolve(reference: str, *, region: str | None = None) -> str:
+    """The secret behind `reference`, without a trailing newline. Raises SecretError."""
+    check(reference)
+    scheme, _, name = reference.partition(":")
+    if scheme == "env":
+        value = os.environ.get(name)
+        if not value:
+            raise SecretError(f"the secret reference {reference!r} does not resolve: set the environment variable {name}")
+        return value
+    if scheme == "file":
+        try:
+            value = Path(name).expanduser().read_text().rstrip("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not text"
+            raise SecretError(f"the secret reference {reference!r} does not resolve: {name}: {reason}") from None
+        if not value:
+            raise SecretError(f"the secret reference {reference!r} does not resolve: {name} is empty")
+        return value
+    return _from_secretsmanager(reference, name, region)
+
+
+def _from_secretsmanager(reference: str, name: str, region: str | None) -> str:
+    import boto3  # imported here: reading a stack file must not load the AWS SDK
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    secret_id, _, key = name.partition("#")
+    try:
+        answer = boto3.client("secretsmanager", region_name=region).get_secret_value(SecretId=secret_id)
+        text = answer["SecretString"]
+        return str(json.loads(text)[key]) if key else text
+    except ClientError as error:
+        reason = error.response.get("Error", {}).get("Code", "refused")
+    except BotoCoreError as error:
+        reason = type(error).__name__
+    except (KeyError, TypeError, ValueError):
+        reason = f"no text under the key {key!r}" if key else "it holds no text"
+    raise SecretError(f"the secret reference {reference!r} does not resolve: AWS Secrets Manager says {reason}")
