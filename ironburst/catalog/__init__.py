@@ -1,0 +1,31 @@
+"""What the world offers: GPUs, platforms, instance types, prices, software and rules. Pure lookups over carried data files
+(data/README.md has their sources and dates). None is unknown, never zero; a lookup of an unknown name raises `Unknown`."""
+
+from ironburst.catalog.errors import Unknown
+from ironburst.catalog.hardware import Gpu, Platform, gpu, gpus, platform, platforms, slug
+from ironburst.catalog.instances import (
+    InstanceType,
+    NetworkInterface,
+    addresses,
+    instance_type,
+    instance_types,
+    network_interfaces,
+)
+from ironburst.catalog.prices import Price, estimate, price
+from ironburst.catalog.software import (
+    Cuda,
+    DriverBranch,
+    Rule,
+    cuda,
+    cuda_releases,
+    driver_branch,
+    driver_branches,
+    rule,
+    rules,
+)
+
+__all__ = [
+    "Cuda", "DriverBranch", "Gpu", "InstanceType", "NetworkInterface", "Platform", "Price", "Rule", "Unknown",
+    "addresses", "cuda", "cuda_releases", "driver_branch", "driver_branches", "estimate", "gpu", "gpus", "instance_type",
+    "instance_types", "network_interfaces", "platform", "platforms", "price", "rule", "rules", "slug",
+]  # fmt: skip
