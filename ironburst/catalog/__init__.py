@@ -11,21 +11,24 @@ from ironburst.catalog.instances import (
     instance_types,
     network_interfaces,
 )
-from ironburst.catalog.prices import Price, estimate, price
+from ironburst.catalog.prices import Price, price
 from ironburst.catalog.software import (
     Cuda,
     DriverBranch,
     Rule,
+    SoftwareFacts,
     cuda,
     cuda_releases,
     driver_branch,
     driver_branches,
     rule,
     rules,
+    software_facts,
 )
 
 __all__ = [
-    "Cuda", "DriverBranch", "Gpu", "InstanceType", "NetworkInterface", "Platform", "Price", "Rule", "Unknown",
-    "addresses", "cuda", "cuda_releases", "driver_branch", "driver_branches", "estimate", "gpu", "gpus", "instance_type",
+    "Cuda", "DriverBranch", "Gpu", "InstanceType", "NetworkInterface", "Platform", "Price", "Rule", "SoftwareFacts", "Unknown",
+    "addresses", "cuda", "cuda_releases", "driver_branch", "driver_branches", "gpu", "gpus", "instance_type",
     "instance_types", "network_interfaces", "platform", "platforms", "price", "rule", "rules", "slug",
+    "software_facts",
 ]  # fmt: skip

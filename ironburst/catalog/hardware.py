@@ -51,7 +51,8 @@ class Platform:
     gpu_memory_total_gb: int | None
     gpu_power_floor_w: float | None
     nvswitch_count: int | None
-    rack_units: int | None
+    height_u: int | None
+    """rack units"""
     max_power_w: float | None
     psu_count: int | None
     psu_watts_each: float | None
@@ -65,6 +66,11 @@ class Platform:
     compute_nics: str | None
     notes: str | None
     source: str
+
+    @property
+    def gpu_model(self) -> str:
+        """The name of its GPU in the catalogue."""
+        return self.gpu.model
 
     @property
     def fabric_links(self) -> int | None:
@@ -140,7 +146,7 @@ def platforms() -> dict[str, Platform]:
             gpu_memory_total_gb=integer(row, "gpu_memory_total_gb"),
             gpu_power_floor_w=number(row, "gpu_power_floor_w"),
             nvswitch_count=integer(row, "nvswitch_count"),
-            rack_units=integer(row, "rack_units"),
+            height_u=integer(row, "rack_units"),
             max_power_w=number(row, "max_power_w"),
             psu_count=integer(row, "psu_count"),
             psu_watts_each=number(row, "psu_watts_each"),

@@ -35,6 +35,11 @@ class InstanceType:
     purchase: tuple[str, ...]
     """the ways it is sold, as EC2 names them: on-demand, spot, capacity-block; empty is unknown"""
 
+    @property
+    def gpu_model(self) -> str | None:
+        """The name of its GPU in the catalogue; None: no GPU that the catalogue knows."""
+        return None if self.gpu is None else self.gpu.model
+
     def zones(self, region: str) -> tuple[str, ...]:
         """Availability zones of `region` that offer this type (as of the data file's date); empty: none known."""
         return _offerings().get((region, self.name), ())

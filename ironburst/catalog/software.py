@@ -1,6 +1,7 @@
 """Driver branches, the drivers that CUDA needs, and the compatibility rules (data only: ironburst/software applies them)."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironburst.catalog.errors import unknown
@@ -107,3 +108,17 @@ def rule(rule_id: str) -> Rule:
         if each.id == rule_id:
             return each
     raise unknown("rule", rule_id, [each.id for each in rules()])
+
+
+@dataclass(frozen=True)
+class SoftwareFacts:
+    """What the rules of ironburst/software are applied with."""
+
+    rules: Mapping[str, Rule]
+    cuda: Mapping[str, Cuda]
+
+
+@functools.cache
+def software_facts() -> SoftwareFacts:
+    """The rules by id and the CUDA releases by version."""
+    return SoftwareFacts({each.id: each for each in rules()}, cuda_releases())

@@ -1,0 +1,1 @@
+"""Which versions of driver, kernel module and CUDA fit which GPU. Pure: the facts are arguments."""
