@@ -15,7 +15,17 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ironburst import catalog
-from ironburst.config.models import ClusterConfig, Group, Nodes, Pool, group_nodes, image_parameter, pool_nodes, pool_partition
+from ironburst.config.models import (
+    ClusterConfig,
+    Group,
+    Nodes,
+    Pool,
+    group_nodes,
+    image_parameter,
+    pool_nodes,
+    pool_partition,
+    price_overrides,
+)
 
 VERSION = 1
 GPU_ROLES = ["base", "nvidia_driver", "cuda", "container_runtime", "rdma", "slurm_node", "node_health"]
@@ -182,7 +192,7 @@ def _bare_metal(config: ClusterConfig, hall: str, nodes: Nodes) -> list[Host]:
     gpu = None
     if nodes.role == "gpu":
         platform = catalog.platform(nodes.platform)
-        gpu = Gpu(model=platform.gpu_model, count=platform.gpu_count)
+        gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
     links = nodes.infiniband_links or 0
     return [
         Host(
@@ -201,7 +211,7 @@ def _instance_facts(instance_type: str, slurm: Any) -> dict[str, Any]:
     efa = sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
     told = SlurmNode(**slurm.model_dump()) if slurm else SlurmNode(cpus=kind.vcpus, memory_mb=int(kind.memory_mib * 0.95))
     return {
-        "gpu": Gpu(model=kind.gpu_model, count=kind.gpu_count), "fabric": "efa" if efa else "none", "fabric_links": efa, "slurm": told,
+        "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count), "fabric": "efa" if efa else "none", "fabric_links": efa, "slurm": told,
         "instance_type": instance_type, "roles": GPU_ROLES,
     }  # fmt: skip
 
@@ -217,11 +227,8 @@ def _fixed(group: Group, observed: Observed) -> list[Host]:
 
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed) -> PoolDocument:
     assert config.cloud
-    override = config.cloud.price.get(pool.instance_type)
-    prices = {}
-    for market in pool.markets:
-        given = getattr(override, market.replace("-", "_"), None) if override else None
-        prices[market] = catalog.price(pool.instance_type, market, config.cloud.region, override=given)
+    overrides = price_overrides(config.cloud)
+    prices = {market: catalog.price(pool.instance_type, market, config.cloud.region, overrides) for market in pool.markets}
     ages = [price.as_of for price in prices.values() if price and price.as_of]
     return PoolDocument(
         name=pool.name, partition=pool_partition(pool), nodes=pool_nodes(pool), markets=list(pool.markets),
@@ -241,7 +248,9 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
     if not isinstance(data, dict) or "version" not in data:
         raise DocumentError(f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`")
     if data["version"] != VERSION:
-        raise DocumentError(f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: upgrade the reader or publish again")
+        raise DocumentError(
+            f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: upgrade the reader or publish again"
+        )
     try:
         return ClusterDocument.model_validate(data)
     except ValidationError as error:
@@ -273,7 +282,9 @@ def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
     if path.exists():
         before = parse(_load(path), str(path))
         if before.cluster != document.cluster:
-            raise DocumentError(f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: publish to another path")
+            raise DocumentError(
+                f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: publish to another path"
+            )
         same = before.model_copy(update={"serial": 0}) == document.model_copy(update={"serial": 0})
         serial = before.serial if same else before.serial + 1
     published = document.model_copy(update={"serial": serial})

@@ -180,7 +180,9 @@ class Burst(Strict):
 
     tick: Duration = Field(default=10, validate_default=True, description="one controller round")
     wait_limit: Duration = Field(default=7200, validate_default=True, description="a job predicted to wait longer may rent")
-    cool_down: Duration = Field(default=600, validate_default=True, description="pause after insufficient capacity, per type, zone and market")
+    cool_down: Duration = Field(
+        default=600, validate_default=True, description="pause after insufficient capacity, per type, zone and market"
+    )
 
 
 class ClusterConfig(Strict):
@@ -215,3 +217,8 @@ def group_nodes(group: Group) -> list[str]:
 def image_parameter(cluster: str, pool: Pool) -> str:
     """SSM parameter that holds the pool's image id; playbooks/image.yml writes it, the controller reads it."""
     return f"/ironburst/{cluster}/{pool.name}/image"
+
+
+def price_overrides(cloud: Cloud) -> dict[str, dict[str, float]]:
+    """The declared prices in the shape that catalog.price takes: instance type -> market -> USD per hour."""
+    return {name: price.model_dump(exclude_none=True) for name, price in cloud.price.items()}

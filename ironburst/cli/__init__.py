@@ -1,0 +1,31 @@
+"""The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function of the arguments.
+
+Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input; what a verb adds is in its own --help and in docs/reference/cli.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+VERBS = ("validate", "publish", "converge", "status", "explain", "tick", "run", "reap")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
+    subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. A crash keeps Python's traceback and its exit code 1."""
+    arguments = parser().parse_args(argv)
+    try:
+        return arguments.func(arguments)
+    except BrokenPipeError:  # `ironburst status | head`
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,3 @@
+from ironburst.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,43 @@
+"""`ironburst validate STACK_FILE`: everything that can be said of a declaration without a cloud and without the Pulumi CLI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ironburst.config.checks import load_valid
+from ironburst.config.load import ConfigError
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser(
+        "validate",
+        help="check a stack file",
+        description="Check a stack file. Exit code 0: valid; 2: not, with every finding; 1: a bug.",
+        epilog="example: ironburst validate stacks/Pulumi.prod.yaml --json",
+    )
+    parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
+    parser.add_argument("--json", action="store_true", help="findings as JSON: path, value, rule, message, severity")
+    parser.add_argument(
+        "--no-secrets", action="store_true", help="don't try to resolve env: and file: secret references (pull requests in CI)"
+    )
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        _, findings = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
+        valid = True
+    except ConfigError as error:
+        findings, valid = error.findings, False
+    if arguments.json:
+        report = {"file": str(arguments.stack_file), "valid": valid, "findings": [finding.as_json() for finding in findings]}
+        print(json.dumps(report, indent=1, default=str))
+    else:
+        for finding in findings:
+            print(f"{arguments.stack_file}: {finding.severity}: {finding}", file=sys.stderr)
+        print(f"{arguments.stack_file}: {'valid' if valid else 'not valid'}")
+    return 0 if valid else 2

@@ -1,0 +1,31 @@
+"""The JSON Schema of a stack file, for editors. `python -m ironburst.config.schema > stacks/schema.json` writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ironburst.config.load import KEY
+from ironburst.config.models import ClusterConfig
+
+
+def schema() -> dict[str, Any]:
+    """Schema of a whole stack file: our key typed, other providers' keys free."""
+    cluster = ClusterConfig.model_json_schema(ref_template="#/$defs/{model}", mode="validation")
+    definitions = cluster.pop("$defs")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ironburst stack configuration",
+        "type": "object",
+        "properties": {"config": {"type": "object", "properties": {KEY: cluster}, "required": [KEY]}},
+        "required": ["config"],
+        "$defs": definitions,
+    }
+
+
+def text() -> str:
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(text(), end="")
