@@ -1,0 +1,137 @@
+"""The base image of every host: a bare Debian with sshd and python3, built once from the machine's own apt sources.
+
+Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to it.
+"""
+import hashlib
+import inspect
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from lab.box import LAB_ROOT, LabError, locked, run
+
+SUITE = "trixie"
+PACKAGES = [
+    "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "python3-apt", "iproute2", "iputils-ping", "procps", "kmod",
+    "pciutils", "ca-certificates", "netbase", "dmidecode",
+    "ibsim-utils",  # the fabric simulator belongs to the lab, not to what the product installs
+]
+LEFT_OUT = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*"]
+# Not wanted in a host: consoles, timers that go to the network, and what makes a clean stop slow
+MASKED = [
+    "console-getty.service", "getty@tty1.service", "systemd-logind.service", "user@.service", "apt-daily.timer", "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "systemd-firstboot.service", "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service", "systemd-networkd-wait-online.service",
+]
+FILES = {
+    "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=5s\n",
+    "etc/ssh/sshd_config.d/lab.conf": "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n",
+    # nspawn mounts /sys itself, so the host's hardware is laid over it from inside (hardware.py writes /lab-hw)
+    "etc/systemd/system/lab-hw.service": """[Unit]
+Description=the lab's hardware of this host (simulated)
+DefaultDependencies=no
+Before=sysinit.target
+ConditionPathExists=/lab-hw/mount.sh
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh /lab-hw/mount.sh
+[Install]
+WantedBy=sysinit.target
+""",
+}
+
+
+def apt_sources() -> str:
+    """One-line sources for SUITE, from the machine's own Debian sources, whatever mirror they name."""
+    release = Path("/etc/os-release").read_text()
+    codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.M)
+    if not codename or "ID=debian" not in release.splitlines():
+        raise LabError("the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13")
+    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"])
+    found = set()
+    for line in targets.splitlines():
+        uri, suite, component = line.split()
+        if re.fullmatch(rf"{codename[1]}(-updates|-security)?", suite) and component == "main":
+            found.add(f"deb {uri} {suite.replace(codename[1], SUITE)} {component}")
+    if not found:
+        raise LabError(f"no Debian package source found: apt-get indextargets names none for {codename[1]}; run 'apt-get update' first")
+    return "\n".join(sorted(found)) + "\n"
+
+
+def recipe_hash(*parts: object) -> str:
+    """Short hash of a recipe: the same parts give the same cache folder."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def base_path(root: Path = LAB_ROOT) -> Path:
+    """Where the base image of today's recipe lies (or will lie)."""
+    return root / "cache" / f"base-{recipe_hash(SUITE, PACKAGES, LEFT_OUT, MASKED, FILES, inspect.getsource(_build))}"
+
+
+def ssh_key(root: Path = LAB_ROOT) -> Path:
+    """The private key that root of every host accepts."""
+    return root / "cache" / "id_ed25519"
+
+
+def base_image(root: Path = LAB_ROOT) -> Path:
+    """Folder of the base image; built now (half a minute) if it isn't there. Several callers at once build it once."""
+    target = base_path(root)
+    if target.is_dir():
+        return target
+    with locked(root / "locks" / "base.lock"):
+        if not target.is_dir():
+            in_private_mounts("lab.rootfs", str(root))
+    return target
+
+
+def in_private_mounts(module: str, *arguments: str) -> None:
+    """Run a build module in its own mount and process namespace, so that a crash leaves no mount and no process."""
+    repo = Path(__file__).resolve().parents[1]
+    run(["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private",
+         sys.executable, "-m", module, *arguments], cwd=repo, env=os.environ | {"PYTHONPATH": str(repo)})
+
+
+def _build(root: Path, target: Path) -> None:
+    """Build into target.new and rename at the end: a folder with the right name is complete."""
+    new = target.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    key = ssh_key(root)
+    if not key.exists():
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(key)])
+    sources = root / "cache" / "sources.list"
+    sources.write_text(apt_sources())
+    run(["mmdebstrap", "--quiet", "--variant=apt", "--mode=root", f"--include={','.join(PACKAGES)}",
+         *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT), SUITE, str(new), str(sources)])
+    sources_folder = new / "etc/apt/sources.list.d"
+    for path in [*sources_folder.iterdir(), *(new / "etc/ssh").glob("ssh_host_*"), new / "etc/apt/sources.list"]:
+        path.unlink(missing_ok=True)
+    for name in ("etc/machine-id", "etc/resolv.conf"):  # empty machine-id; "uninitialized" would mean a first boot
+        (new / name).unlink(missing_ok=True)
+        (new / name).touch()
+    for name, text in FILES.items():
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).write_text(text)
+    ssh = new / "root/.ssh"
+    ssh.mkdir(mode=0o700, exist_ok=True)
+    shutil.copy(f"{key}.pub", ssh / "authorized_keys")
+    # one host key for all hosts: nothing to generate at boot, and nothing of a host's identity in a baked image
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab host", "-f", str(new / "etc/ssh/ssh_host_ed25519_key")])
+    run(["chroot", str(new), "useradd", "-u", "1500", "-m", "-s", "/bin/bash", "alice"])
+    (new / "shared").mkdir(mode=0o755)
+    for unit in MASKED:
+        link = new / "etc/systemd/system" / unit
+        link.unlink(missing_ok=True)
+        link.symlink_to("/dev/null")
+    run(["chroot", str(new), "systemctl", "enable", "-q", "lab-hw.service"])
+    new.rename(target)
+
+
+if __name__ == "__main__":
+    try:
+        _build(Path(sys.argv[1]), base_path(Path(sys.argv[1])))
+    except LabError as error:
+        sys.exit(str(error))
