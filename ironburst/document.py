@@ -20,11 +20,11 @@ from ironburst.config.models import (
     Group,
     Nodes,
     Pool,
+    declared_price,
     group_nodes,
     image_parameter,
     pool_nodes,
     pool_partition,
-    price_overrides,
 )
 
 VERSION = 1
@@ -227,8 +227,10 @@ def _fixed(group: Group, observed: Observed) -> list[Host]:
 
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed) -> PoolDocument:
     assert config.cloud
-    overrides = price_overrides(config.cloud)
-    prices = {market: catalog.price(pool.instance_type, market, config.cloud.region, overrides) for market in pool.markets}
+    prices = {
+        market: catalog.price(pool.instance_type, market, config.cloud.region, declared_price(config.cloud, pool.instance_type, market))
+        for market in pool.markets
+    }
     ages = [price.as_of for price in prices.values() if price and price.as_of]
     return PoolDocument(
         name=pool.name, partition=pool_partition(pool), nodes=pool_nodes(pool), markets=list(pool.markets),

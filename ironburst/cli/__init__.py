@@ -13,17 +13,19 @@ from collections.abc import Sequence
 VERBS = ("validate", "publish", "converge", "status", "explain", "tick", "run", "reap")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
     subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
+    for verb in verbs:
         importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A crash keeps Python's traceback and its exit code 1."""
-    arguments = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
+    arguments = parser(asked).parse_args(argv)
     try:
         return arguments.func(arguments)
     except BrokenPipeError:  # `ironburst status | head`

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ironburst import catalog, secrets
 from ironburst.config import subnets
 from ironburst.config.load import ConfigError, Finding, load, path_of
-from ironburst.config.models import ClusterConfig, Hall, Nodes, group_nodes, pool_nodes, price_overrides
+from ironburst.config.models import ClusterConfig, Hall, Nodes, declared_price, group_nodes, pool_nodes
 from ironburst.software import rules
 
 Findings = Iterator[Finding]
@@ -376,7 +376,8 @@ def money(config: ClusterConfig) -> Findings:
     for p, pool in enumerate(config.cloud.pools):
         for market in pool.markets:
             try:
-                known = catalog.price(pool.instance_type, market, config.cloud.region, price_overrides(config.cloud))
+                declared = declared_price(config.cloud, pool.instance_type, market)
+                known = catalog.price(pool.instance_type, market, config.cloud.region, declared)
             except catalog.Unknown:
                 break  # said by instance_types()
             if known is None:
@@ -404,6 +405,8 @@ def software(config: ClusterConfig) -> Findings:
             continue
         told.add(gpu.model)
         given = config.software
-        for hit in rules.check(gpu, driver=given.driver, cuda=given.cuda, kernel_module=given.kernel_module, facts=catalog.software_facts()):
+        for hit in rules.check(
+            gpu, driver=given.driver, cuda=given.cuda, kernel_module=given.kernel_module, facts=catalog.software_facts()
+        ):
             message = f"{hit.message} (for the {gpu.model} at {path})"
             yield Finding(path_of("software"), given.driver, hit.id, message, hit.severity)

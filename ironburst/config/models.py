@@ -219,6 +219,7 @@ def image_parameter(cluster: str, pool: Pool) -> str:
     return f"/ironburst/{cluster}/{pool.name}/image"
 
 
-def price_overrides(cloud: Cloud) -> dict[str, dict[str, float]]:
-    """The declared prices in the shape that catalog.price takes: instance type -> market -> USD per hour."""
-    return {name: price.model_dump(exclude_none=True) for name, price in cloud.price.items()}
+def declared_price(cloud: Cloud, instance_type: str, market: str) -> float | None:
+    """USD per hour that the declaration states for a type and market; None: the catalogue's price counts."""
+    price = cloud.price.get(instance_type)
+    return getattr(price, market.replace("-", "_")) if price else None
