@@ -116,7 +116,7 @@ def _height(nodes: Nodes) -> int | None:
     if nodes.height or not nodes.platform:
         return nodes.height
     try:
-        return catalog.platform(nodes.platform).rack_units
+        return catalog.platform(nodes.platform).height_u
     except catalog.Unknown:
         return None  # said by platforms()
 

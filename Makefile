@@ -1,0 +1,53 @@
+# The commands of this project. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+LAB_PREFIX ?= lab
+ENGINE ?= auto
+VENV := .venv
+PY := $(VENV)/bin/python
+export LAB_PREFIX ENGINE
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lab-packages demo test test-fast lint schema lock clean-lab
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
+	@echo
+	@echo "LAB_PREFIX=name    the lab to use (two names run side by side); default lab"
+	@echo "ENGINE=embedded|pulumi    force the deployment engine; default: pulumi where it is on PATH"
+
+setup: $(VENV)/ready ## Python environment from pinned, hashed requirements
+
+$(VENV)/ready: requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ironburst needs Python 3.11 or newer; give one with make PYTHON=...")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+lab-packages: ## Debian packages that the lab needs on this machine (root)
+	@sh lab/packages.sh
+
+demo: setup lab-packages ## the main job on the lab, end to end (root, 2 GB of disk)
+	$(PY) -m lab.demo
+
+test: setup lab-packages ## all tests; those with hosts need root (what CI runs)
+	$(PY) -m pytest
+
+test-fast: setup ## the tests that need no lab
+	$(PY) -m pytest -m "not lab and not slow"
+
+lint: setup ## ruff, and ansible-lint's production profile
+	$(VENV)/bin/ruff check .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
+
+schema: setup ## write stacks/schema.json from the config models
+	$(PY) -m ironburst.config.schema > stacks/schema.json
+
+lock: setup ## write requirements/*.txt from *.in
+	$(PY) -m pip install --quiet uv
+	for set in runtime dev; do $(PY) -m uv pip compile -q --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  requirements/$$set.in -o requirements/$$set.txt; done
+
+clean-lab: ## end the lab LAB_PREFIX and remove what a crash left of it
+	@if [ -x $(PY) ]; then $(PY) -m lab down $(LAB_PREFIX); else echo "no lab was ever set up here"; fi
