@@ -7,7 +7,7 @@ Every start of a host writes them anew, so a start repairs what `fail_*` broke.
 import shutil
 import struct
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 NVIDIA, MELLANOX, AMAZON = 0x10DE, 0x15B3, 0x1D0F
@@ -104,7 +104,7 @@ def _rdma_files(name: str, function: PciFunction, host: str, host_number: int, l
     files = {"node_guid": guid, "sys_image_guid": guid} | kind
     files |= {f"ports/1/{key}": value for key, value in port.items()}
     files |= {"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/gids/0": f"fe80:0000:0000:0000:{guid}"}
-    files |= {f"ports/1/counters/{name}": "0" for name in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors")}
+    files |= {f"ports/1/counters/{counter}": "0" for counter in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors")}
     return {f"{folder}/{key}": value for key, value in files.items()}
 
 
@@ -190,8 +190,3 @@ def remove_gpu(folder: Path, index: int = 0) -> str:
     gpus = sorted(path.parent for path in (folder / "pci").glob("*/class") if path.read_text().strip() == f"0x{CLASS_3D:06x}")
     shutil.rmtree(gpus[index])
     return gpus[index].name
-
-
-def to_dict(hardware: Hardware) -> dict:
-    """JSON-ready form; Hardware(**it) makes it again."""
-    return asdict(hardware)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lab import hardware, names, rootfs
+from lab import fabric, hardware, names, rootfs
 from lab.box import Box, LabError, cgroup_roots, locked, remove_cgroup, run, wait_for
 from lab.hardware import Hardware
 
@@ -27,7 +27,7 @@ SUPERVISOR = Path(__file__).with_name("nspawn.sh")
 
 @dataclass(frozen=True)
 class HostSpec:
-    """All that identifies a host. It is stored at the first start; `destroy` forgets it."""
+    """All that identifies a host. It is stored when the host is defined or first started; `destroy` forgets it."""
     name: str  # bare metal: head, dgx01; cloud: the instance id
     address: str  # IPv4, in 10.78.0.0/16 (bare metal) or 10.90.0.0/16 (cloud)
     kind: str  # "bare_metal" or "cloud"
@@ -42,7 +42,8 @@ class HostSpec:
     shared: bool = True  # /shared is bound in (stand-in for NFS); False for fault tests
     environment: dict[str, str] = field(default_factory=dict)  # systemd's DefaultEnvironment
     hosts: dict[str, str] = field(default_factory=dict)  # {name: address} for /etc/hosts: the lab's stand-in for the hall's DNS
-    files: dict[str, str] = field(default_factory=dict)  # {path without leading /: text} put on the disk at every start
+    # {path without leading /: text} put on the disk at every start; "#!..." is executable, "-> target" a symbolic link
+    files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1)
@@ -59,7 +60,8 @@ def bare_metal(name: str, address: str | None = None, **changes) -> HostSpec:
     if address is None:
         raise LabError(f"bare-metal host {name!r} has no known address: give one in 10.78.0.0/16, or use one of {', '.join(names.ADDRESSES)}")
     values = dict(name=name, address=address, kind="bare_metal", hostname=name, mac=names.mac_of(name), serial=names.serial_of(name),
-                  uuid=names.uuid_of(name), gateway=names.HALL_GATEWAY, hardware=hardware.bare_metal(name), hosts=names.ADDRESSES)
+                  uuid=names.uuid_of(name), gateway=names.HALL_GATEWAY, hardware=hardware.bare_metal(name), hosts=names.ADDRESSES,
+                  files=fabric.host_files(name, names.ADDRESSES))
     return HostSpec(**(values | changes))
 
 
@@ -83,10 +85,10 @@ class Host:
 
     @property
     def spec(self) -> HostSpec:
-        """The stored spec; LabError for a host that was never started (or was destroyed)."""
+        """The stored spec; LabError for a host that was never defined (or was destroyed)."""
         try:
             return HostSpec.from_json((self.dir / "spec.json").read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise LabError(f"lab {self.box.prefix!r} has no host {self.name!r}; it has: "
                            f"{', '.join(host.name for host in all_hosts(self.box)) or 'none'}") from None
 
@@ -108,18 +110,20 @@ class Host:
                 return "on"
         return "off"
 
+    def define(self, spec: HostSpec) -> None:
+        """Make the host known, powered off (a machine that stands in its rack). The same spec again is fine."""
+        with locked(self.box.dir / "run" / "hosts.lock"):  # one at a time: two new hosts must not take one address
+            self._store(spec)
+
     # --- power -------------------------------------------------------------------------------------------------
 
     def start(self, spec: HostSpec | None = None) -> None:
         """Power on; returns when the host's systemd is starting (see `wait`). On already: nothing happens.
 
-        `spec` is needed at the first start and must not differ later. Writes the hardware anew, so faults are repaired.
+        `spec` is needed for a host that isn't defined yet, and must not differ later. Writes the hardware anew, so faults are repaired.
         """
-        with self._lock():
-            if spec is not None:
-                self._store(spec)
-            elif not (self.dir / "spec.json").exists():
-                raise LabError(f"host {self.name!r} was never started in lab {self.box.prefix!r}: give its spec")
+        if spec is not None:
+            self.define(spec)
         self._in_box("start")
 
     def stop(self) -> None:

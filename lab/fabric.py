@@ -1,0 +1,98 @@
+"""A simulated InfiniBand fabric: ibsim on the head, one HCA a bare-metal host, two leaves and a spine. OpenSM and the tools are the real ones.
+
+The simulator is part of the lab's base image. `host_files` are put on each bare-metal disk at every start: on all hosts, wrappers
+in /usr/local/sbin that let Debian's tools (installed later, by whoever manages the host) talk to the simulator; on the head, the
+simulator's unit and a drop-in for Debian's opensm.service. Ports become Active once opensm runs on the head.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab import hardware
+from lab.box import LabError, wait_for
+
+if TYPE_CHECKING:
+    from lab.host import Host
+
+TOOLS = ["ibstat", "ibstatus", "ibnetdiscover", "iblinkinfo", "ibhosts", "ibswitches", "perfquery", "smpquery", "saquery", "ibqueryerrors",
+         "ibportstate", "sminfo", "ibping", "ibroute", "ibtracert"]
+CLIENT = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
+COMMANDS = "/run/lab-ibsim.commands"
+HOME = "/run/lab-fabric"  # the client library makes a folder of its own where it runs
+
+
+def topology(hosts: list[str]) -> str:
+    """ibsim's file: every link written at both ends; half of the hosts at each leaf, two uplinks a leaf."""
+    half = -(-len(hosts) // 2)
+    leaves = {"LEAF1": hosts[:half], "LEAF2": hosts[half:]}
+    lines = []
+    for number, (leaf, members) in enumerate(leaves.items()):
+        lines.append(f'Switch {half + 2} "{leaf}"')
+        lines += [f'[{port}] "{host}"[1]' for port, host in enumerate(members, 1)]
+        lines += [f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)] + [""]
+    lines.append('Switch 4 "SPINE1"')
+    lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for number, leaf in enumerate(leaves) for up in (1, 2)] + [""]
+    for leaf, members in leaves.items():
+        for port, host in enumerate(members, 1):
+            lines += [f'Ca 1 "{host}"', f'[1] "{leaf}"[{port}]', ""]
+    return "\n".join(lines)
+
+
+def _environment(name: str, server: str) -> dict[str, str]:
+    return {"LD_PRELOAD": CLIENT, "SIM_HOST": name, "IBSIM_SERVER_NAME": server, "IBSIM_SERVER_PORT": "7070"}
+
+
+def host_files(name: str, hosts: Mapping[str, str], head: str = "head") -> dict[str, str]:
+    """{path: text} for the disk of bare-metal host `name` of the fabric `hosts` ({name: address})."""
+    environment = _environment(name, hosts[head])
+    settings = " ".join(f"{key}={value}" for key, value in environment.items())
+    wrapper = "#!/bin/sh\n# simulated fabric (the lab's ibsim), real tool\nmkdir -p {home}; cd {home}\nexec env {settings} /usr/sbin/{tool} \"$@\"\n"
+    files = {f"usr/local/sbin/{tool}": wrapper.format(home=HOME, settings=settings, tool=tool) for tool in TOOLS}
+    if name == head:
+        files["etc/lab/fabric.net"] = topology(sorted(hosts, key=lambda host: (host != head, host)))
+        # a FIFO opened for reading and writing keeps ibsim's input open, and takes commands
+        files["etc/systemd/system/lab-ibsim.service"] = (
+            "[Unit]\nDescription=InfiniBand fabric (simulated by the lab)\n[Service]\n"
+            f"ExecStart=/bin/sh -c 'mkfifo -m600 {COMMANDS} 2>/dev/null; exec /usr/bin/ibsim -r -s /etc/lab/fabric.net <>{COMMANDS}'\n"
+            "Restart=on-failure\nRestartSec=1\n")
+        files["etc/systemd/system/multi-user.target.wants/lab-ibsim.service"] = "-> ../lab-ibsim.service"
+        # Debian's unit looks for real HCAs; here it runs the same opensm against the simulator
+        files["etc/systemd/system/opensm.service.d/lab.conf"] = (
+            "[Unit]\nDescription=Subnet manager (real opensm, simulated fabric)\nRequires=lab-ibsim.service\nAfter=lab-ibsim.service\n"
+            "ConditionPathExists=\nConditionPathIsDirectory=\n[Service]\nType=simple\nWorkingDirectory=/tmp\n"
+            + "".join(f"Environment={key}={value}\n" for key, value in environment.items())
+            + "ExecStart=\nExecStart=/usr/sbin/opensm -f /var/log/opensm.log\nRestart=on-failure\nRestartSec=1\n")
+    return files
+
+
+def wait_active(hosts: list[Host], seconds: float = 20) -> None:
+    """Wait until `ibstat` on each host says Active (its tools must be installed, and opensm run on the head)."""
+    for host in hosts:
+        wait_for(lambda host=host: "State: Active" in host.ssh("ibstat", check=False).stdout, seconds,
+                 f"an Active InfiniBand port on {host.name}", pause=0.2)
+
+
+def _link(head: Host, host: Host, up: bool) -> None:
+    devices = sorted(path.name for path in (host.hardware_dir / "class/infiniband").glob("mlx5_*"))
+    if not devices:
+        raise LabError(f"host {host.name!r} has no InfiniBand port")
+    verb = "Relink" if up else "Unlink"
+    head.ssh(f"echo '{verb} \"{host.name}\"[1]' > {COMMANDS}")
+    hardware.set_link(host.hardware_dir, devices[0], up)  # the other source of truth: sysfs
+
+
+def link_down(head: Host, host: Host) -> None:
+    """Unplug the fabric cable of `host` (mlx5_0): in the simulator, and in the host's /sys."""
+    _link(head, host, up=False)
+
+
+def link_up(head: Host, host: Host) -> None:
+    """Plug it in again; the port is Active when opensm has swept."""
+    _link(head, host, up=True)
+
+
+def log_path(head: Host) -> Path:
+    """Where opensm writes on the head's disk (readable from the machine)."""
+    return head.dir / "up/var/log/opensm.log"
