@@ -1,0 +1,5 @@
+import sys
+
+from lab.aws.server import main
+
+sys.exit(main())

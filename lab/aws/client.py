@@ -1,0 +1,60 @@
+"""Client of the lab cloud's control endpoint; only the standard library. As a program, for callers outside the box:
+
+    nsenter ... python -m lab.aws.client POST /lab/capacity '{"instance_type": "p5.48xlarge", "zone": "us-east-1a", "market": "spot", "count": 1}'
+"""
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+URL = "http://127.0.0.1:5001"
+
+
+class ControlFailed(Exception):
+    """The endpoint refused or isn't there; the text is one sentence."""
+
+
+def call(verb: str, path: str, body: dict[str, Any] | None = None, url: str = URL, timeout: float = 30.0) -> Any:
+    """One call of lab/aws/control.py; returns its JSON answer or raises ControlFailed."""
+    request = urllib.request.Request(url + path, method=verb, data=None if body is None else json.dumps(body).encode())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))      # loopback: never through a proxy
+    try:
+        with opener.open(request, timeout=timeout) as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        raise ControlFailed(json.load(error)["error"]) from None
+    except OSError as error:
+        raise ControlFailed(f"the lab's cloud doesn't answer at {url}: {error}; is the lab up?") from None
+
+
+def wait_ready(seconds: float = 30.0, url: str = URL) -> None:
+    """Return when the daemon serves; ControlFailed after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            call("GET", "/lab/health", url=url, timeout=2.0)
+            return
+        except ControlFailed:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)        # between two looks at the condition
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) not in (2, 3):
+        print(f"usage: python -m lab.aws.client VERB PATH [JSON]\n{__doc__}", file=sys.stderr)
+        return 2
+    try:
+        print(json.dumps(call(arguments[0], arguments[1], json.loads(arguments[2]) if len(arguments) == 3 else None), indent=1))
+    except (ControlFailed, json.JSONDecodeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""The lab's own switchboard beside the AWS API: capacity, faults, interruptions, images, and what is left. JSON over HTTP, loopback only.
+
+| call | body | answer |
+|---|---|---|
+| GET /lab/health | | {"url", "instances", "hosts"} |
+| GET, POST /lab/capacity | {"instance_type", "zone", "market", "count"}; count null = unlimited | every row |
+| GET, POST, DELETE /lab/faults | {"action", "code", "status", "message", "times", "match", "delay_s", "drop", "after"} | every fault, with "hits" |
+| POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
+| GET, POST /lab/images | {"image_id", "folder", "name"}; folder null = the base image, image_id null = a new one | every image / {"image_id"} |
+| GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
+| GET /lab/calls | | API action -> number of calls |
+| GET /lab/leftovers | | kind -> names |
+
+Errors are {"error": one sentence} with status 400, 404 or 500.
+"""
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import PurePath
+from typing import Any, Literal
+
+import pydantic
+
+from lab.aws.capacity import MARKETS
+from lab.aws.cloud import Cloud, recent_calls
+from lab.aws.leftovers import leftovers
+
+DEFAULT_PORT = 5001
+
+
+class Body(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
+class CapacityBody(Body):
+    instance_type: str
+    zone: str
+    market: Literal[MARKETS]
+    count: int | None = pydantic.Field(ge=0)
+
+
+class FaultBody(Body):
+    action: str                             # an API action, or "*"
+    code: str = ""
+    status: int = 400
+    message: str = "injected by the lab"
+    times: int = 1                          # -1: until deleted
+    match: dict[str, str] = {}              # flat query parameters that must be equal, e.g. {"InstanceType": "p5.48xlarge"}
+    delay_s: float = 0.0
+    drop: bool = False                      # close the connection without a reply
+    after: bool = False                     # the call takes effect first: outcome unknown
+
+
+class InterruptBody(Body):
+    instance_id: str
+    notice_s: float = pydantic.Field(default=120.0, ge=0)
+
+
+class ImageBody(Body):
+    folder: str | None = None               # a baked image's folder (its last part counts); None: the lab's base image
+    image_id: str | None = None
+    name: str = ""
+
+
+class ControlError(Exception):
+    """One sentence and the HTTP status to send it with."""
+
+    def __init__(self, message: str, status: int = 400):
+        super().__init__(message)
+        self.status = status
+
+
+class Control(ThreadingHTTPServer):
+    """Serves one Cloud; `image_known` says whether a baked image's folder name exists."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], cloud: Cloud, image_known: Callable[[str], bool] = lambda _: True):
+        self.cloud, self.image_known = cloud, image_known
+        super().__init__(address, Handler)
+
+    @property
+    def url(self) -> str:
+        return "http://{}:{}".format(*self.server_address[:2])
+
+    # ---- one method a call: named <verb>_<last part of the path>
+    def get_health(self) -> Any:
+        return {"url": self.cloud.url, "instances": len(self.cloud.backend.all_instances()), "hosts": len(self.cloud.hosts)}
+
+    def get_capacity(self) -> Any:
+        return [{"instance_type": t, "zone": z, "market": m, "count": n} for (t, z, m), n in sorted(self.cloud.capacity.items())]
+
+    def post_capacity(self, body: CapacityBody) -> Any:
+        key = (body.instance_type, body.zone, body.market)
+        if body.count is None:
+            self.cloud.capacity.pop(key, None)
+        else:
+            self.cloud.capacity[key] = body.count
+        return self.get_capacity()
+
+    def get_faults(self) -> Any:
+        return [{k: v for k, v in dataclasses.asdict(f).items() if k != "when"} for f in self.cloud.layer.faults]
+
+    def post_faults(self, body: FaultBody) -> Any:
+        values = body.model_dump()
+        match, delay = values.pop("match"), values.pop("delay_s")
+        self.cloud.fault(**values, delay=delay, when=lambda params: all(params.get(k) == v for k, v in match.items()))
+        return self.get_faults()
+
+    def delete_faults(self) -> Any:
+        self.cloud.layer.faults.clear()
+        return []
+
+    def post_interrupt(self, body: InterruptBody) -> Any:
+        try:
+            self.cloud.interrupt(body.instance_id, body.notice_s)
+        except LookupError as error:
+            raise ControlError(str(error), 404) from None
+        return {}
+
+    def get_images(self) -> Any:
+        return [{"image_id": i.id, "folder": i.folder or None, "name": i.name} for i in self.cloud.backend.amis.values() if hasattr(i, "folder")]
+
+    def post_images(self, body: ImageBody) -> Any:
+        folder = PurePath(body.folder).name if body.folder else ""
+        if folder and not self.image_known(folder):
+            raise ControlError(f"folder: this lab has no baked image {body.folder!r}; bake it first, or leave folder out for the base image")
+        return {"image_id": self.cloud.register_image(folder, body.image_id, body.name)}
+
+    def get_instances(self) -> Any:
+        return [dataclasses.asdict(view) for view in self.cloud.instances()]
+
+    def get_hosts(self) -> Any:
+        return [dataclasses.asdict(view) for view in list(self.cloud.hosts.values())]
+
+    def get_calls(self) -> Any:
+        return recent_calls(self.cloud)
+
+    def get_leftovers(self) -> Any:
+        self.cloud.settle()     # hosts that are being ended aren't left over
+        found = leftovers(self.cloud.url, self.cloud.region)
+        return found | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
+
+
+BODIES = {"post_capacity": CapacityBody, "post_faults": FaultBody, "post_interrupt": InterruptBody, "post_images": ImageBody}
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Control
+
+    def do_GET(self) -> None:  # noqa: N802
+        self.serve("get")
+
+    def do_POST(self) -> None:  # noqa: N802
+        self.serve("post")
+
+    def do_DELETE(self) -> None:  # noqa: N802
+        self.serve("delete")
+
+    def serve(self, verb: str) -> None:
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        name = f"{verb}_{self.path.removeprefix('/lab/')}"
+        try:
+            method = getattr(self.server, name, None) if self.path.startswith("/lab/") else None
+            if not method:
+                raise ControlError(f"{verb.upper()} {self.path}: no such call; see lab/aws/control.py", 404)
+            self.answer(200, method(BODIES[name].model_validate_json(text or "{}")) if name in BODIES else method())
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "body"
+            self.answer(400, {"error": f"{where}: {first['msg']}" + (f", not {first['input']!r}" if first["type"] != "missing" else "")})
+        except (ControlError, ValueError) as error:
+            self.answer(getattr(error, "status", 400), {"error": str(error)})
+        except Exception as error:  # the caller gets a sentence, the log the rest
+            self.answer(500, {"error": f"{verb.upper()} {self.path} failed: {type(error).__name__}: {error}"})
+            raise
+
+    def answer(self, status: int, value: Any) -> None:
+        text = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args: object) -> None:
+        pass

@@ -1,0 +1,191 @@
+"""Small EC2 actions and checks that moto lacks and our components use: route propagation, VPN options, instance placement, dependencies."""
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Callable
+from typing import Any
+from xml.sax.saxutils import escape
+
+from moto.ec2.models.route_tables import RouteTable
+from moto.ec2.models.security_groups import SecurityGroupBackend
+from moto.ec2.models.subnets import SubnetBackend
+from moto.ec2.models.vpcs import VPCBackend
+from moto.ec2.models.vpn_connections import VPNConnection
+from moto.ec2.models.vpn_gateway import VpnGatewayBackend
+
+from lab.aws.capacity import stash
+from lab.aws.faults import Ec2Error
+from lab.aws.launch_spec import Params
+from lab.aws.placement import need_group
+
+Replace = Callable[[Any, str, Any], None]
+
+
+# ---- route propagation
+def enable_vgw_route_propagation(backend: Any, p: Params) -> None:
+    table, gateway = backend.get_route_table(p["RouteTableId"]), backend.get_vpn_gateway(p["GatewayId"])
+    attached = gateway.attachments.get(table.vpc_id)
+    if not attached or attached.state != "attached":
+        raise Ec2Error("Gateway.NotAttached", f"resource {gateway.id} is not attached to network {table.vpc_id}")
+    stash(backend, "propagation").setdefault(table.id, {})[gateway.id] = True
+
+
+def disable_vgw_route_propagation(backend: Any, p: Params) -> None:
+    backend.get_route_table(p["RouteTableId"])
+    stash(backend, "propagation").get(p["RouteTableId"], {}).pop(p["GatewayId"], None)
+
+
+# ---- stopped instances
+def stopped(backend: Any, instance_id: str) -> Any:
+    instance = backend.get_instance(instance_id)
+    if instance.state != "stopped":
+        raise Ec2Error("IncorrectInstanceState", f"The instance '{instance_id}' is not in the 'stopped' state.")
+    return instance
+
+
+def modify_instance_placement(backend: Any, p: Params) -> Params:
+    instance = stopped(backend, p["InstanceId"])
+    if p.get("GroupName"):
+        need_group(backend, p["GroupName"])
+    instance.placement.group_name = p.get("GroupName", instance.placement.group_name)
+    instance.placement.tenancy = p.get("Tenancy", instance.placement.tenancy)
+    return {"Return": True}
+
+
+def modify_instance_capacity_reservation_attributes(backend: Any, p: Params) -> Params:
+    stopped(backend, p["InstanceId"]).capacity_reservation_specification = p["CapacityReservationSpecification"]
+    return {"Return": True}
+
+
+# ---- VPN connections: moto ignores Options, keys and routes, and its XML is fixed
+def create_vpn_connection(backend: Any, p: Params) -> Params:
+    tags = {t["Key"]: t["Value"] for s in p.get("TagSpecifications", []) for t in s["Tags"]}
+    if p.get("VpnGatewayId"):
+        backend.get_vpn_gateway(p["VpnGatewayId"])
+    made = backend.create_vpn_connection(p["Type"], p["CustomerGatewayId"], vpn_gateway_id=p.get("VpnGatewayId"),
+                                         transit_gateway_id=p.get("TransitGatewayId"), tags=tags)
+    asked = p.get("Options") or {}
+    tunnels = [tunnel(backend, n, t) for n, t in enumerate((list(asked.get("TunnelOptions") or []) + [{}, {}])[:2])]
+    made.options = {"StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")), "LocalIpv4NetworkCidr": asked.get("LocalIpv4NetworkCidr", "0.0.0.0/0"),
+                    "RemoteIpv4NetworkCidr": asked.get("RemoteIpv4NetworkCidr", "0.0.0.0/0"), "TunnelInsideIpVersion": "ipv4",
+                    "TunnelOptions": tunnels}
+    made.static_routes = []
+    made.vgw_telemetry = [{"OutsideIpAddress": t["OutsideIpAddress"], "Status": "DOWN", "AcceptedRouteCount": 0} for t in tunnels]
+    return {"VpnConnection": made}
+
+
+def tunnel(backend: Any, number: int, asked: Params) -> Params:
+    """One tunnel as asked, with what AWS draws where nothing is asked. Outside addresses are from TEST-NET-2."""
+    count = len(backend.vpn_connections)
+    inside = asked.get("TunnelInsideCidr") or f"169.254.{10 + number}.{4 * (2 + count % 60)}/30"
+    return {"OutsideIpAddress": f"198.51.100.{10 + 2 * (count % 100) + number}", **asked, "TunnelInsideCidr": inside,
+            "PreSharedKey": asked.get("PreSharedKey") or secrets.token_urlsafe(24).replace("-", "_")}
+
+
+def vpn(backend: Any, p: Params) -> Any:
+    return backend.describe_vpn_connections([p["VpnConnectionId"]])[0]
+
+
+def modify_vpn_connection(backend: Any, p: Params) -> Params:
+    found = vpn(backend, p)
+    if p.get("VpnGatewayId"):
+        found.vpn_gateway_id = backend.get_vpn_gateway(p["VpnGatewayId"]).id
+    if p.get("CustomerGatewayId"):
+        found.customer_gateway_id = backend.get_customer_gateway(p["CustomerGatewayId"]).id
+    return {"VpnConnection": found}
+
+
+def modify_vpn_connection_options(backend: Any, p: Params) -> Params:
+    found = vpn(backend, p)
+    found.options.update({k: p[k] for k in ("LocalIpv4NetworkCidr", "RemoteIpv4NetworkCidr") if p.get(k)})
+    return {"VpnConnection": found}
+
+
+def modify_vpn_tunnel_options(backend: Any, p: Params) -> Params:
+    found = vpn(backend, p)
+    for each in found.options["TunnelOptions"]:
+        if each["OutsideIpAddress"] == p["VpnTunnelOutsideIpAddress"]:
+            each.update(p["TunnelOptions"])
+            return {"VpnConnection": found}
+    raise Ec2Error("InvalidParameterValue", f"{found.id} has no tunnel with the outside address {p['VpnTunnelOutsideIpAddress']}")
+
+
+def create_vpn_connection_route(backend: Any, p: Params) -> None:
+    found = vpn(backend, p)
+    if not found.options["StaticRoutesOnly"]:
+        raise Ec2Error("IncorrectState", f"{found.id} routes with BGP: it takes no static routes")
+    found.static_routes.append({"DestinationCidrBlock": p["DestinationCidrBlock"], "State": "available"})
+
+
+def delete_vpn_connection_route(backend: Any, p: Params) -> None:
+    found = vpn(backend, p)
+    found.static_routes = [r for r in found.static_routes if r["DestinationCidrBlock"] != p["DestinationCidrBlock"]]
+
+
+def customer_gateway_configuration(connection: Any) -> str:
+    """The XML that a customer's router is set up from: the parts that Terraform's and Pulumi's provider read."""
+    def side(name: str, outside: str, inside: str, asn: Any) -> str:
+        return (f"<{name}><tunnel_outside_address><ip_address>{outside}</ip_address></tunnel_outside_address><tunnel_inside_address>"
+                f"<ip_address>{inside}</ip_address><network_mask>255.255.255.252</network_mask><network_cidr>30</network_cidr>"
+                f"</tunnel_inside_address><bgp><asn>{asn}</asn><hold_time>30</hold_time></bgp></{name}>")
+    backend, tunnels = connection.ec2_backend, []
+    customer = backend.get_customer_gateway(connection.customer_gateway_id)
+    gateway = backend.vpn_gateways.get(connection.vpn_gateway_id)
+    for each in connection.options["TunnelOptions"]:
+        net = ipaddress.ip_network(each["TunnelInsideCidr"])
+        tunnels.append("<ipsec_tunnel>" + side("customer_gateway", customer.ip_address, str(net[2]), customer.bgp_asn)
+                       + side("vpn_gateway", each["OutsideIpAddress"], str(net[1]), getattr(gateway, "amazon_side_asn", None) or 64512)
+                       + f"<ike><pre_shared_key>{escape(each['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>")
+    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?><vpn_connection id=\"{connection.id}\"><customer_gateway_id>{customer.id}"
+            f"</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id><vpn_connection_type>{connection.type}"
+            f"</vpn_connection_type>{''.join(tunnels)}</vpn_connection>")
+
+
+# ---- what is in use can't be deleted
+def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[str]]) -> None:
+    """Put a check in front of a moto method: DependencyViolation while `blockers` names anything."""
+    method = owner.__dict__[name]
+
+    def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        if found := blockers(backend, *args, **kwargs):
+            raise Ec2Error("DependencyViolation", f"{(list(args) + list(kwargs.values()))[-1]} has dependencies and cannot be deleted: "
+                           + ", ".join(found[:3]))
+        return method(backend, *args, **kwargs)
+    replace(owner, name, call)
+
+
+def in_subnet(backend: Any, subnet_id: str) -> list[str]:
+    return ([e.id for e in backend.enis.values() if e.subnet.id == subnet_id]
+            + [n.id for n in backend.nat_gateways.values() if n.subnet_id == subnet_id and n.state != "deleted"])
+
+
+def using_group(backend: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
+    return [e.id for e in backend.enis.values() if any(group_id == g.id for g in e.group_set)]
+
+
+def in_vpc(backend: Any, vpc_id: str) -> list[str]:
+    return ([g.id for g in backend.internet_gateways.values() if g.vpc and g.vpc.id == vpc_id]
+            + [e.id for e in backend.vpc_end_points.values() if e.vpc_id == vpc_id and e.state != "deleted"]
+            + [g.id for g in backend.groups.get(vpc_id, {}).values() if g.name != "default"])
+
+
+def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
+    return [c.id for c in backend.vpn_connections.values() if c.vpn_gateway_id == vpn_gateway_id and c.state != "deleted"]
+
+
+def patch(replace: Replace) -> None:
+    """Install the checks and read-only attributes; actions are installed by the caller from ACTIONS."""
+    replace(RouteTable, "propagating_vgws", property(
+        lambda table: [{"GatewayId": g} for g in stash(table.ec2_backend, "propagation").get(table.id, {})]))
+    replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
+    guard(replace, SubnetBackend, "delete_subnet", in_subnet)
+    guard(replace, SecurityGroupBackend, "delete_security_group", using_group)
+    guard(replace, VPCBackend, "delete_vpc", in_vpc)
+    guard(replace, VpnGatewayBackend, "delete_vpn_gateway", using_vgw)
+
+
+ACTIONS = {f.__name__: f for f in (
+    enable_vgw_route_propagation, disable_vgw_route_propagation, modify_instance_placement,
+    modify_instance_capacity_reservation_attributes, create_vpn_connection, modify_vpn_connection, modify_vpn_connection_options,
+    modify_vpn_tunnel_options, create_vpn_connection_route, delete_vpn_connection_route)}
