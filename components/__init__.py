@@ -1,0 +1,1 @@
+"""Pulumi components: the declared envelope (networks, permissions, launch templates, alarms), fixed cloud nodes, owned nodes."""

@@ -1,0 +1,62 @@
+"""Owned nodes, as resources of our own provider plugin (plugins/baremetal): one preview and one refresh cover both sides."""
+
+from typing import Any
+
+import pulumi
+
+from ironburst import catalog
+from ironburst.config.models import Hall, Nodes
+
+
+class Node(pulumi.CustomResource):
+    """One machine behind a BMC. Inputs and outputs are the provider's (see plugins/baremetal/README.md), in its own spelling."""
+
+    reachable: pulumi.Output[bool]
+    powerState: pulumi.Output[str]
+    biosVersion: pulumi.Output[str]
+    bmcVersion: pulumi.Output[str]
+    observed: pulumi.Output[dict[str, Any]]
+
+    def __init__(self, name: str, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
+        outputs = dict.fromkeys(("reachable", "powerState", "biosVersion", "bmcVersion", "observed"))
+        super().__init__("baremetal:index:Node", name, {**outputs, **inputs}, opts)
+
+
+class BareMetalNodes(pulumi.ComponentResource):
+    """The nodes of one hall. Output: `nodes`, declared name -> Node."""
+
+    nodes: dict[str, Node]
+
+    def __init__(self, name: str, *, hall: Hall, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
+        self.nodes = {
+            given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
+            for nodes in hall.nodes
+            for given in node_inputs(nodes)
+        }
+        self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})
+
+
+def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
+    """The provider's inputs for each node of a declared range; what isn't declared is left out, so it isn't compared."""
+    return [
+        {
+            "name": node,
+            "bmcAddress": nodes.bmc.addresses[n],
+            "bmcUsername": nodes.bmc.username,
+            "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
+            "verifyTls": nodes.bmc.verify_tls,
+            "powerOffOnDelete": nodes.power_off_on_delete,
+            **({"serial": nodes.serials[n]} if nodes.serials else {}),
+            **({"macs": [nodes.macs[n]]} if nodes.macs else {}),
+            **_gpus(nodes),
+        }
+        for n, node in enumerate(nodes.names)
+    ]
+
+
+def _gpus(nodes: Nodes) -> dict[str, Any]:
+    if nodes.platform is None:
+        return {"gpuCount": 0} if nodes.role == "head" else {}
+    platform = catalog.platform(nodes.platform)
+    return {"gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}

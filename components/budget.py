@@ -1,0 +1,39 @@
+"""The budget alarm: AWS's own, hours late, behind the controller's ceiling."""
+
+import pulumi
+import pulumi_aws as aws
+
+from components.naming import POOL, logical, tags
+from ironburst.config.models import Budget
+
+# (what is compared, percent of the budget)
+ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
+
+
+class BudgetAlarm(pulumi.ComponentResource):
+    """Mails when the rented nodes of these pools reach the budget. Counts by tag, so the tag must be active for cost allocation."""
+
+    def __init__(self, name: str, *, budget: Budget, pools: list[str], opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ironburst:components:BudgetAlarm", name, None, opts)
+        alarms = [
+            {
+                "comparison_operator": "GREATER_THAN",
+                "notification_type": kind,
+                "threshold": percent,
+                "threshold_type": "PERCENTAGE",
+                "subscriber_email_addresses": budget.notify,
+            }
+            for kind, percent in ALARMS
+        ]
+        aws.budgets.Budget(
+            logical(name, "rented"),
+            budget_type="COST",
+            time_unit="MONTHLY",
+            limit_amount=f"{budget.usd_per_month:.2f}",
+            limit_unit="USD",
+            cost_filters=[{"name": "TagKeyValue", "values": [f"user:{POOL}${pool}" for pool in pools]}],
+            notifications=alarms if budget.notify else [],
+            tags=tags(name, "rented"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({})

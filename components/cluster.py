@@ -1,0 +1,83 @@
+"""The whole cluster: owned nodes, cloud network, fixed nodes and burst pools, and the ClusterDocument that they make."""
+
+from typing import Any
+
+import pulumi
+
+from components import estimates
+from components.access import ControllerAccess, NodeAccess, scope
+from components.bare_metal import BareMetalNodes
+from components.budget import BudgetAlarm
+from components.burst_pool import BurstPool
+from components.gpu_node_group import GpuNodeGroup
+from components.naming import logical
+from components.network import Network
+from ironburst.config.models import Cloud, ClusterConfig
+from ironburst.document import Observed, build
+
+
+class Cluster(pulumi.ComponentResource):
+    """Outputs: `document` (ClusterDocument v1 as plain data), `estimates` (worst cases, as sentences), `controller_role_arn`."""
+
+    document: pulumi.Output[dict[str, Any]]
+    estimates: list[str]
+    controller_role_arn: pulumi.Output[str | None]
+
+    def __init__(self, name: str, config: ClusterConfig, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ironburst:components:Cluster", name, None, opts)
+        self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
+        self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        for hall in config.halls:
+            BareMetalNodes(hall.name, hall=hall, opts=self._child)
+        groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
+        observed = pulumi.Output.all(
+            instances={node: instance for group in groups for node, instance in group.instances.items()},
+            pool_zones={declared: pool.zones for declared, pool in pools.items()},
+            interruption_queue_urls={declared: pool.queue_url for declared, pool in pools.items()},
+        )
+        self.document = observed.apply(lambda known: build(config, Observed(**known)).model_dump(mode="json"))
+        self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
+
+    def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
+        name, config = self._name, self._config
+        network = Network(
+            name,
+            network=cloud.network,
+            region=cloud.region,
+            hall_cidrs={hall.name: hall.cidr for hall in config.halls},
+            opts=self._child,
+        )
+        where = scope(cloud.region)
+        nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
+        shared = {
+            "security_group_id": network.security_group_id,
+            "instance_profile": nodes.profile_name,
+            "key_name": config.ssh.key_name,
+            "opts": self._child,
+        }
+        groups = [
+            GpuNodeGroup(group.name, cluster=name, group=group, subnet_id=network.subnet_ids[group.zone], **shared)
+            for group in cloud.groups
+        ]
+        pools = {
+            pool.name: BurstPool(logical("burst", pool.name), cluster=name, cloud=cloud, pool=pool, subnet_ids=network.subnet_ids, **shared)
+            for pool in cloud.pools
+        }
+        if pools:
+            access = ControllerAccess(
+                name,
+                config=config,
+                pools=list(pools.values()),
+                security_group_id=network.security_group_id,
+                node_role_arn=nodes.role_arn,
+                where=where,
+                opts=self._child,
+            )
+            self.controller_role_arn = access.role_arn
+        if pools and config.budget:
+            BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
+        fixed = [estimates.group(cloud, group) for group in cloud.groups]
+        for estimate in fixed:
+            pulumi.log.info(str(estimate), self)
+        self.estimates = [str(each) for each in (*fixed, *(pool.worst_case for pool in pools.values()))]
+        return groups, pools

@@ -1,0 +1,83 @@
+"""Fixed cloud GPU nodes: always there, one resource a node, never replaced or stopped behind the scheduler's back."""
+
+import pulumi
+import pulumi_aws as aws
+
+from components import launch
+from components.naming import logical, tags
+from ironburst import catalog
+from ironburst.config.models import Group, group_nodes
+from ironburst.document import CloudInstance
+
+# These would stop or replace the machine under its jobs: `ironburst converge` rolls them, with a drain.
+ROLLED_WITH_DRAIN = ["ami", "userData", "launchTemplate"]
+
+
+class GpuNodeGroup(pulumi.ComponentResource):
+    """Output: `instances`, declared node name -> CloudInstance."""
+
+    instances: dict[str, pulumi.Output[CloudInstance]]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: str,
+        group: Group,
+        subnet_id: pulumi.Input[str],
+        security_group_id: pulumi.Input[str],
+        instance_profile: pulumi.Input[str],
+        key_name: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("ironburst:components:GpuNodeGroup", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        label = tags(cluster, group.name, group=group.name)
+        placement = None
+        if group.placement_group:
+            placement = aws.ec2.PlacementGroup(logical(name, "placement"), strategy="cluster", tags=label, opts=child)
+        # An Instance can't lay out network cards itself: the template holds them, and what else the Instance needn't show.
+        template = aws.ec2.LaunchTemplate(
+            logical(name, "template"),
+            network_interfaces=launch.interfaces(catalog.network_interfaces(group.instance_type), subnet_id, security_group_id),
+            metadata_options=launch.metadata(),
+            tag_specifications=launch.tagged(label),
+            update_default_version=True,
+            tags=label,
+            opts=child,
+        )
+        self.instances = {}
+        for node in group_nodes(group):
+            instance = aws.ec2.Instance(
+                node,
+                ami=group.image,
+                instance_type=group.instance_type,
+                iam_instance_profile=instance_profile,
+                key_name=key_name,
+                launch_template={"id": template.id, "version": template.latest_version.apply(str)},
+                placement_group=placement.name if placement else None,
+                root_block_device={
+                    "volume_size": group.root_disk_gb,
+                    "volume_type": launch.DISK_TYPE,
+                    "encrypted": True,
+                    "delete_on_termination": True,
+                },
+                tags=tags(cluster, node, group=group.name),
+                **_capacity(group),
+                opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
+            )
+            self.instances[node] = pulumi.Output.all(instance.id, instance.private_ip).apply(
+                lambda known: CloudInstance(id=known[0], address=known[1])
+            )
+        self.register_outputs({"instances": {node: each.apply(lambda one: one.model_dump()) for node, each in self.instances.items()}})
+
+
+def _capacity(group: Group) -> dict:
+    """Where the capacity comes from: a reservation or a capacity block that somebody bought, by id; else on demand."""
+    reserved = group.capacity_block.id if group.capacity_block else group.capacity_reservation
+    if reserved is None:
+        return {}
+    found: dict = {"capacity_reservation_specification": {"capacity_reservation_target": {"capacity_reservation_id": reserved}}}
+    if group.capacity_block:
+        found["instance_market_options"] = {"market_type": "capacity-block"}
+    return found

@@ -1,0 +1,201 @@
+"""The cloud network: own or existing, with private subnets for the nodes, a way out, the EFA security group and the link to the hall."""
+
+import pulumi
+import pulumi_aws as aws
+
+from components.naming import logical, tags
+from ironburst.config import subnets
+from ironburst.config.models import CloudNetwork, HallLink
+
+# What a node without a way to the internet must still reach: its secret, its image parameter, its tags, its logs.
+ENDPOINTS = ("ec2", "ssm", "secretsmanager", "sts", "sqs", "logs")
+
+
+class Network(pulumi.ComponentResource):
+    """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules)."""
+
+    vpc_id: pulumi.Output[str]
+    subnet_ids: dict[str, pulumi.Output[str]]
+    security_group_id: pulumi.Output[str]
+
+    def __init__(
+        self, name: str, *, network: CloudNetwork, region: str, hall_cidrs: dict[str, str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """`hall_cidrs`: hall name -> network of its nodes. An existing network gets a security group and nothing else."""
+        super().__init__("ironburst:components:Network", name, None, opts)
+        self._name, self._network, self._region = name, network, region
+        self._child = pulumi.ResourceOptions(parent=self)
+        if network.existing:
+            if network.hall_link:
+                raise pulumi.RunError(
+                    "cloud.network.hall_link stands beside cloud.network.existing: an existing network is used, never changed; "
+                    "link it to the hall where it is kept and leave hall_link out"
+                )
+            self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
+            self.subnet_ids = {zone: pulumi.Output.from_input(subnet) for zone, subnet in network.existing.subnets.items()}
+        else:
+            self._own()
+        self.security_group_id = self._security_group(hall_cidrs)
+        if network.egress == "endpoints" and not network.existing:
+            self._endpoints()
+        self.register_outputs({"vpc_id": self.vpc_id, "subnet_ids": self.subnet_ids, "security_group_id": self.security_group_id})
+
+    def _tags(self, *parts: str) -> dict[str, str]:
+        return tags(self._name, logical(*parts))
+
+    def _own(self) -> None:
+        network, name = self._network, self._name
+        vpc = aws.ec2.Vpc(
+            logical(name, "vpc"),
+            cidr_block=network.cidr,
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags=self._tags("vpc"),
+            opts=self._child,
+        )
+        self.vpc_id = vpc.id
+        plan = subnets.plan(network.cidr, network.zones)
+        private = {zone: self._subnet("private", zone, plan[zone].private) for zone in network.zones}
+        self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
+        self._route_tables = {zone: self._route_table(zone, subnet) for zone, subnet in private.items()}
+        if network.egress == "nat":
+            self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
+        if network.hall_link:
+            self._link(network.hall_link)
+
+    def _subnet(self, kind: str, zone: str, cidr: str) -> aws.ec2.Subnet:
+        return aws.ec2.Subnet(
+            logical(self._name, kind, zone),
+            vpc_id=self.vpc_id,
+            cidr_block=cidr,
+            availability_zone=zone,
+            map_public_ip_on_launch=False,  # also in the public subnets: only NAT gateways live there, with addresses of their own
+            tags=self._tags(kind, zone),
+            opts=self._child,
+        )
+
+    def _route_table(self, label: str, *members: aws.ec2.Subnet) -> aws.ec2.RouteTable:
+        table = aws.ec2.RouteTable(
+            logical(self._name, "routes", label), vpc_id=self.vpc_id, tags=self._tags("routes", label), opts=self._child
+        )
+        for number, subnet in enumerate(members, 1):
+            aws.ec2.RouteTableAssociation(
+                logical(self._name, "routes", label, str(number)), subnet_id=subnet.id, route_table_id=table.id, opts=self._child
+            )
+        return table
+
+    def _nat(self, public: dict[str, aws.ec2.Subnet]) -> None:
+        """A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no traffic is paid for between zones)."""
+        name = self._name
+        gateway = aws.ec2.InternetGateway(logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child)
+        table = self._route_table("public", *public.values())
+        everywhere = "0.0.0.0/0"
+        aws.ec2.Route(
+            logical(name, "public-out"),
+            route_table_id=table.id,
+            destination_cidr_block=everywhere,
+            gateway_id=gateway.id,
+            opts=self._child,
+        )
+        for zone, subnet in public.items():
+            address = aws.ec2.Eip(logical(name, "nat", zone), domain="vpc", tags=self._tags("nat", zone), opts=self._child)
+            nat = aws.ec2.NatGateway(
+                logical(name, "nat", zone),
+                allocation_id=address.id,
+                subnet_id=subnet.id,
+                tags=self._tags("nat", zone),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
+            )
+            aws.ec2.Route(
+                logical(name, "out", zone),
+                route_table_id=self._route_tables[zone].id,
+                destination_cidr_block=everywhere,
+                nat_gateway_id=nat.id,
+                opts=self._child,
+            )
+
+    def _endpoints(self) -> None:
+        """Private ways to AWS's own services; without a NAT there is no other way out."""
+        aws.ec2.VpcEndpoint(
+            logical(self._name, "endpoint", "s3"),
+            vpc_id=self.vpc_id,
+            service_name=f"com.amazonaws.{self._region}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[table.id for table in self._route_tables.values()],
+            tags=self._tags("endpoint", "s3"),
+            opts=self._child,
+        )
+        for service in ENDPOINTS:
+            aws.ec2.VpcEndpoint(
+                logical(self._name, "endpoint", service),
+                vpc_id=self.vpc_id,
+                service_name=f"com.amazonaws.{self._region}.{service}",
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=list(self.subnet_ids.values()),
+                security_group_ids=[self.security_group_id],
+                tags=self._tags("endpoint", service),
+                opts=self._child,
+            )
+
+    def _security_group(self, hall_cidrs: dict[str, str]) -> pulumi.Output[str]:
+        name = self._name
+        group = aws.ec2.SecurityGroup(
+            logical(name, "nodes"),
+            vpc_id=self.vpc_id,
+            description="GPU nodes: everything among themselves (EFA needs it both ways), from the halls, and out",
+            tags=self._tags("nodes"),
+            opts=self._child,
+        )
+        itself = {"security_group_id": group.id, "referenced_security_group_id": group.id, "ip_protocol": "-1", "opts": self._child}
+        aws.vpc.SecurityGroupIngressRule(logical(name, "nodes", "from-nodes"), **itself)
+        aws.vpc.SecurityGroupEgressRule(logical(name, "nodes", "to-nodes"), **itself)
+        for hall, cidr in hall_cidrs.items():
+            aws.vpc.SecurityGroupIngressRule(
+                logical(name, "nodes", "from", hall),
+                security_group_id=group.id,
+                cidr_ipv4=cidr,
+                ip_protocol="-1",
+                description=f"Slurm and ssh from {hall}",
+                opts=self._child,
+            )
+        aws.vpc.SecurityGroupEgressRule(
+            logical(name, "nodes", "out"), security_group_id=group.id, cidr_ipv4="0.0.0.0/0", ip_protocol="-1", opts=self._child
+        )
+        return group.id
+
+    def _link(self, link: HallLink) -> None:
+        """The way to the hall; its routes come by BGP into the private route tables."""
+        name = self._name
+        gateway = aws.ec2.VpnGateway(logical(name, "hall"), vpc_id=self.vpc_id, tags=self._tags("hall"), opts=self._child)
+        if link.kind == "vpn":
+            peer = aws.ec2.CustomerGateway(
+                logical(name, "hall", link.hall),
+                bgp_asn=str(link.peer_asn),
+                ip_address=link.peer_address,
+                type="ipsec.1",
+                tags=self._tags("hall", link.hall),
+                opts=self._child,
+            )
+            aws.ec2.VpnConnection(
+                logical(name, "hall", link.hall),
+                customer_gateway_id=peer.id,
+                vpn_gateway_id=gateway.id,
+                type="ipsec.1",
+                static_routes_only=False,
+                tags=self._tags("hall", link.hall),
+                opts=self._child,
+            )
+        else:
+            assert link.gateway_id is not None  # config's checks
+            aws.directconnect.GatewayAssociation(
+                logical(name, "hall", link.hall),
+                dx_gateway_id=link.gateway_id,
+                associated_gateway_id=gateway.id,
+                allowed_prefixes=[self._network.cidr],
+                opts=self._child,
+            )
+        for zone, table in self._route_tables.items():
+            aws.ec2.VpnGatewayRoutePropagation(
+                logical(name, "hall-routes", zone), vpn_gateway_id=gateway.id, route_table_id=table.id, opts=self._child
+            )

@@ -1,0 +1,132 @@
+"""Runs components against Pulumi's mocks and records what they register, as it goes over the wire."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import mocks, rpc
+
+from ironburst.config.checks import require_valid
+from ironburst.config.load import from_value, read_value
+
+STACKS = Path(__file__).parents[2] / "stacks"
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One resource: its token, name, parent's name, inputs (wire names) and the options that matter here."""
+
+    token: str
+    name: str
+    parent: str
+    inputs: dict[str, Any]
+    ignore_changes: tuple[str, ...]
+
+    @property
+    def custom(self) -> bool:
+        return not self.token.startswith("ironburst:components:")
+
+
+@dataclass
+class Recording:
+    resources: list[Registered] = field(default_factory=list)
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """component name -> what it registered"""
+    logged: list[str] = field(default_factory=list)
+    result: Any = None
+
+    def all(self, token: str) -> list[Registered]:
+        """Resources whose token ends so: `ec2/vpc:Vpc`, `components:Network`."""
+        return [each for each in self.resources if each.token.endswith(token)]
+
+    def one(self, token: str, name: str | None = None) -> Registered:
+        found = [each for each in self.all(token) if name in (None, each.name)]
+        assert len(found) == 1, f"{len(found)} resources {token} {name or ''}"
+        return found[0]
+
+
+class _Cloud(mocks.Mocks):
+    """Gives every resource an id, an ARN and what else the program reads."""
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict]:
+        extra = {"arn": f"arn:aws:mock:us-east-1:123456789012:{args.name}", "name": args.name, "latestVersion": 1}
+        if args.typ.endswith(":Instance"):
+            extra["privateIp"] = "10.90.1.4"
+        if args.typ.endswith(":Queue"):
+            extra["url"] = f"http://sqs/{args.name}"
+        return f"{args.name}-id", extra | args.inputs
+
+    def call(self, args: mocks.MockCallArgs) -> dict:
+        assert args.token == "aws:index/getCallerIdentity:getCallerIdentity", args.token
+        return {"accountId": "123456789012", "arn": "arn:aws:iam::123456789012:user/ci", "userId": "u", "id": "u"}
+
+
+class _Monitor(mocks.MockMonitor):
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(_Cloud())
+        self.recording = recording
+
+    def RegisterResource(self, request):
+        reply = super().RegisterResource(request)
+        if request.type != "pulumi:pulumi:Stack":
+            inputs = rpc.deserialize_properties(request.object)
+            parent = request.parent.split("::")[-1]
+            self.recording.resources.append(Registered(request.type, request.name, parent, inputs, tuple(request.ignoreChanges)))
+        return reply
+
+    def RegisterResourceOutputs(self, request):
+        name = request.urn.split("::")[-1]
+        self.recording.outputs[f"{request.urn.split('::')[2].split('$')[-1]} {name}"] = rpc.deserialize_properties(request.outputs)
+        return super().RegisterResourceOutputs(request)
+
+
+def record(build, monkeypatch) -> Recording:
+    """Calls `build` as a Pulumi program; what it returns (with its outputs resolved) is the recording's `result`."""
+    recording = Recording()
+    monkeypatch.setattr(pulumi.log, "info", lambda message, *_, **__: recording.logged.append(message))
+    mocks.set_mocks(_Cloud(), project="ironburst", stack="test", preview=False, monitor=_Monitor(recording))
+
+    @mocks.test
+    def program():
+        return pulumi.Output.from_input(build()).apply(lambda result: setattr(recording, "result", result))
+
+    program()
+    return recording
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """`run(build)` -> Recording."""
+    return lambda build: record(build, monkeypatch)
+
+
+def lab_value() -> dict[str, Any]:
+    """The lab stack's declaration as plain data, to be changed by a test."""
+    return read_value(STACKS / "Pulumi.lab.yaml")
+
+
+def valid(value: dict[str, Any]):
+    config = from_value(value)
+    require_valid(config, now=NOW)
+    return config
+
+
+@pytest.fixture
+def value():
+    return lab_value()
+
+
+@pytest.fixture
+def cluster(run):
+    """`cluster(value)` builds the whole cluster of a declaration -> Recording; its result is the document."""
+    from components.cluster import Cluster
+
+    def build(value):
+        config = valid(value)
+        return run(lambda: Cluster(config.name, config).document)
+
+    return build
