@@ -1,0 +1,125 @@
+"""The provider's configuration, and the fence around the lab: no request leaves it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from pulumi import _types
+from pulumi_aws import _inputs as sdk_inputs
+from pulumi_aws import provider as sdk
+
+from lab.aws_plugin.schema import Problem, parse_tree, problems
+from lab.aws_plugin.wire import UNKNOWN, Props
+
+LAB = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "10.78.0.0/16")))
+ALIASES = {"events": ("events", "eventbridge", "cloudwatchevents")}
+# The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks and has no S3.
+SETTINGS = (
+    "region accessKey secretKey endpoints defaultTags{tags} skipRegionValidation skipCredentialsValidation "
+    "skipMetadataApiCheck skipRequestingAccountId s3UsePathStyle"
+)
+NO_ENDPOINT = (
+    "aws:endpoints is not set: this is the lab's stand-in for the aws plugin and speaks only to the lab's AWS; set aws:endpoints to it, "
+    'for example [{ec2: "http://10.78.0.1:5000", ...}]'
+)
+
+
+class OutsideLab(Exception):
+    """A request would have left the lab."""
+
+
+def in_lab(url: str) -> bool:
+    """Whether the URL's host is a literal address of the lab (names could lead anywhere)."""
+    try:
+        parts = urlsplit(url)
+        address = ipaddress.ip_address(parts.hostname or "")
+        return parts.scheme in ("http", "https") and any(address in net for net in LAB if net.version == address.version)
+    except ValueError:
+        return False
+
+
+def parse(raw: Props) -> Props:
+    """The engine sends every value as a string, structures as JSON text."""
+    out = {k: v for k, v in raw.items() if k != "version" and not k.startswith("__")}
+    for key in ("endpoints", "defaultTags"):
+        if isinstance(out.get(key), str) and out[key] != UNKNOWN:
+            try:
+                out[key] = json.loads(out[key])
+            except ValueError:
+                out[key] = f"not JSON: {out[key]}"
+    return out
+
+
+def config_problems(raw: Props) -> Iterator[Problem]:
+    config = parse(raw)
+    endpoints = config.get("endpoints")
+    settings = parse_tree(SETTINGS)
+    settings["endpoints"] = {service: {} for service in _types.input_type_types(sdk_inputs.ProviderEndpointArgs)}
+    yield from problems(sdk.ProviderArgs, settings, config)
+    if not config.get("region"):
+        yield "region", "is required: set aws:region"
+    if endpoints == UNKNOWN:
+        return
+    if not endpoints:
+        yield "endpoints", NO_ENDPOINT
+    for i, entry in enumerate(endpoints if isinstance(endpoints, list) else []):
+        for service, url in entry.items() if isinstance(entry, dict) else ():
+            if url != UNKNOWN and not in_lab(str(url)):
+                yield (
+                    f"endpoints[{i}].{service}",
+                    f"{url!r} is outside the lab: this stand-in for the aws plugin speaks only to "
+                    "literal addresses on loopback or in 10.78.0.0/16",
+                )
+
+
+@dataclass
+class Clients:
+    """boto3 clients by service and region, made on first use and fenced."""
+
+    config: Props
+    _made: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def region(self) -> str:
+        return self.config["region"]
+
+    @property
+    def default_tags(self) -> dict[str, str]:
+        return dict((self.config.get("defaultTags") or {}).get("tags") or {})
+
+    def endpoint(self, service: str) -> str:
+        for entry in self.config["endpoints"]:
+            for name in ALIASES.get(service, (service,)):
+                if entry.get(name):
+                    return entry[name]
+        raise OutsideLab(f"aws:endpoints has no entry {service!r}: add it, the stand-in never falls back to AWS's own endpoints")
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        key = (service, region or self.region)
+        with self._lock:
+            if key not in self._made:
+                # Fixed credentials and no proxies: neither the environment nor ~/.aws is read.
+                made = boto3.session.Session(region_name=key[1]).client(
+                    service,
+                    endpoint_url=self.endpoint(service),
+                    aws_access_key_id=self.config.get("accessKey") or "lab",
+                    aws_secret_access_key=self.config.get("secretKey") or "lab",
+                    config=Config(proxies={}, retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=60),
+                )
+                made.meta.events.register("before-send", _fence)
+                self._made[key] = made
+            return self._made[key]
+
+
+def _fence(request: Any, **_: Any) -> None:
+    if not in_lab(request.url):
+        raise OutsideLab(f"a request to {request.url} was stopped: it is outside the lab")

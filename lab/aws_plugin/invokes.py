@@ -1,0 +1,133 @@
+"""Functions (data sources) of the aws plugin, by token: (allowed arguments, call)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Callable
+
+from lab.aws_plugin.spec import Aws, PluginError, pick
+from lab.aws_plugin.wire import Props, secret
+
+Call = Callable[[Aws, Props], Props]
+
+
+def filters(args: Props) -> list[Props]:
+    return [{"Name": f["name"], "Values": f["values"]} for f in args.get("filters") or []]
+
+
+def get_ami(aws: Aws, args: Props) -> Props:
+    asked = {"Owners": args["owners"]} if args.get("owners") else {}
+    found = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
+    if not found:
+        raise PluginError(f"no image matches owners {args.get('owners')} and filters {args.get('filters')}")
+    if len(found) > 1 and not args.get("mostRecent"):
+        raise PluginError(f"{len(found)} images match: narrow the filters or set mostRecent")
+    image = max(found, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"].replace("Z", "+00:00")))
+    return {
+        **pick(image, "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType"),
+        "id": image["ImageId"],
+        "arn": f"arn:aws:ec2:{aws.region}::image/{image['ImageId']}",
+        **args,
+    }
+
+
+def get_zones(aws: Aws, args: Props) -> Props:
+    asked = filters(args) + ([{"Name": "state", "Values": [args["state"]]}] if args.get("state") else [])
+    found = aws.ec2.describe_availability_zones(Filters=asked)["AvailabilityZones"]
+    return {
+        "names": [z["ZoneName"] for z in found],
+        "zoneIds": [z["ZoneId"] for z in found],
+        "groupNames": sorted({z.get("GroupName") or aws.region for z in found}),
+        "id": aws.region,
+        **args,
+    }
+
+
+def get_identity(aws: Aws, args: Props) -> Props:
+    found = aws.client("sts").get_caller_identity()
+    return {"accountId": found["Account"], "arn": found["Arn"], "userId": found["UserId"], "id": found["Account"]}
+
+
+def get_region(aws: Aws, args: Props) -> Props:
+    return {
+        "region": aws.region,
+        "name": aws.region,
+        "id": aws.region,
+        "description": f"the lab's {aws.region}",
+        "endpoint": f"ec2.{aws.region}.amazonaws.com",
+    }
+
+
+def get_partition(aws: Aws, args: Props) -> Props:
+    return {"partition": "aws", "dnsSuffix": "amazonaws.com", "reverseDnsPrefix": "com.amazonaws", "id": "aws"}
+
+
+def scalar(values: list[str]) -> list[str] | str:
+    """Terraform writes a list of one as a plain string."""
+    return values[0] if len(values) == 1 else values
+
+
+def principals(rows: list[Props]) -> Props | str:
+    if any(r["type"] == "*" for r in rows):
+        return "*"
+    out: dict[str, list[str]] = {}
+    for row in rows:
+        out.setdefault(row["type"], []).extend(row["identifiers"])
+    return {k: scalar(v) for k, v in out.items()}
+
+
+STATEMENT = {"sid", "effect", "actions", "notActions", "resources", "notResources", "principals", "notPrincipals", "conditions"}
+
+
+def statement(row: Props) -> Props:
+    if unknown := set(row) - STATEMENT:
+        raise PluginError(f"statements: unknown keys {sorted(unknown)}; allowed: {sorted(STATEMENT)}")
+    out: Props = {"Sid": row["sid"]} if row.get("sid") else {}
+    out["Effect"] = row.get("effect", "Allow")
+    for wire, key in (("actions", "Action"), ("notActions", "NotAction"), ("resources", "Resource"), ("notResources", "NotResource")):
+        if row.get(wire):
+            out[key] = scalar(row[wire])
+    for wire, key in (("principals", "Principal"), ("notPrincipals", "NotPrincipal")):
+        if row.get(wire):
+            out[key] = principals(row[wire])
+    for condition in row.get("conditions") or []:
+        out.setdefault("Condition", {}).setdefault(condition["test"], {})[condition["variable"]] = scalar(condition["values"])
+    return out
+
+
+def get_policy(aws: Aws, args: Props) -> Props:
+    document = {
+        "Version": args.get("version", "2012-10-17"),
+        **({"Id": args["policyId"]} if args.get("policyId") else {}),
+        "Statement": [statement(s) for s in args.get("statements") or []],
+    }
+    small = json.dumps(document, separators=(",", ":"))
+    return {"json": json.dumps(document, indent=2), "minifiedJson": small, "id": hashlib.sha256(small.encode()).hexdigest()[:10], **args}
+
+
+def get_parameter(aws: Aws, args: Props) -> Props:
+    found = aws.client("ssm").get_parameter(Name=args["name"], WithDecryption=args.get("withDecryption", True))["Parameter"]
+    value = found["Value"]
+    return {
+        "name": found["Name"],
+        "type": found["Type"],
+        "version": found["Version"],
+        "arn": found.get("ARN"),
+        "value": secret(value),
+        "insecureValue": value if found["Type"] != "SecureString" else "",
+        "id": found["Name"],
+        "withDecryption": args.get("withDecryption", True),
+    }
+
+
+INVOKES: dict[str, tuple[str, Call]] = {
+    "aws:ec2/getAmi:getAmi": ("mostRecent owners filters region", get_ami),
+    "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
+    "aws:index/getCallerIdentity:getCallerIdentity": ("", get_identity),
+    "aws:index/getRegion:getRegion": ("region", get_region),
+    "aws:index/getPartition:getPartition": ("", get_partition),
+    "aws:iam/getPolicyDocument:getPolicyDocument": ("statements version policyId", get_policy),
+    "aws:ssm/getParameter:getParameter": ("name withDecryption region", get_parameter),
+}

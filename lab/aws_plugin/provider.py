@@ -1,0 +1,325 @@
+"""The provider servicer: protocol on this side, specs (lab.aws_plugin.resources) on the other."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import grpc
+from botocore.exceptions import BotoCoreError, ClientError
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import provider_pb2 as pb
+
+from lab.aws_plugin import state as st
+from lab.aws_plugin.endpoints import Clients, OutsideLab, config_problems, parse
+from lab.aws_plugin.invokes import INVOKES
+from lab.aws_plugin.resources import REFUSED, RESOURCES
+from lab.aws_plugin.schema import args_class, problems, registry
+from lab.aws_plugin.spec import Aws, PluginError, Resource, code_of, is_gone
+from lab.aws_plugin.wire import UNKNOWN, Props, decode, encode, has_unknown, plain, rewrap, secret
+
+VERSION = "7.51.1+ironburst.lab.stand.in"
+LABEL = "stand-in of the ironburst lab for the aws plugin (not the official plugin)"
+DEFAULT_LIMIT_S = 600.0
+KIND = pb.PropertyDiff
+KINDS = {
+    ("add", False): KIND.ADD,
+    ("add", True): KIND.ADD_REPLACE,
+    ("delete", False): KIND.DELETE,
+    ("delete", True): KIND.DELETE_REPLACE,
+    ("update", False): KIND.UPDATE,
+    ("update", True): KIND.UPDATE_REPLACE,
+}
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        return f"{error.operation_name} was refused by the lab's AWS: {code_of(error)}: {error.response['Error'].get('Message', '')}"
+    return str(error)
+
+
+def answered(method: Callable) -> Callable:
+    """Errors become one gRPC status with one sentence; anything unforeseen also leaves a traceback on stderr."""
+
+    @functools.wraps(method)
+    def call(self: AwsStandIn, request: Any, context: Any) -> Any:
+        try:
+            return method(self, request, context)
+        except (ClientError, BotoCoreError, PluginError, OutsideLab, ValueError) as error:
+            message = _sentence(error)
+        except Exception as error:
+            if not context.is_active() or not str(error):  # context.abort raises a bare Exception
+                raise
+            traceback.print_exc(file=sys.stderr)
+            message = f"bug in the aws stand-in: {type(error).__name__}: {error}"
+        where = getattr(request, "urn", "") or getattr(request, "tok", "")
+        context.abort(grpc.StatusCode.UNKNOWN, f"{_short(where)}: {message}")
+
+    return call
+
+
+def _short(urn: str) -> str:
+    parts = urn.split("::", 3)
+    return f"{parts[2].rsplit('$', 1)[-1]} {parts[3]!r}" if len(parts) == 4 else urn
+
+
+class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
+    """One process, one provider configuration."""
+
+    def __init__(self, engine: str | None = None):
+        self.engine, self.cancelled, self.clients = engine, threading.Event(), None
+
+    # ---- the plugin and its configuration
+    def Handshake(self, request: Any, context: Any) -> Any:
+        self.engine = request.engine_address or self.engine
+        return pb.ProviderHandshakeResponse(
+            accept_secrets=True, accept_resources=False, accept_outputs=False, supports_autonaming_configuration=False
+        )
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        self.cancelled.set()
+        return empty_pb2.Empty()
+
+    @answered
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        found = config_problems(plain(decode(request.news)))
+        return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+
+    @answered
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        old = decode(request.old_inputs if request.HasField("old_inputs") else request.olds)
+        new = decode(request.news)
+        moved = sorted(k for k in {*old, *new} - {"version"} if not k.startswith("__") and plain(old.get(k)) != plain(new.get(k)))
+        return pb.DiffResponse(
+            changes=pb.DiffResponse.DIFF_SOME if moved else pb.DiffResponse.DIFF_NONE,
+            diffs=moved,
+            replaces=[k for k in moved if k == "region"],
+        )
+
+    @answered
+    def Configure(self, request: Any, context: Any) -> Any:
+        raw = plain(decode(request.args)) or {k.rsplit(":", 1)[-1]: v for k, v in request.variables.items()}
+        if found := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
+            raise PluginError("; ".join(found))
+        self.clients = Clients(parse(raw))
+        self._log(f"aws: {LABEL}, endpoints {sorted(set(self.clients.config['endpoints'][0].values()))}")
+        return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=False)
+
+    def _log(self, text: str) -> None:
+        """Show the label to the user; an engine that doesn't listen is no reason to fail."""
+        if self.engine:
+            with grpc.insecure_channel(self.engine) as channel:
+                try:
+                    engine_pb2_grpc.EngineStub(channel).Log(engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text), timeout=5)
+                except grpc.RpcError:
+                    print(text, file=sys.stderr)
+
+    def _aws(self, props: Props, limit_s: float = 0) -> Aws:
+        if self.clients is None:
+            raise PluginError("the provider is not configured")
+        return Aws(self.clients, props.get("region"), limit_s or DEFAULT_LIMIT_S, self.cancelled)
+
+    @property
+    def _default_tags(self) -> dict[str, str]:
+        return self.clients.default_tags if self.clients else {}
+
+    def _spec(self, urn: str) -> Resource:
+        token = urn.split("::", 3)[2].rsplit("$", 1)[-1]
+        if token in RESOURCES:
+            return RESOURCES[token]
+        if token in REFUSED:
+            raise PluginError(REFUSED[token])
+        known = "is known, but not implemented by" if token in registry() else "is no resource of pulumi-aws 7.51.1, let alone of"
+        raise PluginError(f"the type {token} {known} the lab's stand-in for the aws plugin")
+
+    # ---- resources: plan
+    @answered
+    def Check(self, request: Any, context: Any) -> Any:
+        spec, news, olds = self._spec(request.urn), decode(request.news), decode(request.olds)
+        clear, made = plain(news), []
+        if spec.name and spec.name not in clear:
+            kept = olds.get(spec.name) if spec.name in plain(olds.get(st.DEFAULTS, [])) else None
+            news[spec.name] = kept or st.auto_name(request.urn.split("::", 3)[3], request.randomSeed)
+            made.append(spec.name)
+        if made:
+            news[st.DEFAULTS] = made
+        if spec.tag:
+            tags = st.all_tags(self._default_tags, plain(news.get("tags")))
+            if tags:
+                news["tagsAll"] = rewrap(tags, news.get("tags"))
+        for key in spec.secret.split():
+            if key in news:
+                news[key] = secret(news[key])
+        clear = {k: v for k, v in plain(news).items() if k != "tagsAll"}
+        found = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
+        return pb.CheckResponse(inputs=encode(news), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+
+    @answered
+    def Diff(self, request: Any, context: Any) -> Any:
+        spec, news = self._spec(request.urn), plain(decode(request.news))
+        olds = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
+        olds = {k: v for k, v in olds.items() if k in spec.tree or k in ("tagsAll", st.DEFAULTS)}
+        found = st.changes(olds, news)
+        hard = {p for p in found if st.replaces(p, self._rules(spec, news))}
+        named = bool(hard) and spec.name and spec.name not in news.get(st.DEFAULTS, []) and olds.get(spec.name) == news.get(spec.name)
+        detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in found.items()}
+        return pb.DiffResponse(
+            changes=pb.DiffResponse.DIFF_SOME if found else pb.DiffResponse.DIFF_NONE,
+            diffs=sorted({st.top(p) for p in found}),
+            replaces=sorted({st.top(p) for p in hard}),
+            deleteBeforeReplace=bool(named),
+            detailedDiff=detail,
+            hasDetailedDiff=bool(found),
+        )
+
+    @staticmethod
+    def _rules(spec: Resource, news: Props) -> frozenset[str]:
+        """`userData` replaces only where userDataReplaceOnChange says so; `x?y` in a spec means: x where input y is true."""
+        return frozenset(r.split("?")[0] for r in spec.replacing if "?" not in r or news.get(r.split("?")[1]) in (True, "true"))
+
+    # ---- resources: do
+    @answered
+    def Create(self, request: Any, context: Any) -> Any:
+        spec, inputs = self._spec(request.urn), decode(request.properties)
+        if request.preview:
+            return pb.CreateResponse(properties=encode(self._planned(spec, {}, inputs)))
+        new = self._known(inputs)
+        aws = self._aws(new, request.timeout)
+        rid = spec.create(aws, new)
+        try:
+            if spec.finish and spec.apply:
+                spec.apply(aws, rid, {}, new)
+            if spec.ready:
+                aws.wait(f"{rid} ready", lambda: spec.ready(aws, rid))
+            outputs, _ = self._observe(spec, aws, rid, inputs, {})
+        except (ClientError, BotoCoreError, PluginError) as error:
+            self._half_made(context, rid, inputs, f"{_short(request.urn)}: {rid} exists, but: {_sentence(error)}")
+        if outputs is None:
+            raise PluginError(f"{rid} was created and is gone again")
+        return pb.CreateResponse(id=rid, properties=encode(outputs))
+
+    @answered
+    def Update(self, request: Any, context: Any) -> Any:
+        spec, inputs, state = self._spec(request.urn), decode(request.news), decode(request.olds)
+        old = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
+        if request.preview:
+            return pb.UpdateResponse(properties=encode(self._planned(spec, state, inputs, old)))
+        new = self._known(inputs)
+        aws = self._aws(new, request.timeout)
+        if old == new:  # the last create or update was left half done
+            if (seen := spec.read(aws, request.id, plain(state))) is None:
+                raise PluginError(f"{request.id} is gone: run a refresh")
+            old = st.settle(new, st.split_tags(seen, new, self._default_tags))
+        put, drop = _tag_changes(old, new)
+        if spec.tag and (put or drop):
+            spec.tag(aws, request.id, {**plain(state), **new}, put, drop)
+        body = {k for k in {*old, *new} - {"tags", "tagsAll"} if not k.startswith("__") and old.get(k) != new.get(k)}
+        if body:
+            if spec.apply is None:
+                raise PluginError(f"a change of {', '.join(sorted(body))} in place is not implemented by the stand-in")
+            spec.apply(aws, request.id, old, new)
+        if spec.ready:
+            aws.wait(f"{request.id} ready", lambda: spec.ready(aws, request.id))
+        outputs, _ = self._observe(spec, aws, request.id, inputs, state)
+        if outputs is None:
+            raise PluginError(f"{request.id} is gone: run a refresh")
+        return pb.UpdateResponse(properties=encode(outputs))
+
+    @answered
+    def Read(self, request: Any, context: Any) -> Any:
+        spec, state, inputs = self._spec(request.urn), decode(request.properties), decode(request.inputs)
+        aws = self._aws(plain(state))
+        outputs, now = self._observe(spec, aws, request.id, inputs, state)
+        if outputs is None:
+            return pb.ReadResponse()  # an empty id: it is gone
+        return pb.ReadResponse(id=request.id, properties=encode(outputs), inputs=encode(now))
+
+    @answered
+    def Delete(self, request: Any, context: Any) -> Any:
+        spec, state = self._spec(request.urn), plain(decode(request.properties))
+        try:
+            spec.delete(self._aws(state, request.timeout), request.id, state)
+        except ClientError as error:
+            if not is_gone(error):
+                raise
+        return empty_pb2.Empty()
+
+    @answered
+    def Invoke(self, request: Any, context: Any) -> Any:
+        if request.tok not in INVOKES:
+            raise PluginError("this function is not implemented by the lab's stand-in for the aws plugin")
+        names, call = INVOKES[request.tok]
+        args = plain(decode(request.args))
+        found = [
+            pb.CheckFailure(property=k, reason=f"is not implemented by the stand-in (allowed: {names or 'none'})")
+            for k in args
+            if k not in names.split()
+        ]
+        if found:
+            return pb.InvokeResponse(failures=found)
+        return pb.InvokeResponse(**{"return": encode(call(self._aws(args), args))})
+
+    # ---- helpers
+    @staticmethod
+    def _known(inputs: Props) -> Props:
+        clear = plain(inputs)
+        if has_unknown(clear):
+            raise PluginError("the engine sent an unknown value outside a preview")
+        return clear
+
+    @staticmethod
+    def _planned(spec: Resource, state: Props, inputs: Props, old: Props | None = None) -> Props:
+        """Outputs as a preview knows them; what is missing is unknown to the program."""
+        out = {k: v for k, v in state.items() if k not in (old or {})}
+        if old is not None and any(not k.startswith(("tags", "__")) for k in map(st.top, st.changes(old, plain(inputs)))):
+            out.update(dict.fromkeys(spec.volatile.split(), UNKNOWN))
+        return {**out, **{k: v for k, v in inputs.items() if not k.startswith("__")}}
+
+    def _observe(self, spec: Resource, aws: Aws, rid: str, inputs: Props, state: Props) -> tuple[Props | None, Props]:
+        """(outputs, inputs) as AWS shows them, with the secret marks of what was known; (None, {}) when the thing is gone."""
+        known = {**plain(state), **plain(inputs)}
+        try:
+            seen = spec.read(aws, rid, known)
+        except ClientError as error:
+            if not is_gone(error):
+                raise
+            seen = None
+        if seen is None:
+            return None, {}
+        seen = st.split_tags({**seen, **({"region": aws.region} if spec.regional else {})}, known, self._default_tags)
+        # A resource that is read by its id alone (`.get`) takes its inputs from what is there.
+        basis = plain(inputs) or {k: v for k, v in seen.items() if k in spec.tree and k != "region" and v not in (None, "", [], {})}
+        now = st.settle(basis, seen)
+        outputs = {**seen, **{k: v for k, v in now.items() if not k.startswith("__")}}
+        marks = {**state, **inputs}
+        outputs, now = rewrap(outputs, marks), rewrap(now, marks)
+        for key in spec.secret.split():
+            for props in (outputs, now):
+                if key in props:
+                    props[key] = secret(props[key])
+        return outputs, now
+
+    @staticmethod
+    def _half_made(context: Any, rid: str, inputs: Props, message: str) -> NoReturn:
+        """The thing exists, but isn't as asked: the engine keeps its id, so that the next run goes on instead of leaking it."""
+        detail = pb.ErrorResourceInitFailed(id=rid, properties=encode(inputs), inputs=encode(inputs), reasons=[message])
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
+        status.details.add().Pack(detail)
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(grpc.StatusCode.UNKNOWN, message)
+
+
+def _tag_changes(old: Props, new: Props) -> tuple[dict[str, str], list[str]]:
+    before, after = old.get("tagsAll") or {}, new.get("tagsAll") or {}
+    return {k: v for k, v in after.items() if before.get(k) != v}, [k for k in before if k not in after]

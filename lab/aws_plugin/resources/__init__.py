@@ -1,0 +1,13 @@
+"""The kinds of resources that the stand-in implements, by token, and those that it refuses with a reason."""
+
+from __future__ import annotations
+
+from lab.aws_plugin.resources import compute, iam, launch_template, messaging, monitoring, network, routing, security, storage, vpn
+from lab.aws_plugin.spec import Resource
+
+MODULES = (network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage)
+RESOURCES: dict[str, Resource] = {spec.token: spec for module in MODULES for spec in module.SPECS}
+REFUSED = {
+    "aws:directconnect/gatewayAssociation:GatewayAssociation": "the lab's AWS has no Direct Connect gateway: use hall_link kind vpn in the lab's stack",
+    "aws:ec2/capacityBlockReservation:CapacityBlockReservation": "it buys capacity on create: reference a capacity block by its id instead",
+}

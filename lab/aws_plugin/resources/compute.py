@@ -1,0 +1,275 @@
+"""Instances, placement groups, key pairs."""
+
+from __future__ import annotations
+
+from botocore.exceptions import ClientError
+
+from lab.aws_plugin.resources.launch_template import EBS, MARKET, METADATA, RESERVATION
+from lab.aws_plugin.spec import (
+    Aws,
+    PluginError,
+    Resource,
+    changed,
+    ec2_tag,
+    from_boto,
+    given,
+    input_shape,
+    is_gone,
+    one,
+    pick,
+    tag_list,
+    tag_map,
+    tag_spec,
+    to_boto,
+)
+from lab.aws_plugin.wire import UNKNOWN, Props
+
+RUN = (
+    "instanceType subnetId keyName privateIpAddress userData ebsOptimized disableApiTermination instanceInitiatedShutdownBehavior "
+    "metadataOptions capacityReservationSpecification instanceMarketOptions cpuOptions monitoring placement iamInstanceProfile "
+    "launchTemplate blockDeviceMappings imageId securityGroupIds"
+)
+# Not a replacement, but EC2 stops and starts the machine for it, under its jobs: the stand-in refuses it at preview.
+RESTARTS = "instanceType userData userDataBase64"
+ASKED_AT_RUN = "networkInterfaces"
+
+
+# ---- Instance
+def instance(aws: Aws, rid: str) -> Props | None:
+    try:
+        found = one(aws.ec2.describe_instances(InstanceIds=[rid])["Reservations"])
+    except ClientError as error:
+        if not is_gone(error):
+            raise
+        return None
+    return found["Instances"][0] if found else None
+
+
+def run_parameters(aws: Aws, new: Props) -> Props:
+    """An Instance's inputs as RunInstances wants them."""
+    props = {**new, "imageId": new.get("ami"), "privateIpAddress": new.get("privateIp"), "securityGroupIds": new.get("vpcSecurityGroupIds")}
+    placement = {"availabilityZone": new.get("availabilityZone"), "groupName": new.get("placementGroup"), "tenancy": new.get("tenancy")}
+    props["placement"] = {k: v for k, v in placement.items() if v} or None
+    props["monitoring"] = {"enabled": new["monitoring"]} if "monitoring" in new else None
+    props["iamInstanceProfile"] = {"name": new["iamInstanceProfile"]} if new.get("iamInstanceProfile") else None
+    if template := new.get("launchTemplate"):
+        renamed = {"launchTemplateId": template.get("id"), "launchTemplateName": template.get("name"), "version": template.get("version")}
+        props["launchTemplate"] = {k: v for k, v in renamed.items() if v}
+    disks = [
+        {"deviceName": d["deviceName"], "ebs": {k: v for k, v in d.items() if k != "deviceName"}} for d in new.get("ebsBlockDevices") or []
+    ]
+    if root := new.get("rootBlockDevice"):
+        image = one(aws.ec2.describe_images(ImageIds=[new["ami"]])["Images"]) if new.get("ami") else None
+        disks.append({"deviceName": (image or {}).get("RootDeviceName", "/dev/sda1"), "ebs": root})
+    props["blockDeviceMappings"] = disks or None
+    asked = to_boto(input_shape(aws.ec2, "RunInstances"), {k: props[k] for k in RUN.split() if props.get(k) is not None})
+    if new.get("userDataBase64"):
+        raise PluginError("userDataBase64 is not implemented by the stand-in: use userData")
+    return asked
+
+
+def create_instance(aws: Aws, new: Props) -> str:
+    specs = tag_spec("instance", new).get("TagSpecifications", [])
+    if volume_tags := tag_list(new.get("volumeTags")):
+        specs.append({"ResourceType": "volume", "Tags": volume_tags})
+    asked = run_parameters(aws, new)
+    made = aws.ec2.run_instances(MinCount=1, MaxCount=1, **asked, **({"TagSpecifications": specs} if specs else {}))
+    return made["Instances"][0]["InstanceId"]
+
+
+def running(aws: Aws, rid: str) -> bool:
+    found = instance(aws, rid)
+    if found and found["State"]["Name"] in ("shutting-down", "terminated"):
+        raise PluginError(f"{rid} ended while it was expected to run: {found.get('StateReason', {}).get('Message', 'no reason given')}")
+    return bool(found) and found["State"]["Name"] == "running"
+
+
+def finish_instance(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    """Changes in place. After the launch (old = {}) only what RunInstances can't say."""
+    for name, boto in (("sourceDestCheck", "SourceDestCheck"), ("disableApiTermination", "DisableApiTermination")):
+        if changed(old, new, name) and (old or name == "sourceDestCheck") and name in new:
+            aws.ec2.modify_instance_attribute(InstanceId=rid, **{boto: {"Value": new[name]}})
+    if not old:
+        return
+    if changed(old, new, "vpcSecurityGroupIds") and new.get("vpcSecurityGroupIds"):
+        aws.ec2.modify_instance_attribute(InstanceId=rid, Groups=new["vpcSecurityGroupIds"])
+    if changed(old, new, "instanceInitiatedShutdownBehavior") and new.get("instanceInitiatedShutdownBehavior"):
+        aws.ec2.modify_instance_attribute(
+            InstanceId=rid, InstanceInitiatedShutdownBehavior={"Value": new["instanceInitiatedShutdownBehavior"]}
+        )
+    if changed(old, new, "metadataOptions") and new.get("metadataOptions"):
+        shape = input_shape(aws.ec2, "ModifyInstanceMetadataOptions")
+        aws.ec2.modify_instance_metadata_options(InstanceId=rid, **to_boto(shape, new["metadataOptions"]))
+    if changed(old, new, "monitoring"):
+        (aws.ec2.monitor_instances if new.get("monitoring") else aws.ec2.unmonitor_instances)(InstanceIds=[rid])
+    if changed(old, new, "iamInstanceProfile"):
+        move_profile(aws, rid, new.get("iamInstanceProfile"))
+
+
+def move_profile(aws: Aws, rid: str, name: str | None) -> None:
+    filters = [{"Name": "instance-id", "Values": [rid]}]
+    there = one(aws.ec2.describe_iam_instance_profile_associations(Filters=filters)["IamInstanceProfileAssociations"])
+    if there and name:
+        aws.ec2.replace_iam_instance_profile_association(AssociationId=there["AssociationId"], IamInstanceProfile={"Name": name})
+    elif there:
+        aws.ec2.disassociate_iam_instance_profile(AssociationId=there["AssociationId"])
+    elif name:
+        aws.ec2.associate_iam_instance_profile(InstanceId=rid, IamInstanceProfile={"Name": name})
+
+
+def read_instance(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = instance(aws, rid)
+    if not found or found["State"]["Name"] in ("shutting-down", "terminated"):
+        return None
+    profile = (found.get("IamInstanceProfile") or {}).get("Arn", "").rsplit("/", 1)[-1]
+    primary = next(
+        (
+            n
+            for n in found.get("NetworkInterfaces", [])
+            if n.get("Attachment", {}).get("DeviceIndex") == 0 and n["Attachment"].get("NetworkCardIndex", 0) == 0
+        ),
+        None,
+    )
+    place, out = (
+        found.get("Placement", {}),
+        pick(found, "instanceType subnetId keyName ebsOptimized instanceLifecycle spotInstanceRequestId"),
+    )
+    out |= {
+        "ami": found["ImageId"],
+        "availabilityZone": place.get("AvailabilityZone"),
+        "placementGroup": place.get("GroupName") or "",
+        "tenancy": place.get("Tenancy") or "default",
+        "privateIp": found.get("PrivateIpAddress"),
+        "privateDns": found.get("PrivateDnsName"),
+        "publicIp": found.get("PublicIpAddress") or "",
+        "publicDns": found.get("PublicDnsName") or "",
+        "instanceState": found["State"]["Name"],
+        "iamInstanceProfile": profile,
+        "monitoring": found.get("Monitoring", {}).get("State") in ("enabled", "pending"),
+        "vpcSecurityGroupIds": [g["GroupId"] for g in found.get("SecurityGroups", [])],
+        "sourceDestCheck": found.get("SourceDestCheck"),
+        "primaryNetworkInterfaceId": primary["NetworkInterfaceId"] if primary else None,
+        "arn": aws.arn("ec2", f"instance/{rid}"),
+        "tags": tag_map(found.get("Tags")),
+    }
+    if found.get("MetadataOptions"):
+        shown = from_boto(found["MetadataOptions"])
+        out["metadataOptions"] = {
+            k: shown[k] for k in ("httpEndpoint", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags") if k in shown
+        }
+    return {k: v for k, v in out.items() if v is not None}
+
+
+def delete_instance(aws: Aws, rid: str, state: Props) -> None:
+    aws.ec2.terminate_instances(InstanceIds=[rid])
+    aws.wait(f"{rid} terminated", lambda: (instance(aws, rid) or {"State": {"Name": "terminated"}})["State"]["Name"] == "terminated")
+
+
+def check_instance(olds: Props, news: Props) -> list[tuple[str, str]]:
+    out = []
+    if not news.get("launchTemplate"):
+        out = [(k, "is required where no launchTemplate is given") for k in ("ami", "instanceType") if not news.get(k)]
+    if olds and not news.get("userDataReplaceOnChange"):
+        out += [
+            (
+                k,
+                "a change stops and starts the machine under its jobs: not done by the stand-in; ignore the change, or replace the node after a drain",
+            )
+            for k in changed(olds, news, RESTARTS)
+            if UNKNOWN not in (olds.get(k), news.get(k))
+        ]
+    return out
+
+
+# ---- PlacementGroup: its id is its name
+def create_group(aws: Aws, new: Props) -> str:
+    aws.ec2.create_placement_group(
+        **given({**new, "groupName": new["name"]}, "groupName strategy partitionCount spreadLevel"), **tag_spec("placement-group", new)
+    )
+    return new["name"]
+
+
+def group(aws: Aws, rid: str) -> Props | None:
+    found = one(aws.ec2.describe_placement_groups(GroupNames=[rid])["PlacementGroups"])
+    return found if found and found.get("State") not in ("deleted", "deleting") else None
+
+
+def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = group(aws, rid)
+    return found and {
+        **pick(found, "strategy partitionCount spreadLevel"),
+        "name": found["GroupName"],
+        "placementGroupId": found.get("GroupId"),
+        "arn": aws.arn("ec2", f"placement-group/{rid}"),
+        "tags": tag_map(found.get("Tags")),
+    }
+
+
+def tag_group(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    ec2_tag(aws, (group(aws, rid) or {})["GroupId"], state, put, drop)
+
+
+# ---- KeyPair: its id is its name
+def create_key(aws: Aws, new: Props) -> str:
+    return aws.ec2.import_key_pair(KeyName=new["keyName"], PublicKeyMaterial=new["publicKey"].encode(), **tag_spec("key-pair", new))[
+        "KeyName"
+    ]
+
+
+def key(aws: Aws, rid: str) -> Props:
+    return aws.ec2.describe_key_pairs(KeyNames=[rid])["KeyPairs"][0]
+
+
+def read_key(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = key(aws, rid)
+    return {
+        **pick(found, "keyName keyPairId keyType"),
+        "fingerprint": found.get("KeyFingerprint"),
+        "arn": aws.arn("ec2", f"key-pair/{rid}"),
+        "tags": tag_map(found.get("Tags")),
+    }
+
+
+INSTANCE = (
+    f"ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData userDataReplaceOnChange placementGroup "
+    f"tenancy ebsOptimized monitoring sourceDestCheck privateIp disableApiTermination instanceInitiatedShutdownBehavior volumeTags "
+    f"launchTemplate{{id name version}} rootBlockDevice{{{EBS}}} ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
+    f"{METADATA} {RESERVATION} {MARKET}"
+)
+SPECS = [
+    Resource(
+        "aws:ec2/instance:Instance",
+        INSTANCE,
+        create_instance,
+        read_instance,
+        delete_instance,
+        finish_instance,
+        finish=True,
+        tag=ec2_tag,
+        ready=running,
+        check=check_instance,
+        replace="ami availabilityZone cpuOptions ebsBlockDevices ebsOptimized instanceMarketOptions keyName launchTemplate placementGroup privateIp "
+        "subnetId tenancy rootBlockDevice.encrypted rootBlockDevice.kmsKeyId userData?userDataReplaceOnChange",
+    ),
+    Resource(
+        "aws:ec2/placementGroup:PlacementGroup",
+        "name strategy partitionCount spreadLevel",
+        create_group,
+        read_group,
+        lambda aws, rid, state: aws.ec2.delete_placement_group(GroupName=rid),
+        tag=tag_group,
+        name="name",
+        ready=lambda aws, rid: (group(aws, rid) or {}).get("State") == "available",
+        replace="strategy partitionCount spreadLevel",
+    ),
+    Resource(
+        "aws:ec2/keyPair:KeyPair",
+        "keyName publicKey",
+        create_key,
+        read_key,
+        lambda aws, rid, state: aws.ec2.delete_key_pair(KeyName=rid),
+        tag=lambda aws, rid, state, put, drop: ec2_tag(aws, key(aws, rid)["KeyPairId"], state, put, drop),
+        name="keyName",
+        replace="publicKey",
+    ),
+]

@@ -1,0 +1,233 @@
+"""Queues, event rules, topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.aws_plugin.spec import Aws, Resource, changed, given, pick, tag_list, tag_map
+from lab.aws_plugin.wire import Props
+
+QUEUE = {
+    "messageRetentionSeconds": "MessageRetentionPeriod",
+    "visibilityTimeoutSeconds": "VisibilityTimeout",
+    "receiveWaitTimeSeconds": "ReceiveMessageWaitTimeSeconds",
+    "delaySeconds": "DelaySeconds",
+    "maxMessageSize": "MaximumMessageSize",
+    "sqsManagedSseEnabled": "SqsManagedSseEnabled",
+    "kmsMasterKeyId": "KmsMasterKeyId",
+    "redrivePolicy": "RedrivePolicy",
+    "policy": "Policy",
+}
+NUMBERS = {"messageRetentionSeconds", "visibilityTimeoutSeconds", "receiveWaitTimeSeconds", "delaySeconds", "maxMessageSize"}
+
+
+def as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---- Queue: its id is its URL
+def create_queue(aws: Aws, new: Props) -> str:
+    attributes = {boto: as_text(new[wire]) for wire, boto in QUEUE.items() if new.get(wire) is not None}
+    return aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})["QueueUrl"]
+
+
+def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    moved = changed(old, new, " ".join(QUEUE))
+    aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={QUEUE[k]: as_text(new.get(k, "")) for k in moved})
+
+
+def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
+    seen = {wire: int(found[boto]) if wire in NUMBERS else found[boto] for wire, boto in QUEUE.items() if found.get(boto) not in (None, "")}
+    if "sqsManagedSseEnabled" in seen:
+        seen["sqsManagedSseEnabled"] = seen["sqsManagedSseEnabled"] == "true"
+    seen.pop("policy", None) if "policy" not in state else None  # a QueuePolicy's business
+    return {
+        **seen,
+        "name": found["QueueArn"].rsplit(":", 1)[-1],
+        "arn": found["QueueArn"],
+        "url": rid,
+        "tags": aws.client("sqs").list_queue_tags(QueueUrl=rid).get("Tags", {}),
+    }
+
+
+def tag_queue(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    if drop:
+        aws.client("sqs").untag_queue(QueueUrl=rid, TagKeys=drop)
+    if put:
+        aws.client("sqs").tag_queue(QueueUrl=rid, Tags=put)
+
+
+# ---- QueuePolicy
+def put_queue_policy(aws: Aws, new: Props) -> str:
+    aws.client("sqs").set_queue_attributes(QueueUrl=new["queueUrl"], Attributes={"Policy": new["policy"]})
+    return new["queueUrl"]
+
+
+def read_queue_policy(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"]).get("Attributes", {}).get("Policy")
+    return {"queueUrl": rid, "policy": found} if found else None
+
+
+# ---- EventRule, EventTarget
+def bus(props: Props) -> Props:
+    return {"EventBusName": props["eventBusName"]} if props.get("eventBusName") else {}
+
+
+def put_rule(aws: Aws, new: Props, tags: bool = True) -> str:
+    tagged = {"Tags": tag_list(new["tagsAll"])} if tags and new.get("tagsAll") else {}
+    asked = given(new, "description eventPattern scheduleExpression state roleArn")
+    aws.client("events").put_rule(Name=new["name"], **asked, **bus(new), **tagged)
+    return new["name"]
+
+
+def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("events").describe_rule(Name=rid, **bus(state))
+    tags = aws.client("events").list_tags_for_resource(ResourceARN=found["Arn"])["Tags"]
+    return {**pick(found, "name arn description eventPattern scheduleExpression state roleArn eventBusName"), "tags": tag_map(tags)}
+
+
+def tag_rule(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    if drop:
+        aws.client("events").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
+    if put:
+        aws.client("events").tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
+
+
+def put_target(aws: Aws, new: Props) -> str:
+    target = {"Id": new["targetId"], "Arn": new["arn"], **given(new, "input inputPath roleArn")}
+    aws.client("events").put_targets(Rule=new["rule"], Targets=[target], **bus(new))
+    return f"{new['rule']}-{new['targetId']}"
+
+
+def read_target(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
+    target = next((t for t in found if t["Id"] == state["targetId"]), None)
+    return target and {"rule": state["rule"], "targetId": target["Id"], **pick(target, "arn input inputPath roleArn")}
+
+
+def delete_target(aws: Aws, rid: str, state: Props) -> None:
+    aws.client("events").remove_targets(Rule=state["rule"], Ids=[state["targetId"]], **bus(state))
+
+
+# ---- Topic, TopicSubscription: their ids are their ARNs
+TOPIC = {"displayName": "DisplayName", "policy": "Policy", "kmsMasterKeyId": "KmsMasterKeyId"}
+SUBSCRIPTION = {"rawMessageDelivery": "RawMessageDelivery", "filterPolicy": "FilterPolicy"}
+
+
+def create_topic(aws: Aws, new: Props) -> str:
+    attributes = {boto: new[wire] for wire, boto in TOPIC.items() if new.get(wire)}
+    return aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))["TopicArn"]
+
+
+def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    for key in changed(old, new, " ".join(TOPIC)):
+        aws.client("sns").set_topic_attributes(TopicArn=rid, AttributeName=TOPIC[key], AttributeValue=new.get(key) or "")
+
+
+def read_topic(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
+    return {
+        **{wire: found[boto] for wire, boto in TOPIC.items() if found.get(boto)},
+        "name": rid.rsplit(":", 1)[-1],
+        "arn": rid,
+        "owner": found.get("Owner"),
+        "tags": tag_map(aws.client("sns").list_tags_for_resource(ResourceArn=rid)["Tags"]),
+    }
+
+
+def tag_topic(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    if drop:
+        aws.client("sns").untag_resource(ResourceArn=rid, TagKeys=drop)
+    if put:
+        aws.client("sns").tag_resource(ResourceArn=rid, Tags=tag_list(put))
+
+
+def subscribe(aws: Aws, new: Props) -> str:
+    attributes = {boto: as_text(new[wire]) for wire, boto in SUBSCRIPTION.items() if new.get(wire) is not None}
+    return aws.client("sns").subscribe(
+        TopicArn=new["topic"], Protocol=new["protocol"], Endpoint=new["endpoint"], Attributes=attributes, ReturnSubscriptionArn=True
+    )["SubscriptionArn"]
+
+
+def apply_subscription(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    for key in changed(old, new, " ".join(SUBSCRIPTION)):
+        aws.client("sns").set_subscription_attributes(
+            SubscriptionArn=rid, AttributeName=SUBSCRIPTION[key], AttributeValue=as_text(new.get(key, ""))
+        )
+
+
+def read_subscription(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
+    return {
+        "topic": found["TopicArn"],
+        "protocol": found.get("Protocol"),
+        "endpoint": found["Endpoint"],
+        "arn": rid,
+        "ownerId": found.get("Owner"),
+        **{wire: found[boto] for wire, boto in SUBSCRIPTION.items() if found.get(boto)},
+        "pendingConfirmation": found.get("PendingConfirmation") == "true",
+    }
+
+
+SPECS = [
+    Resource(
+        "aws:sqs/queue:Queue",
+        "name " + " ".join(QUEUE),
+        create_queue,
+        read_queue,
+        lambda aws, rid, state: aws.client("sqs").delete_queue(QueueUrl=rid),
+        apply_queue,
+        tag=tag_queue,
+        name="name",
+    ),
+    Resource(
+        "aws:sqs/queuePolicy:QueuePolicy",
+        "queueUrl policy",
+        put_queue_policy,
+        read_queue_policy,
+        lambda aws, rid, state: aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={"Policy": ""}),
+        lambda aws, rid, old, new: put_queue_policy(aws, new),
+        replace="queueUrl",
+    ),
+    Resource(
+        "aws:cloudwatch/eventRule:EventRule",
+        "name description eventPattern scheduleExpression state roleArn eventBusName",
+        put_rule,
+        read_rule,
+        lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
+        lambda aws, rid, old, new: put_rule(aws, new, tags=False),
+        tag=tag_rule,
+        name="name",
+        replace="eventBusName",
+    ),
+    Resource(
+        "aws:cloudwatch/eventTarget:EventTarget",
+        "rule arn targetId input inputPath roleArn eventBusName",
+        put_target,
+        read_target,
+        delete_target,
+        lambda aws, rid, old, new: put_target(aws, new),
+        name="targetId",
+        replace="rule eventBusName",
+    ),
+    Resource(
+        "aws:sns/topic:Topic",
+        "name " + " ".join(TOPIC),
+        create_topic,
+        read_topic,
+        lambda aws, rid, state: aws.client("sns").delete_topic(TopicArn=rid),
+        apply_topic,
+        tag=tag_topic,
+        name="name",
+    ),
+    Resource(
+        "aws:sns/topicSubscription:TopicSubscription",
+        "topic protocol endpoint " + " ".join(SUBSCRIPTION),
+        subscribe,
+        read_subscription,
+        lambda aws, rid, state: aws.client("sns").unsubscribe(SubscriptionArn=rid),
+        apply_subscription,
+        replace="topic protocol endpoint",
+    ),
+]

@@ -1,0 +1,107 @@
+"""Values kept in AWS: SSM parameters, the shells of secrets (never their values)."""
+
+from __future__ import annotations
+
+from lab.aws_plugin.spec import Aws, Resource, changed, given, one, pick, tag_list, tag_map
+from lab.aws_plugin.wire import Props
+
+PARAMETER = "type value dataType description tier keyId allowedPattern"
+
+
+# ---- Parameter: its id is its name
+def create_parameter(aws: Aws, new: Props) -> str:
+    tags = {"Tags": tag_list(new["tagsAll"])} if new.get("tagsAll") and not new.get("overwrite") else {}
+    aws.client("ssm").put_parameter(Name=new["name"], Overwrite=bool(new.get("overwrite")), **given(new, PARAMETER), **tags)
+    return new["name"]
+
+
+def finish_parameter(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    if old:
+        if changed(old, new, PARAMETER):
+            aws.client("ssm").put_parameter(Name=rid, Overwrite=True, **given(new, PARAMETER))
+    elif new.get("overwrite") and new.get("tagsAll"):  # PutParameter refuses tags beside Overwrite
+        tag_parameter(aws, rid, {}, new["tagsAll"], [])
+
+
+def read_parameter(aws: Aws, rid: str, state: Props) -> Props | None:
+    ssm = aws.client("ssm")
+    found = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
+    about = one(ssm.describe_parameters(ParameterFilters=[{"Key": "Name", "Option": "Equals", "Values": [rid]}])["Parameters"]) or {}
+    tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=rid)["TagList"]
+    return {
+        **pick(found, "name type value version dataType"),
+        **pick(about, "description tier keyId allowedPattern"),
+        "arn": found.get("ARN"),
+        "tags": tag_map(tags),
+    }
+
+
+def tag_parameter(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    if drop:
+        aws.client("ssm").remove_tags_from_resource(ResourceType="Parameter", ResourceId=rid, TagKeys=drop)
+    if put:
+        aws.client("ssm").add_tags_to_resource(ResourceType="Parameter", ResourceId=rid, Tags=tag_list(put))
+
+
+# ---- Secret: its id is its ARN
+def secrets(aws: Aws):
+    return aws.client("secretsmanager")
+
+
+def create_secret(aws: Aws, new: Props) -> str:
+    tags = {"Tags": tag_list(new["tagsAll"])} if new.get("tagsAll") else {}
+    return secrets(aws).create_secret(Name=new["name"], **given(new, "description kmsKeyId"), **tags)["ARN"]
+
+
+def apply_secret(aws: Aws, rid: str, old: Props, new: Props) -> None:
+    if changed(old, new, "description kmsKeyId"):
+        secrets(aws).update_secret(SecretId=rid, Description=new.get("description") or "", **given(new, "kmsKeyId"))
+
+
+def read_secret(aws: Aws, rid: str, state: Props) -> Props | None:
+    found = secrets(aws).describe_secret(SecretId=rid)
+    if found.get("DeletedDate"):
+        return None
+    return {**pick(found, "name description kmsKeyId"), "arn": found["ARN"], "tags": tag_map(found.get("Tags"))}
+
+
+def delete_secret(aws: Aws, rid: str, state: Props) -> None:
+    days = state.get("recoveryWindowInDays", 30)
+    how = {"RecoveryWindowInDays": days} if days else {"ForceDeleteWithoutRecovery": True}
+    secrets(aws).delete_secret(SecretId=rid, **how)
+
+
+def tag_secret(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    if drop:
+        secrets(aws).untag_resource(SecretId=rid, TagKeys=drop)
+    if put:
+        secrets(aws).tag_resource(SecretId=rid, Tags=tag_list(put))
+
+
+SPECS = [
+    Resource(
+        "aws:ssm/parameter:Parameter",
+        f"name {PARAMETER} overwrite",
+        create_parameter,
+        read_parameter,
+        lambda aws, rid, state: aws.client("ssm").delete_parameter(Name=rid),
+        finish_parameter,
+        finish=True,
+        tag=tag_parameter,
+        name="name",
+        secret="value",
+        volatile="version",
+        replace="dataType",
+        check=lambda olds, news: [] if "value" in news else [("value", "is required by the stand-in")],
+    ),
+    Resource(
+        "aws:secretsmanager/secret:Secret",
+        "name description kmsKeyId recoveryWindowInDays",
+        create_secret,
+        read_secret,
+        delete_secret,
+        apply_secret,
+        tag=tag_secret,
+        name="name",
+    ),
+]

@@ -1,0 +1,91 @@
+"""What the SDK's classes declare, and what of it the stand-in implements."""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import importlib
+import inspect
+import json
+import pathlib
+import re
+import sys
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import pulumi_aws
+from pulumi import _types  # private: the SDK is pinned, and a test watches that this still works
+
+from lab.aws_plugin.wire import UNKNOWN, Props
+
+Tree = dict[str, "Tree"]
+Problem = tuple[str, str]  # path of the input, reason
+
+
+@functools.cache
+def registry() -> dict[str, tuple[str, str]]:
+    """Resource token -> (module, class) of the SDK."""
+    rows = json.loads(re.search(r'resource_modules="""(.*?)"""', pathlib.Path(pulumi_aws.__file__).read_text(), re.S)[1])
+    return {token: (row["fqn"], name) for row in rows for token, name in row["classes"].items()}
+
+
+@functools.cache
+def args_class(token: str) -> type:
+    """The class of a resource's inputs (XInitArgs where a nested type took the name XArgs)."""
+    module, name = registry()[token]
+    scope = vars(sys.modules[getattr(importlib.import_module(module), name).__module__])
+    return scope.get(name + "InitArgs") or scope[name + "Args"]
+
+
+def element(kind: Any) -> type | None:
+    """The input class inside Optional, Sequence, Union or Awaitable; None for scalars and free maps (tags)."""
+    if isinstance(kind, type) and _types.is_input_type(kind):
+        return kind
+    if typing.get_origin(kind) in (dict, collections.abc.Mapping):
+        return None
+    return next((found for found in map(element, typing.get_args(kind)) if found), None)
+
+
+@functools.cache
+def required(cls: type) -> frozenset[str]:
+    """Wire names of the inputs that the class cannot do without."""
+    wire = _types.input_type_py_to_pulumi_names(cls)
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    return frozenset(wire.get(p.name, p.name) for p in parameters if p.default is inspect.Parameter.empty)
+
+
+def parse_tree(text: str) -> Tree:
+    """`"vpcId routes{cidrBlock gatewayId}"` as nested dicts; an empty dict is a leaf (a scalar, or a map with free keys)."""
+    stack: list[Tree] = [{}]
+    last = ""
+    for word in re.findall(r"\w+|[{}]", text):
+        if word == "{":
+            stack.append(stack[-1][last])
+        elif word == "}":
+            stack.pop()
+        else:
+            stack[-1][word], last = {}, word
+    return stack[0]
+
+
+def problems(cls: type, implemented: Tree, inputs: Props, path: str = "") -> Iterator[Problem]:
+    """Every input that the SDK's class doesn't have, that the stand-in doesn't implement, or that is missing."""
+    types = _types.input_type_types(cls)
+    for key in sorted(required(cls) - set(inputs)):
+        yield path + key, f"is required by {cls.__name__}"
+    for key, value in inputs.items():
+        if key.startswith("__"):  # notes of the engine and of Check
+            continue
+        if key not in types:
+            yield path + key, f"is unknown: {cls.__name__} of pulumi-aws has no such input"
+        elif key not in implemented:
+            yield path + key, "is known, but not implemented by the lab's stand-in for the aws plugin"
+        elif inner := element(types[key]):
+            many = isinstance(value, list)
+            for i, each in enumerate(value if many else [value]):
+                here = f"{path}{key}[{i}]" if many else path + key
+                if isinstance(each, dict):
+                    yield from problems(inner, implemented[key], each, here + ".")
+                elif each != UNKNOWN:
+                    yield here, f"must be an object ({inner.__name__}), not {each!r}"

@@ -1,0 +1,105 @@
+"""Pure functions over inputs and outputs: what changed, what drifted, names, tags."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from lab.aws_plugin.wire import UNKNOWN, Props
+
+DEFAULTS = "__defaults"  # inputs that Check made up, as the real plugin notes them
+
+
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
+    """Leaf path -> value: `networkInterfaces[0].subnetId`, `tags["a.b"]`; empty lists and objects are leaves."""
+    if isinstance(value, dict) and (value or not path):
+        pairs = [(_join(path, k), v) for k, v in value.items() if not k.startswith("__")]
+    elif isinstance(value, list) and value:
+        pairs = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
+    else:
+        return {path: value}
+    return {p: leaf for at, v in pairs for p, leaf in flatten(v, at).items()}
+
+
+def _join(path: str, key: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", key):
+        return f"{path}[{json.dumps(key)}]"
+    return f"{path}.{key}" if path else key
+
+
+def changes(old: Props, new: Props) -> dict[str, str]:
+    """Leaf path -> 'add', 'delete' or 'update'."""
+    before, after = flatten(old), flatten(new)
+    return {
+        p: "add" if p not in before else "delete" if p not in after else "update"
+        for p in sorted({*before, *after})
+        if p not in before or p not in after or before[p] != after[p]
+    }
+
+
+def top(path: str) -> str:
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+
+def replaces(path: str, rules: frozenset[str]) -> bool:
+    """Whether a change at `path` is covered by a rule (a path without indexes), at it or above it."""
+    bare = re.sub(r"\[[^\]]*\]", "", path)
+    parts = bare.split(".")
+    return any(".".join(parts[:i]) in rules for i in range(1, len(parts) + 1))
+
+
+def auto_name(logical: str, seed: bytes) -> str:
+    """`<logical>-<7 hex>`, the same for the same seed."""
+    return f"{logical}-{hashlib.sha256(seed + logical.encode()).hexdigest()[:7]}"
+
+
+def all_tags(defaults: dict[str, str], tags: Any) -> Any:
+    return UNKNOWN if tags == UNKNOWN else {**defaults, **(tags or {})}
+
+
+def same(asked: Any, seen: Any) -> bool:
+    """Whether AWS's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in any order, and of an
+    object only what was asked."""
+    if isinstance(asked, dict) and isinstance(seen, dict):
+        return all(same(v, seen.get(k)) for k, v in asked.items())
+    if isinstance(asked, list) and isinstance(seen, list):
+        left = list(seen)
+        for each in asked:
+            if (hit := next((i for i, s in enumerate(left) if same(each, s)), None)) is None:
+                return False
+            del left[hit]
+        return not left
+    if asked == seen or (not asked and not seen and not isinstance(asked, str | bool | int)):
+        return True
+    if isinstance(asked, bool) or isinstance(seen, bool):
+        return str(asked).lower() == str(seen).lower()
+    try:
+        one, other = json.loads(str(asked)), json.loads(str(seen))
+    except ValueError:
+        return False
+    return one == other
+
+
+def settle(inputs: Props, observed: Props) -> Props:
+    """The inputs as they are in AWS: what was asked for where that is what is there, else what is there.
+
+    An input that the reply doesn't show is taken as it was asked."""
+    out: Props = {}
+    for key, asked in inputs.items():
+        if key not in observed or key.startswith("__"):
+            out[key] = asked
+        elif key in ("tags", "tagsAll"):
+            out[key] = observed[key]
+        else:
+            out[key] = asked if same(asked, observed[key]) else observed[key]
+    return out
+
+
+def split_tags(observed: Props, known: Props, defaults: dict[str, str]) -> Props:
+    """`tags` of a reply is all there is: that is `tagsAll`; `tags` is without what comes from the provider's defaults."""
+    if "tags" not in observed:
+        return observed
+    seen, own = observed["tags"], known.get("tags") or {}
+    return {**observed, "tagsAll": seen, "tags": {k: v for k, v in seen.items() if k in own or defaults.get(k) != v}}
