@@ -22,7 +22,7 @@ MAY = {
     "ironburst.config": {"pydantic", "yaml", "ironburst.catalog", "ironburst.secrets", "ironburst.software"},
     "ironburst.document": {"pydantic", "ironburst.config", "ironburst.catalog"},
     "ironburst.ports": {"ironburst.burst"},
-    "ironburst.baremetal": {"ironburst.catalog"},
+    "ironburst.baremetal": {"pydantic", "ironburst.catalog", "ironburst.secrets"},
     "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
     "ironburst.convergence": {"ironburst.document", "ironburst.ports", "ironburst.health"},
     "ironburst.adapters": {

@@ -1,0 +1,234 @@
+"""A node's BMC over Redfish, with sushy: its inventory, and its power button.
+
+Every error is a BmcError whose text is one sentence that names the node and the BMC. What the BMC itself wrote is never
+repeated: a BMC may echo the login that it was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+import sushy
+from sushy import auth, connector, exceptions
+from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
+
+from ironburst.baremetal.hardware import GpuGroup, Hardware
+
+
+class BmcError(Exception):
+    """A BMC that did not do what was asked of it."""
+
+
+class BmcUnreachable(BmcError):
+    """Nobody answers at the address, or not in time."""
+
+
+class BmcLoginRefused(BmcError):
+    """The BMC answers, but not to this user and password."""
+
+
+class BmcIncompleteAnswer(BmcError):
+    """The answer broke off, is not Redfish, or lacks what an inventory needs."""
+
+
+class BmcUnavailable(BmcError):
+    """The BMC answers with a server error (503 while it starts, for one)."""
+
+
+@dataclass(frozen=True)
+class BmcAccess:
+    """How to reach one node's BMC. `timeout_s`: seconds that one inventory read may take, roughly."""
+
+    node: str
+    address: str
+    username: str
+    password: str = field(repr=False)
+    verify_tls: bool = True
+    timeout_s: float = 30.0
+
+
+def read_hardware(access: BmcAccess) -> Hardware:
+    """The node's inventory. Changes nothing on the BMC but for a session, which is closed again. Raises BmcError."""
+    with _login(access) as root:
+        system, systems = _host_system(access, root)
+        gpus: Counter[str] = Counter()
+        for each in systems:  # HGX boards report their GPUs under a system of their own
+            gpus.update(p.model or "unnamed GPU" for p in _processors(each, sushy.PROCESSOR_TYPE_GPU))
+        macs = {i.permanent_mac_address or i.mac_address for i in system.ethernet_interfaces.get_members()}
+        return Hardware(
+            serial=_text(system.serial_number),
+            manufacturer=_text(system.manufacturer),
+            model=_text(system.model),
+            uuid=_text(system.uuid),
+            macs=tuple(sorted(mac.lower() for mac in macs if mac)),
+            gpus=tuple(GpuGroup(model, count) for model, count in sorted(gpus.items())),
+            cpu_count=len(_processors(system, sushy.PROCESSOR_TYPE_CPU)),
+            memory_gib=system.memory_summary.size_gib if system.memory_summary else None,
+            power_state=system.power_state.value if system.power_state else None,
+            bios_version=_text(system.bios_version),
+            bmc_version=_bmc_version(system),
+        )
+
+
+def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float = 30.0) -> None:
+    """Shut the node down and wait until it is off; by force when it takes longer than `graceful_s`. Raises BmcError."""
+    with _login(access, limited=False) as root:
+        system, _ = _host_system(access, root)
+        if system.power_state == sushy.POWER_STATE_OFF:
+            return
+        if sushy.RESET_GRACEFUL_SHUTDOWN in system.get_allowed_reset_system_values():
+            system.reset_system(sushy.RESET_GRACEFUL_SHUTDOWN)
+            if _is_off_within(system, graceful_s):
+                return
+        system.reset_system(sushy.RESET_FORCE_OFF)
+        if not _is_off_within(system, forced_s):
+            raise BmcUnavailable(f"{access.node}: BMC {access.address} accepted ForceOff, but the node is still on after {forced_s:g} s")
+
+
+def _is_off_within(system: Any, limit_s: float) -> bool:
+    deadline = time.monotonic() + limit_s
+    while system.power_state != sushy.POWER_STATE_OFF:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)  # Redfish has no wait: poll, gently, for BMCs are slow computers
+        system.refresh(force=True)
+    return True
+
+
+# ---- the session
+
+
+class _Connector(connector.Connector):
+    """sushy's connector with a deadline, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
+
+    def __init__(self, access: BmcAccess) -> None:
+        # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
+        super().__init__(
+            access.address,
+            verify=access.verify_tls,
+            response_callback=self._in_time,
+            server_side_retries=2,
+            server_side_retries_delay=min(1.0, access.timeout_s / 10),
+            default_request_timeout=access.timeout_s / 2,
+            connect_timeout=min(5.0, access.timeout_s / 2),
+        )
+        self._session.trust_env = False
+        self._access = access
+        self.deadline: float | None = time.monotonic() + access.timeout_s
+
+    def _in_time(self, _: requests.Response) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            limit = f"{self._access.timeout_s:g} s (timeoutSeconds)"
+            raise BmcUnreachable(f"{self._access.node}: BMC {self._access.address} did not finish its answers within {limit}")
+
+
+@contextlib.contextmanager
+def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Sushy]:
+    """A logged-in service root; `limited` to the time of one inventory read. BMCs have few session slots: it always logs out."""
+    link = _Connector(access)
+    login = auth.SessionOrBasicAuth(access.username, access.password)
+    try:
+        root = sushy.main.Sushy(access.address, auth=login, connector=link)
+        if not limited:
+            link.deadline = None
+        yield root
+    except (exceptions.SushyError, requests.RequestException, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise _translated(error, access) from error
+    finally:
+        link.deadline = None
+        with contextlib.suppress(Exception):  # the result is decided already, and a session ends by itself some time
+            login.close()
+        if login.get_session_resource_id() is not None:
+            login.reset_session_attrs()  # else sushy's destructor tries again
+        link.close()
+
+
+# ---- the inventory
+
+
+def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
+    """The computer system with CPUs, and all that the BMC lists (HGX boards are listed as systems too)."""
+    systems = root.get_system_collection().get_members()
+    hosts = [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)] if len(systems) != 1 else systems
+    if len(hosts) != 1:
+        names = ", ".join(system.identity for system in systems) or "none"
+        raise BmcIncompleteAnswer(
+            f"{access.node}: BMC {access.address} lists {len(hosts)} computer systems with CPUs (of: {names}), one is expected"
+        )
+    return hosts[0], systems
+
+
+def _processors(system: Any, kind: Any) -> list[Any]:
+    """The system's processors of this kind that are there (empty sockets are listed as Absent)."""
+    if "Processors" not in system.json:
+        return []
+    return [
+        processor
+        for processor in system.processors.get_members()
+        if processor.processor_type == kind and not (processor.status and processor.status.state == sushy.STATE_ABSENT)
+    ]
+
+
+def _bmc_version(system: Any) -> str | None:
+    managers = system.managers if system.json.get("Links", {}).get("ManagedBy") else []
+    return _text(managers[0].firmware_version) if managers else None
+
+
+def _text(value: Any) -> str | None:
+    """What a BMC says, without the padding that some add; empty is None."""
+    return str(value).strip() or None if value is not None else None
+
+
+# ---- errors
+
+
+def _translated(error: BaseException, access: BmcAccess) -> BmcError:
+    """The error as one sentence, by what went wrong underneath."""
+    bmc = f"{access.node}: BMC {access.address}"
+    causes = list(_causes(error))
+
+    def caused_by(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    if caused_by(exceptions.AccessError):
+        return BmcLoginRefused(f"{bmc} refuses the login of user {access.username!r}: check bmcUsername and the secret behind passwordRef")
+    if caused_by(requests.exceptions.SSLError):
+        return BmcUnreachable(f"{bmc} has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false")
+    if caused_by(requests.exceptions.Timeout, ReadTimeoutError):
+        return BmcUnreachable(f"{bmc} does not answer within {access.timeout_s:g} s: check its address, its network and its power")
+    if caused_by(requests.exceptions.ChunkedEncodingError, IncompleteRead):
+        return BmcIncompleteAnswer(f"{bmc} broke off in the middle of an answer: its inventory is incomplete, try again")
+    if caused_by(ProtocolError):
+        return BmcUnreachable(f"{bmc} closes the connection without an answer: check that Redfish is on, and that it is a BMC")
+    if caused_by(requests.exceptions.ConnectionError):
+        return BmcUnreachable(f"{bmc} cannot be reached: check its address, its network and its power")
+    for cause in causes:
+        if isinstance(cause, exceptions.ServerSideError):
+            return BmcUnavailable(f"{bmc} answers with the server error HTTP {cause.status_code}: wait until it has started, try again")
+        if isinstance(cause, exceptions.ResourceNotFoundError):
+            return BmcIncompleteAnswer(f"{bmc} lacks a part of its Redfish inventory (HTTP 404): is this address a BMC with Redfish?")
+        if isinstance(cause, exceptions.HTTPError):
+            return BmcUnavailable(f"{bmc} refuses a request with HTTP {cause.status_code}")
+        if isinstance(cause, exceptions.InvalidParameterValueError | exceptions.MissingActionError):
+            return BmcUnavailable(f"{bmc} does not offer the power action that is asked of it")
+    return BmcIncompleteAnswer(f"{bmc} gave an answer that is not a complete Redfish document ({type(error).__name__})")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from or during; libraries nest the real one in `args` too."""
+    seen: set[int] = set()
+    queue: list[BaseException | None] = [error]
+    while queue:
+        each = queue.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        queue += [each.__cause__, each.__context__, getattr(each, "reason", None) if isinstance(each, Exception) else None]
+        queue += [arg for arg in each.args if isinstance(arg, BaseException)]

@@ -1,0 +1,181 @@
+"""The resource baremetal:index:Node: its inputs, their checks, and its schema. No Pulumi in here."""
+
+import difflib
+import json
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from ironburst import secrets
+from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.verify import Declaration, Mismatch
+from ironburst.catalog.errors import Unknown
+from ironburst.catalog.hardware import gpu
+
+PACKAGE = "baremetal"
+VERSION = "0.1.0"
+TOKEN = "baremetal:index:Node"
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("must be the URL of a BMC without a path, such as https://10.0.9.11")
+    if parts.username or parts.password:
+        raise ValueError("must not hold a login: use bmcUsername and passwordRef")
+    return value.rstrip("/")
+
+
+def _reference(value: str) -> str:
+    secrets.check(value)
+    return value
+
+
+def _mac(value: str) -> str:
+    if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", value.lower()):
+        raise ValueError("must be a MAC address such as 52:54:00:4e:00:0b")
+    return value.lower()
+
+
+def _gpu_model(value: str) -> str:
+    try:
+        return gpu(value).model
+    except Unknown as error:
+        raise ValueError(f"is not in the catalogue: {error}") from None
+
+
+Text = Annotated[str, StringConstraints(min_length=1, strict=True)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class NodeInputs(BaseModel):
+    """What is declared of one node; in Pulumi the names are in camel case. Undeclared (None) hardware is not compared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+
+    name: Text = Field(description="the node's name in the cluster; a change replaces the resource")
+    bmc_address: Annotated[Text, AfterValidator(_url)] = Field(description="URL of its BMC")
+    bmc_username: Text
+    password_ref: Annotated[Text, AfterValidator(_reference)] = Field(description="reference to the password: env:NAME, file:PATH, ...")
+    serial: Text | None = None
+    uuid: Text | None = None
+    manufacturer: Text | None = None
+    model: Text | None = None
+    macs: list[Annotated[str, AfterValidator(_mac)]] | None = Field(default=None, description="all must be there; the node may have more")
+    gpu_model: Annotated[Text, AfterValidator(_gpu_model)] | None = Field(default=None, description="the catalogue's name, with gpuCount")
+    gpu_count: Count | None = Field(default=None, description="0: the node has no GPU")
+    cpu_count: Count | None = Field(default=None, description="CPU sockets")
+    memory_gib: Count | None = Field(default=None, description="GiB that it has at least")
+    verify_tls: StrictBool = Field(default=True, description="false for a BMC with a self-signed certificate")
+    timeout_seconds: float = Field(default=30.0, gt=0, le=3600, description="for one read of the inventory")
+    power_off_on_delete: StrictBool = Field(default=False, description="delete shuts the node down; else it never touches the node")
+
+    @model_validator(mode="after")
+    def _model_has_count(self) -> "NodeInputs":
+        if self.gpu_model and not self.gpu_count:
+            raise ValueError("gpuModel needs a gpuCount of 1 or more")
+        if self.gpu_count and not self.gpu_model:
+            raise ValueError("gpuCount needs a gpuModel")
+        return self
+
+    def declaration(self) -> Declaration:
+        fields = Declaration.__dataclass_fields__
+        values = {name: getattr(self, name) for name in fields}
+        return Declaration(**(values | {"macs": None if self.macs is None else tuple(self.macs)}))
+
+
+INPUTS = tuple(field.alias or name for name, field in NodeInputs.model_fields.items())
+OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "observed")
+
+
+def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
+    """Every fault of the inputs as (input, sentence). `unknown` names inputs whose values aren't known yet (in a preview)."""
+    known = {key: value for key, value in inputs.items() if key not in unknown}
+    try:
+        NodeInputs.model_validate(known)
+    except ValidationError as error:
+        faults = [_sentence(each, known) for each in error.errors() if _input(each["loc"]) not in unknown]
+        between = {"gpuModel", "gpuCount"} & unknown
+        return [fault for fault in faults if fault[0] or not between]
+    return []
+
+
+def _input(location: tuple[Any, ...]) -> str:
+    return str(location[0]) if location else ""
+
+
+def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
+    path = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(path, INPUTS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(INPUTS)}"
+        return path, f"{path} is not an input of {TOKEN}: {hint}"
+    if error["type"] == "missing":
+        return path, f"{path} is missing"
+    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"]
+    if path == "passwordRef":  # what is there may be the password itself
+        return path, f"passwordRef: {reason}"
+    # An address may hold a login, so that is not repeated either.
+    given = "" if not path or path == "bmcAddress" else f" (given: {json.dumps(error['input'])})"
+    return path, f"{path} {reason}{given}" if path else reason
+
+
+def outputs(inputs: dict[str, Any], hardware: Hardware) -> dict[str, Any]:
+    """The resource's outputs: the inputs, and what the BMC reports."""
+    return inputs | {
+        "reachable": True,
+        "powerState": hardware.power_state,
+        "biosVersion": hardware.bios_version,
+        "bmcVersion": hardware.bmc_version,
+        "observed": {
+            "serial": hardware.serial,
+            "manufacturer": hardware.manufacturer,
+            "model": hardware.model,
+            "uuid": hardware.uuid,
+            "macs": list(hardware.macs),
+            "gpus": [{"model": group.model, "count": group.count} for group in hardware.gpus],
+            "cpuCount": hardware.cpu_count,
+            "memoryGib": hardware.memory_gib,
+        },
+    }
+
+
+def observed_inputs(inputs: dict[str, Any], mismatches: list[Mismatch]) -> dict[str, Any]:
+    """The inputs with every mismatch replaced by what is there: so a refresh shows drift, and nothing else."""
+    changed = {to_camel(each.field): list(each.observed) if isinstance(each.observed, tuple) else each.observed for each in mismatches}
+    return {key: changed.get(key, value) for key, value in inputs.items()}
+
+
+def schema() -> dict[str, Any]:
+    """The Pulumi package schema, from NodeInputs."""
+    described = NodeInputs.model_json_schema(by_alias=True)
+    inputs = {name: _property(each) for name, each in described["properties"].items()}
+    computed = {
+        "reachable": {"type": "boolean", "description": "whether the BMC answered the last time"},
+        "powerState": {"type": "string"},
+        "biosVersion": {"type": "string"},
+        "bmcVersion": {"type": "string"},
+        "observed": {"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}, "description": "the BMC's inventory"},
+    }
+    resource = {
+        "description": "A bare-metal node, verified against the inventory of its BMC (Redfish).",
+        "inputProperties": inputs,
+        "requiredInputs": described["required"],
+        "properties": inputs | computed,
+        "required": [*described["required"], "reachable"],
+    }
+    return {"name": PACKAGE, "version": VERSION, "resources": {TOKEN: resource}}
+
+
+def _property(described: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema property as Pulumi's: one type, no null."""
+    kind = next(each for each in described.get("anyOf", [described]) if each.get("type") != "null")
+    found = {"type": kind["type"]}
+    if kind["type"] == "array":
+        found["items"] = {"type": kind["items"]["type"]}
+    if "description" in described:
+        found["description"] = described["description"]
+    return found

@@ -1,0 +1,145 @@
+"""What the resource baremetal:index:Node does: create, read, update and delete over the nodes' BMCs.
+
+create and update read the BMC's inventory and fail with every mismatch; nothing is stored of a node that fails. read puts what is
+there into the inputs, so that a refresh shows drift; a BMC that does not answer is a warning there, for one dead BMC must not stop
+the estate (a refused login or a missing secret is an error: somebody has to mend it, and refresh would find no drift until then).
+A preview does no BMC I/O. delete touches the node only with powerOffOnDelete. The password is resolved from its reference when a
+BMC is spoken to, and is kept nowhere.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pulumi.provider.experimental import provider as sdk
+from pulumi.provider.experimental.property_value import PropertyValue
+
+from ironburst import secrets
+from ironburst.adapters import redfish
+from ironburst.baremetal import node
+from ironburst.baremetal.hardware import Hardware
+from ironburst.baremetal.verify import Mismatch, verify
+from ironburst.catalog.hardware import gpus
+from plugins.baremetal.values import has_unknown, plain, values
+
+Warn = Callable[[str, str], Any]
+"""An async function of (urn, message)."""
+
+
+class NodeError(Exception):
+    """An operation that failed for a reason that the user has to see, as it stands."""
+
+
+class BaremetalProvider(sdk.Provider):
+    """Answers the engine. `warn` shows a message to the user, beside the resource."""
+
+    def __init__(self, warn: Warn) -> None:
+        self._warn = warn
+
+    async def get_schema(self, request: sdk.GetSchemaRequest) -> sdk.GetSchemaResponse:
+        return sdk.GetSchemaResponse(schema=json.dumps(node.schema()))
+
+    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        # Not accepting secrets: the engine sends plain values and marks the answers itself. There is no secret among ours.
+        return sdk.ConfigureResponse(accept_secrets=False, supports_preview=True, accept_outputs=False, accept_resources=False)
+
+    async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        inputs = plain(request.new_inputs)
+        unknown = {key for key, value in request.new_inputs.items() if has_unknown(value)}
+        failures = [sdk.CheckFailure(property=path, reason=reason) for path, reason in node.check(inputs, unknown)]
+        return sdk.CheckResponse(inputs=request.new_inputs, failures=failures)
+
+    async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        old, new = request.old_state, request.new_inputs
+        kinds = {}
+        for key in node.INPUTS:
+            if key in new and key not in old:
+                kinds[key] = sdk.PropertyDiffKind.ADD
+            elif key in old and key not in new:
+                kinds[key] = sdk.PropertyDiffKind.DELETE
+            elif key in new and (has_unknown(new[key]) or plain(old)[key] != plain(new)[key]):
+                kinds[key] = sdk.PropertyDiffKind.UPDATE_REPLACE if key == "name" else sdk.PropertyDiffKind.UPDATE
+        return sdk.DiffResponse(
+            changes=bool(kinds),
+            diffs=list(kinds),
+            replaces=[key for key in kinds if key == "name"],
+            # Old and new name are one machine: with powerOffOnDelete it must not be switched off behind the new one's back.
+            delete_before_replace=True,
+            detailed_diff={key: sdk.PropertyDiff(kind=kind, input_diff=False) for key, kind in kinds.items()},
+        )
+
+    async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        if request.preview:
+            return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
+        inputs = plain(request.properties)
+        found = await _accepted(inputs)
+        return sdk.CreateResponse(resource_id=inputs["name"], properties=values(found))
+
+    async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+        if request.preview:
+            return sdk.UpdateResponse(properties=_planned(request.news))
+        return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news))))
+
+    async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+        state, inputs = plain(request.properties), plain(request.inputs)
+        if not inputs:
+            raise NodeError(f"{request.resource_id}: a node cannot be imported: declare it and run up, which changes nothing on it")
+        try:
+            hardware, mismatches = await _compared(inputs)
+        except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
+            await self._warn(request.urn, f"{error}; what was known of the node is kept")
+            return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
+        now = node.observed_inputs(inputs, mismatches)
+        return sdk.ReadResponse(request.resource_id, values(node.outputs(now, hardware)), values(now))
+
+    async def delete(self, request: sdk.DeleteRequest) -> None:
+        state = plain(request.properties)
+        if not state.get("powerOffOnDelete"):
+            return
+        inputs = _typed({key: value for key, value in state.items() if key in node.INPUTS and value is not None})
+        await asyncio.to_thread(redfish.power_off, _access(inputs))
+
+
+async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The outputs of a node that is as declared. Raises NodeError with every mismatch, or a BmcError."""
+    hardware, mismatches = await _compared(inputs)
+    if mismatches:
+        listed = "\n".join(f"  - {each.sentence}" for each in mismatches)
+        some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
+        raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
+    return node.outputs(inputs, hardware)
+
+
+async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, list[Mismatch]]:
+    declared = _typed(inputs)
+    hardware = await asyncio.to_thread(lambda: redfish.read_hardware(_access(declared)))
+    return hardware, verify(declared.declaration(), hardware, gpus().values())
+
+
+def _typed(inputs: dict[str, Any]) -> node.NodeInputs:
+    faults = node.check(inputs, set())
+    if faults:
+        raise NodeError("; ".join(sentence for _, sentence in faults))
+    return node.NodeInputs.model_validate(inputs)
+
+
+def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
+    """Resolves the password, at the last moment. Raises NodeError where that fails."""
+    try:
+        password = secrets.resolve(inputs.password_ref)
+    except secrets.SecretError as error:
+        raise NodeError(f"{inputs.name}: the password of BMC {inputs.bmc_address}: {error}") from None
+    return redfish.BmcAccess(
+        node=inputs.name,
+        address=inputs.bmc_address,
+        username=inputs.bmc_username,
+        password=password,
+        verify_tls=inputs.verify_tls,
+        timeout_s=inputs.timeout_seconds,
+    )
+
+
+def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:
+    """What a preview can say: the inputs, and that the rest isn't known."""
+    return {**inputs, **{name: PropertyValue.computed() for name in node.OBSERVED_OUTPUTS}}

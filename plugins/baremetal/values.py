@@ -1,0 +1,47 @@
+"""Pulumi's property values as Python's own, and back."""
+
+from typing import Any
+
+from pulumi.provider.experimental.property_value import Computed, PropertyValue
+
+
+def plain(properties: dict[str, PropertyValue]) -> dict[str, Any]:
+    """The values as Python's own; whole numbers become int, unknown ones None."""
+    return {key: _plain(value) for key, value in properties.items()}
+
+
+def _plain(value: Any) -> Any:
+    raw = value.value if isinstance(value, PropertyValue) else value
+    if isinstance(raw, Computed):
+        return None
+    if isinstance(raw, float) and raw.is_integer():
+        return int(raw)
+    if isinstance(raw, str | bool | float | int | None):
+        return raw
+    if isinstance(raw, dict) or hasattr(raw, "items"):
+        return {key: _plain(each) for key, each in raw.items()}
+    return [_plain(each) for each in raw]
+
+
+def values(properties: dict[str, Any]) -> dict[str, PropertyValue]:
+    """Python's own values as Pulumi's; keys without a value are left out."""
+    return {key: _value(each) for key, each in properties.items() if each is not None}
+
+
+def _value(raw: Any) -> PropertyValue:
+    if isinstance(raw, dict):
+        return PropertyValue(values(raw))
+    if isinstance(raw, list | tuple):
+        return PropertyValue([_value(each) for each in raw])
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return PropertyValue(float(raw))
+    return PropertyValue(raw)
+
+
+def has_unknown(value: Any) -> bool:
+    raw = value.value if isinstance(value, PropertyValue) else value
+    if isinstance(raw, Computed):
+        return True
+    if hasattr(raw, "items"):
+        return any(has_unknown(each) for each in raw.values())
+    return isinstance(raw, list | tuple) and any(has_unknown(each) for each in raw)

@@ -1,0 +1,166 @@
+"""sushy's adapter against the lab's BMC emulator, on the loopback: the inventory, the power button, and every way a BMC fails."""
+
+import json
+import socket
+import threading
+from dataclasses import replace
+
+import pytest
+
+from ironburst.adapters import redfish
+from ironburst.baremetal.hardware import GpuGroup
+from lab.bmc import Bmc, Fault, Machine, write_fault
+
+PASSWORD = "correct-horse-4711"
+MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4E:00:0B",))
+
+
+class MemoryPower:
+    """A machine without a host: its power is a flag. `stubborn` ignores a clean shutdown."""
+
+    def __init__(self, on=True, stubborn=False):
+        self.on, self.stubborn, self.calls = on, stubborn, []
+
+    def is_on(self):
+        return self.on
+
+    def start(self):
+        self.on = True
+        self.calls.append("start")
+
+    def stop(self):
+        self.on = self.stubborn
+        self.calls.append("stop")
+
+    def off(self):
+        self.on = False
+        self.calls.append("off")
+
+
+class Site:
+    def __init__(self, bmc, power, folder):
+        self.bmc, self.power, self.folder = bmc, power, folder
+
+    def access(self, **changes):
+        access = redfish.BmcAccess("dgx01", self.bmc.url, "admin", PASSWORD, timeout_s=4)
+        return replace(access, **changes)
+
+    def fault(self, **fault):
+        write_fault(self.folder / "faults.json", "dgx01", Fault(**fault))
+
+    def requests(self):
+        return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def site(tmp_path):
+    power = MemoryPower()
+    with Bmc(MACHINE, power, PASSWORD, port=0, faults=tmp_path / "faults.json", log=tmp_path / "requests.jsonl") as bmc:
+        yield Site(bmc, power, tmp_path)
+
+
+def failure(site, kind, **changes):
+    with pytest.raises(kind) as caught:
+        redfish.read_hardware(site.access(**changes))
+    text = str(caught.value)
+    assert text.startswith(f"dgx01: BMC {changes.get('address', site.bmc.url)} ") and "\n" not in text and PASSWORD not in text
+    return text
+
+
+def test_the_inventory_is_read_and_the_session_closed(site):
+    hardware = redfish.read_hardware(site.access())
+    assert hardware.serial == "LAB-DGX01" and hardware.uuid == MACHINE.uuid
+    assert hardware.macs == ("52:54:00:4e:00:0b",)
+    assert hardware.gpus == (GpuGroup("NVIDIA H100 80GB HBM3", 8),) and hardware.gpu_count == 8
+    assert (hardware.cpu_count, hardware.memory_gib, hardware.power_state) == (2, 2048, "On")
+    assert (hardware.bios_version, hardware.bmc_version) == ("1.0", "lab-1.0")
+    assert site.bmc.sessions == {}
+    assert {each["method"] for each in site.requests()} == {"GET", "POST", "DELETE"}  # POST and DELETE are the session
+    assert site.power.calls == []
+
+
+def test_a_machine_without_gpus(site):
+    site.fault(hardware={"gpus": 0})
+    assert redfish.read_hardware(site.access()).gpus == ()
+
+
+@pytest.mark.parametrize("answer", ["unavailable", "echo"])
+def test_a_bmc_without_sessions_is_read_with_basic_authentication(site, answer):
+    site.fault(answer=answer, path="SessionService")
+    assert redfish.read_hardware(site.access()).serial == "LAB-DGX01"
+
+
+def test_a_wrong_password(site):
+    text = failure(site, redfish.BmcLoginRefused, password="wrong")
+    assert "refuses the login of user 'admin'" in text and "passwordRef" in text
+    site.fault(wrong_password=True)
+    failure(site, redfish.BmcLoginRefused)
+    assert site.bmc.sessions == {}
+
+
+def test_nobody_listens(site):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    assert "cannot be reached" in failure(site, redfish.BmcUnreachable, address=address, timeout_s=1)
+
+
+def test_a_silent_bmc_costs_no_more_than_its_time(site):
+    site.fault(answer="silent", path="Systems")
+    assert "does not answer within 1 s" in failure(site, redfish.BmcUnreachable, timeout_s=1)
+
+
+def test_a_dropped_connection(site):
+    site.fault(answer="reset")
+    assert "closes the connection" in failure(site, redfish.BmcUnreachable, timeout_s=1)
+
+
+@pytest.mark.parametrize("path", ["", "Processors/GPU_SXM_3", "EthernetInterfaces"])
+def test_half_an_answer(site, path):
+    site.fault(answer="half", path=path)
+    assert "broke off in the middle of an answer" in failure(site, redfish.BmcIncompleteAnswer, timeout_s=1)
+
+
+def test_an_answer_that_is_not_json(site):
+    site.fault(answer="garbled", path="Systems/1")
+    assert "not a complete Redfish document" in failure(site, redfish.BmcIncompleteAnswer)
+
+
+def test_a_busy_bmc_is_asked_again_and_then_reported(site):
+    site.fault(answer="unavailable", path="Systems", times=1)
+    assert redfish.read_hardware(site.access(timeout_s=10)).gpu_count == 8
+    site.fault(answer="unavailable", path="Systems")
+    assert "HTTP 503" in failure(site, redfish.BmcUnavailable, timeout_s=1)
+
+
+def test_a_bmc_that_repeats_the_login_does_not_put_it_into_the_error(site):
+    site.fault(answer="echo")
+    failure(site, redfish.BmcError)
+
+
+def test_the_power_button(site):
+    redfish.power_off(site.access())
+    assert site.power.calls == ["stop"] and not site.power.on
+    redfish.power_off(site.access())
+    assert site.power.calls == ["stop"]
+
+
+def test_a_node_that_ignores_the_shutdown_is_forced(site):
+    site.power.stubborn = True
+    redfish.power_off(site.access(), graceful_s=0.5)
+    assert site.power.calls == ["stop", "off"]
+
+
+def test_two_readers_at_once(site):
+    found = []
+    readers = [threading.Thread(target=lambda: found.append(redfish.read_hardware(site.access(timeout_s=20)))) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(30)
+    assert len(found) == 3 and site.bmc.sessions == {}
+
+
+def test_an_address_in_use_is_an_error(site):
+    with pytest.raises(OSError):
+        Bmc(MACHINE, MemoryPower(), PASSWORD, port=int(site.bmc.url.rsplit(":", 1)[1]))
