@@ -88,7 +88,7 @@ class NodeInputs(BaseModel):
 
 
 INPUTS = tuple(field.alias or name for name, field in NodeInputs.model_fields.items())
-OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "observed")
+OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "observed", "declared")
 
 
 def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
@@ -123,9 +123,13 @@ def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
     return path, f"{path} {reason}{given}" if path else reason
 
 
-def outputs(inputs: dict[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """The resource's outputs: the inputs, and what the BMC reports."""
-    return inputs | {
+def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Mismatch]) -> dict[str, Any]:
+    """The resource's outputs: the inputs with what is really there, what the BMC reports, and the declaration.
+
+    A refresh puts observed values into the inputs, so `declared` keeps what was accepted: later reads compare with that.
+    """
+    return observed_inputs(declared, mismatches) | {
+        "declared": declared,
         "reachable": True,
         "powerState": hardware.power_state,
         "biosVersion": hardware.bios_version,
@@ -154,6 +158,7 @@ def schema() -> dict[str, Any]:
     described = NodeInputs.model_json_schema(by_alias=True)
     inputs = {name: _property(each) for name, each in described["properties"].items()}
     computed = {
+        "declared": {"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}, "description": "the inputs at the last up"},
         "reachable": {"type": "boolean", "description": "whether the BMC answered the last time"},
         "powerState": {"type": "string"},
         "biosVersion": {"type": "string"},

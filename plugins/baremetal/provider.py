@@ -21,7 +21,7 @@ from ironburst.baremetal import node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.verify import Mismatch, verify
 from ironburst.catalog.hardware import gpus
-from plugins.baremetal.values import has_unknown, plain, values
+from plugins.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
 Warn = Callable[[str, str], Any]
 """An async function of (urn, message)."""
@@ -85,20 +85,20 @@ class BaremetalProvider(sdk.Provider):
         state, inputs = plain(request.properties), plain(request.inputs)
         if not inputs:
             raise NodeError(f"{request.resource_id}: a node cannot be imported: declare it and run up, which changes nothing on it")
+        declared = state.get("declared") or inputs
         try:
-            hardware, mismatches = await _compared(inputs)
+            hardware, mismatches = await _compared(declared)
         except (redfish.BmcUnreachable, redfish.BmcIncompleteAnswer, redfish.BmcUnavailable) as error:
             await self._warn(request.urn, f"{error}; what was known of the node is kept")
             return sdk.ReadResponse(request.resource_id, values(state | {"reachable": False}), values(inputs))
-        now = node.observed_inputs(inputs, mismatches)
-        return sdk.ReadResponse(request.resource_id, values(node.outputs(now, hardware)), values(now))
+        now = node.observed_inputs(declared, mismatches)
+        return sdk.ReadResponse(request.resource_id, values(node.outputs(declared, hardware, mismatches)), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         state = plain(request.properties)
         if not state.get("powerOffOnDelete"):
             return
-        inputs = _typed({key: value for key, value in state.items() if key in node.INPUTS and value is not None})
-        await asyncio.to_thread(redfish.power_off, _access(inputs))
+        await asyncio.to_thread(lambda: redfish.power_off(_access(_typed(state["declared"]))))
 
 
 async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
         listed = "\n".join(f"  - {each.sentence}" for each in mismatches)
         some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
         raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
-    return node.outputs(inputs, hardware)
+    return node.outputs(inputs, hardware, [])
 
 
 async def _compared(inputs: dict[str, Any]) -> tuple[Hardware, list[Mismatch]]:
@@ -142,4 +142,4 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
 
 def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:
     """What a preview can say: the inputs, and that the rest isn't known."""
-    return {**inputs, **{name: PropertyValue.computed() for name in node.OBSERVED_OUTPUTS}}
+    return {**inputs, **{name: NOT_KNOWN_YET for name in node.OBSERVED_OUTPUTS}}

@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from pulumi.provider.experimental.property_value import Computed, PropertyValue
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.runtime.rpc import UNKNOWN
+
+# The SDK (3.272) leaves unknown values as their sentinel text, and cannot send its own Computed: so the sentinel is used both ways.
+NOT_KNOWN_YET = PropertyValue(UNKNOWN)
 
 
 def plain(properties: dict[str, PropertyValue]) -> dict[str, Any]:
@@ -12,7 +16,7 @@ def plain(properties: dict[str, PropertyValue]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     raw = value.value if isinstance(value, PropertyValue) else value
-    if isinstance(raw, Computed):
+    if raw == UNKNOWN:
         return None
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
@@ -40,7 +44,7 @@ def _value(raw: Any) -> PropertyValue:
 
 def has_unknown(value: Any) -> bool:
     raw = value.value if isinstance(value, PropertyValue) else value
-    if isinstance(raw, Computed):
+    if raw == UNKNOWN:
         return True
     if hasattr(raw, "items"):
         return any(has_unknown(each) for each in raw.values())
