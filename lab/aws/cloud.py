@@ -30,7 +30,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, ec2_gaps, placement
+from lab.aws import budgets_gaps, ec2_gaps, events_gaps, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -81,7 +81,7 @@ class Cloud:
             self._unpatch()
             raise OSError(f"{host}:{port}: address not available or in use") from None
         self.url = f"http://{host}:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, name="aws-api", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), name="aws-api", daemon=True).start()
 
     @property
     def backend(self) -> Any:
@@ -146,6 +146,7 @@ class Cloud:
         replace(AmiBackend, "_load_amis", lambda backend: None)     # only what register_image gives can boot
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
+        events_gaps.patch(replace)
         ec2_utils.filter_dict_attribute_mapping.update(FILTERS)
 
     def _refused_with_hosts(self, name: str, method: Callable) -> Callable:

@@ -17,6 +17,18 @@ def client(url: str, service: str = "ec2", **config: Any) -> Any:
         service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, **config))
 
 
+class Clients:
+    """clients("sqs"): one boto3 client a service, made on first use (making one costs 0.1 s)."""
+
+    def __init__(self, url: str):
+        self.url, self.made = url, {}
+
+    def __call__(self, service: str = "ec2") -> Any:
+        if service not in self.made:
+            self.made[service] = client(self.url, service)
+        return self.made[service]
+
+
 def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, int]:
     """The error code and HTTP status of a call that must fail."""
     try:

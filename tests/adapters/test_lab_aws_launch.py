@@ -7,7 +7,7 @@ import pytest
 
 from lab.aws.capacity import stash
 from lab.aws.cloud import Cloud
-from lab.aws.testing import client, live, network, refused
+from lab.aws.testing import Clients, live, network, refused
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
 
@@ -26,9 +26,19 @@ def cloud(server):
     return server
 
 
+@pytest.fixture(scope="module")
+def clients(server):
+    return Clients(server.url)
+
+
 @pytest.fixture
-def ec2(cloud):
-    return client(cloud.url)
+def ec2(cloud, clients):
+    return clients("ec2")
+
+
+@pytest.fixture
+def iam(cloud, clients):
+    return clients("iam")
 
 
 @pytest.fixture
@@ -79,7 +89,7 @@ def test_a_refused_token_may_be_tried_again(cloud, ec2, subnet):
 
 
 # ---- templates
-def template(ec2, subnet=None, **more):
+def template(ec2, iam, subnet=None, **more):
     group = ec2.create_security_group(GroupName="gpu", Description="d", VpcId=ec2.describe_vpcs()["Vpcs"][-1]["VpcId"])["GroupId"]
     nics = [{"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa" if n == 0 else "efa-only", "Groups": [group],
              **({"SubnetId": subnet} if subnet else {})} for n in range(4)]
@@ -91,12 +101,12 @@ def template(ec2, subnet=None, **more):
             "TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": "pool", "Value": "p5"}, {"Key": "Name", "Value": "template"}]}
                                   for kind in ("instance", "volume")], **more}
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
-    client(ec2.meta.endpoint_url, "iam").create_instance_profile(InstanceProfileName="gpu")
+    iam.create_instance_profile(InstanceProfileName="gpu")
     return ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData=data)["LaunchTemplate"]["LaunchTemplateId"], group
 
 
-def test_a_template_is_applied_whole(cloud, ec2, subnet):
-    lt, group = template(ec2, subnet, InstanceMarketOptions={"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}})
+def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
+    lt, group = template(ec2, iam, subnet, InstanceMarketOptions={"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}})
     ids = [i["InstanceId"] for i in ec2.run_instances(
         LaunchTemplate={"LaunchTemplateId": lt, "Version": "$Latest"}, ImageId=IMAGE, MinCount=2, MaxCount=2,
         TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "request"}]}])["Instances"]]
@@ -119,8 +129,8 @@ def test_a_template_is_applied_whole(cloud, ec2, subnet):
     assert base64.b64decode(data) == b"#!/bin/sh\n"
 
 
-def test_the_default_version_of_a_template_counts(cloud, ec2, subnet):
-    lt, _ = template(ec2, subnet)
+def test_the_default_version_of_a_template_counts(cloud, ec2, iam, subnet):
+    lt, _ = template(ec2, iam, subnet)
     ec2.create_launch_template_version(LaunchTemplateId=lt, LaunchTemplateData={"InstanceType": "g6.xlarge"})
     assert run(ec2, LaunchTemplate={"LaunchTemplateId": lt}, InstanceType=P5)[0]["EbsOptimized"]        # still version 1
     ec2.modify_launch_template(LaunchTemplateId=lt, DefaultVersion="2")
@@ -128,8 +138,8 @@ def test_the_default_version_of_a_template_counts(cloud, ec2, subnet):
     assert two["InstanceType"] == "g6.xlarge" and not two["EbsOptimized"]
 
 
-def test_an_instance_level_subnet_is_refused_beside_interfaces(cloud, ec2, subnet):
-    lt, _ = template(ec2)
+def test_an_instance_level_subnet_is_refused_beside_interfaces(cloud, ec2, iam, subnet):
+    lt, _ = template(ec2, iam)
     ask = {"LaunchTemplate": {"LaunchTemplateId": lt}, "ImageId": IMAGE, "MinCount": 1, "MaxCount": 1}
     assert refused(ec2.run_instances, **ask, SubnetId=subnet) == ("InvalidParameterCombination", 400)
     got = ec2.run_instances(**ask, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "InterfaceType": "efa"}])["Instances"][0]
@@ -169,8 +179,8 @@ def test_what_does_not_exist_is_refused_before_anything_starts(cloud, ec2, subne
     assert live(ec2) == [] and ec2.describe_volumes()["Volumes"] == [] and cloud.backend.reservations == {}
 
 
-def test_a_launch_without_an_image_is_refused(cloud, ec2, subnet):
-    lt, _ = template(ec2, subnet)
+def test_a_launch_without_an_image_is_refused(cloud, ec2, iam, subnet):
+    lt, _ = template(ec2, iam, subnet)
     assert refused(ec2.run_instances, LaunchTemplate={"LaunchTemplateId": lt}, MinCount=1, MaxCount=1) == ("MissingParameter", 400)
 
 
@@ -244,10 +254,10 @@ def test_capacity_blocks(cloud, ec2, subnet):
 
 # ---- fleets
 @pytest.fixture
-def pools(ec2, subnet):
+def pools(ec2, iam, subnet):
     vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
     other = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
-    lt, _ = template(ec2)
+    lt, _ = template(ec2, iam)
     return [{"LaunchTemplateSpecification": {"LaunchTemplateId": lt, "Version": "$Latest"}, "Overrides": [
         {"InstanceType": P5, "SubnetId": subnet, "Priority": 2.0, "ImageId": IMAGE},
         {"InstanceType": "g6.xlarge", "SubnetId": other, "Priority": 1.0, "ImageId": IMAGE}]}]
