@@ -1,0 +1,83 @@
+"""Steps 1 and 2: the world is set up, and the declaration becomes a cluster."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+
+from ironburst.adapters.pulumi import Pulumi
+from lab.box import REPO, LabError, wait_for
+from lab.demo.inside import STACK, Inside
+from lab.site import Site
+
+FIXED_IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
+MUNGE_SECRET = "ironburst/lab/munge-key"
+Say = Callable[[str], None]
+
+
+def choose_engine(wanted: str) -> tuple[str, list[str]]:
+    """(name for people, command) of the deployment engine: auto, embedded or pulumi. LabError if the forced one isn't there."""
+    found = shutil.which("pulumi")
+    if wanted not in ("auto", "embedded", "pulumi"):
+        raise LabError(f"ENGINE={wanted!r} is not known: use embedded (lab/engine), pulumi (the CLI on PATH), or leave it out")
+    if wanted == "pulumi" and not found:
+        raise LabError("ENGINE=pulumi is asked for and there is no pulumi on PATH: install the Pulumi CLI, or use ENGINE=embedded")
+    if found and wanted != "embedded":
+        return "the pulumi CLI on PATH", [found]
+    return "lab/engine, a stand-in for the pulumi CLI", [sys.executable, "-m", "lab.engine"]
+
+
+def control(inside: Inside, verb: str, path: str, **body: object) -> object:
+    """One call of the lab cloud's switchboard (capacity, faults, interruptions, images, leftovers)."""
+    arguments = [verb, path, *([json.dumps(body)] if verb == "POST" else [])]
+    return json.loads(inside.run([sys.executable, "-m", "lab.aws.client", *arguments]))
+
+
+def start_world(site: Site, say: Say) -> Inside:
+    """Images, box, bare-metal hosts, BMCs, the cloud; then what an operator prepares once in an account."""
+    site.prepare()
+    say("base image and package repositories are in the cache")
+    site.up(tied=True)
+    inside = Inside(site)
+    say(f"head, dgx01 and dgx02 answer by ssh (lab {site.prefix!r})")
+    inside.spawn([sys.executable, "-m", "lab.bmc", "--prefix", site.prefix], "bmc")
+    inside.spawn([sys.executable, "-m", "lab.aws", "--prefix", site.prefix], "aws")
+    inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
+    log = site.log("bmc")
+    wait_for(lambda: "ready" in log.read_text(), 30, f"the BMCs (see {log})")
+    control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
+    key = base64.b64encode(secrets.token_bytes(96)).decode()
+    create = "import boto3, sys; boto3.client('secretsmanager').create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
+    inside.run([sys.executable, "-c", create, MUNGE_SECRET], stdin=key)
+    say("three Redfish BMCs and the AWS API (moto, a stand-in) answer; the munge key lies in Secrets Manager")
+    return inside
+
+
+def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
+    """validate, preview, up, publish: the product's own verbs."""
+    inside.run(inside.ironburst("validate", f"stacks/Pulumi.{STACK}.yaml"), log="declare")
+    say(f"stacks/Pulumi.{STACK}.yaml is valid")
+    pulumi = Pulumi(command=inside.argv(*engine), cwd=REPO, stack=STACK, env=dict(os.environ))
+    pulumi.stack_init()
+    previewed = pulumi.preview()
+    say(f"preview: {counts(previewed.changes)}")
+    for line in previewed.diagnostics:
+        if "worst case" in line or "estimate" in line:
+            say(line.strip())
+    done = pulumi.up()
+    say(f"up: {counts(done.changes)}; dgx01, dgx02 and head were verified over Redfish against the declaration")
+    document = json.dumps(pulumi.outputs()["cluster"])
+    said = inside.run(inside.ironburst("publish", "--to", str(inside.document)), stdin=document, log="declare")
+    say(f"document published: {said.strip().split(': ', 1)[-1]}")
+    return pulumi
+
+
+def counts(changes: dict[str, int]) -> str:
+    return ", ".join(f"{number} to {op}" for op, number in changes.items() if number) or "no changes"
+
+

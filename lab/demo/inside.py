@@ -1,0 +1,80 @@
+"""Running the product's commands in the lab's box, so that none of them outlives the lab and none reaches outside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.box import REPO, LabError
+from lab.rootfs import ssh_key
+from lab.site import Site
+
+BMC_PASSWORD = REPO / "lab" / "bmc.password"
+STACK = "lab"
+
+
+class Inside:
+    """One lab's command line: how to run a program there, with which environment and files."""
+
+    def __init__(self, site: Site):
+        self.site = site
+        self.document = site.dir / "run" / "document.json"
+        self.ledger = site.dir / "run" / "ledger.sqlite"
+        self.state = site.dir / "run" / "pulumi"
+        self.ansible = site.dir / "run" / "ansible"
+        for folder in (self.state, self.ansible):
+            folder.mkdir(parents=True, exist_ok=True)
+        key = str(ssh_key(site.box.root))
+        self.ssh = [
+            *("ssh", "-i", key, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes"),
+            *("-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", f"ControlPath={site.dir / 'run'}/ssh-%C"),
+        ]
+        self.env = {
+            "PATH": f"{REPO / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "AWS_ENDPOINT_URL": "http://10.78.0.1:5000",
+            "AWS_ACCESS_KEY_ID": "lab",
+            "AWS_SECRET_ACCESS_KEY": "lab",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "LAB_BMC_PASSWORD": BMC_PASSWORD.read_text(),
+            "PULUMI_BACKEND_URL": f"file://{self.state}",
+            "PULUMI_CONFIG_PASSPHRASE": "lab",
+            "PULUMI_HOME": str(site.dir / "run" / "pulumi-home"),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "ANSIBLE_HOME": str(self.ansible),
+            "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
+            "IRONBURST_DOCUMENT": str(self.document),
+            "IRONBURST_SSH_KEY": key,
+        }
+
+    def argv(self, *command: str) -> list[str]:
+        """`command` as it is run in the box, from the project's folder, with the lab's environment."""
+        settings = [f"{name}={value}" for name, value in self.env.items()]
+        return [*self.site.box.enter_prefix(), "env", f"--chdir={REPO}", *settings, *command]
+
+    def head_prefix(self) -> list[str]:
+        """Command prefix that runs a command on the head, from inside the box."""
+        return [*self.ssh, "root@10.78.0.10"]
+
+    def ironburst(self, verb: str, *arguments: str) -> list[str]:
+        """The product's own command line."""
+        return [sys.executable, "-m", "ironburst.cli", verb, *arguments]
+
+    def run(self, command: Sequence[str], *, ok: Sequence[int] = (0,), log: str | None = None, stdin: str | None = None) -> str:
+        """Run to the end and return standard output; LabError with the last lines unless the exit code is in `ok`."""
+        done = subprocess.run(self.argv(*command), input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True, capture_output=True)
+        if log:
+            with self.site.log(log).open("a") as file:
+                file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
+        if done.returncode not in ok:
+            lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-12:]
+            raise LabError(f"{' '.join(command[:6])} … ended with exit code {done.returncode}:\n" + "\n".join(f"    {line}" for line in lines))
+        return done.stdout
+
+    def spawn(self, command: Sequence[str], log: str) -> int:
+        """Start a daemon in the box; its pid there."""
+        settings = [f"{name}={value}" for name, value in self.env.items()]
+        return self.site.spawn(["env", f"--chdir={REPO}", *settings, *command], log)
