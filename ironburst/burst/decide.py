@@ -1,0 +1,220 @@
+"""`decide(snapshot, policy) -> Decision`.
+
+The queue is gone through in the scheduler's order. Each job gets its predicted start at home, behind the jobs before it that stay
+at home. A job is worth renting for when that start is further from its submission than the wait limit *and* later than a rented
+node could be there. Then: rented nodes with room first, else a launch that the budget, the pool and the cool-downs allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ironburst.burst import explain
+from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
+from ironburst.burst.eligibility import not_rentable, not_startable
+from ironburst.burst.packing import Placement, Profile, could_ever_fit
+from ironburst.burst.policy import Policy
+from ironburst.burst.renting import GONE, Renting, Slot
+from ironburst.burst.snapshot import Job, Lease, Node, Pool, Snapshot
+
+
+def decide(snapshot: Snapshot, policy: Policy) -> Decision:
+    """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition is in it."""
+    return _Round(snapshot, policy).decision()
+
+
+@dataclass
+class _Late:
+    """Why a job is worth renting for."""
+
+    text: str
+
+
+@dataclass
+class _Round:
+    snapshot: Snapshot
+    policy: Policy
+    assigns: list[Assign] = field(default_factory=list)
+    widen: list[Widen] = field(default_factory=list)
+    narrow: list[Narrow] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    infeasible: list[Infeasible] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        now, jobs, policy = self.snapshot.now_s, self.snapshot.jobs, self.policy
+        self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
+        running = [job for job in jobs if job.on]
+        self.profile = Profile(now, [node for node in self.home if node.open], running, policy.overdue_s)
+        self.renting = Renting.of(self.snapshot, policy)
+        self.nodes = {node.name: node for node in self.snapshot.nodes}
+        self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
+        self.used: set[str] = set()  # leases that a pending job still counts on
+
+    def decision(self) -> Decision:
+        pending = [job for job in self.snapshot.jobs if job.pending]
+        queue = sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
+        for job in queue:
+            if self.policy.home_partition in job.partitions:
+                self._one(job)
+        return Decision(
+            tuple(self.renting.launches), tuple(self.assigns), tuple(self.widen), tuple(self.narrow), tuple(self._releases()),
+            tuple(self.waits), tuple(self.infeasible),
+        )  # fmt: skip
+
+    def _one(self, job: Job) -> None:
+        if reason := not_startable(job, self.snapshot.now_s):
+            self._back_home(job)
+            self.waits.append(Wait(job.id, *reason, look_again_s=job.eligible_s if reason[0] == "begin" else None))
+            return
+        if serving := self._serving(job):
+            self._hand_over(job, serving)
+            return
+        placement = self.profile.earliest(job)
+        verdict = self._late(job, placement)
+        if isinstance(verdict, Wait):
+            self.waits.append(verdict)
+        elif self._rent(job, verdict):
+            return
+        self._back_home(job)
+        if placement:
+            self.profile.place(job, placement)
+
+    # ---- jobs that have rented nodes
+    def _serving(self, job: Job) -> list[Lease]:
+        """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
+        mine = [lease for lease in self.snapshot.leases if job.id in lease.jobs and lease.state not in GONE]
+        mine = [lease for lease in mine if lease.state == "coming" or self._has_room(lease, job)]
+        return mine if len(mine) >= job.nodes else []
+
+    def _has_room(self, lease: Lease, job: Job) -> bool:
+        pool = next((pool for pool in self.snapshot.pools if pool.name == lease.pool), None)
+        if pool is None:
+            return False
+        free = pool.each
+        for other in self.snapshot.jobs:
+            if lease.node in other.on:
+                free = free - other.each
+        return job.each.within(free)
+
+    def _hand_over(self, job: Job, serving: list[Lease]) -> None:
+        self.used |= {lease.id for lease in serving}
+        names = explain.listed(lease.node for lease in serving)
+        if coming := [lease.node for lease in serving if lease.state == "coming"]:
+            self.waits.append(Wait(job.id, "coming", f"{explain.listed(coming)} of its rented nodes {names} boots and passes its gate"))
+            return
+        pool = next(pool for pool in self.snapshot.pools if pool.name == serving[0].pool)
+        self._widen(job, pool, [lease.node for lease in serving])
+
+    def _widen(self, job: Job, pool: Pool, nodes: list[str]) -> None:
+        """Open the pool's partition to the job, but only the nodes that are its own."""
+        partitions = (self.policy.home_partition, pool.partition)
+        excluded = tuple(sorted({*self._own_exclusions(job), *(node for node in pool.nodes if node not in nodes)}))
+        closed = [name for name in nodes if (node := self.nodes.get(name)) and node.has("DRAIN")]
+        names = explain.listed(nodes)
+        if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or closed:
+            reason = f"rented {'node' if len(nodes) == 1 else 'nodes'} {names} passed the gate"
+            self.widen.append(Widen(job.id, partitions, excluded, tuple(nodes), reason))
+        self.waits.append(Wait(job.id, "widened", f"it may start on {names} or at home, whichever the scheduler finds first"))
+
+    def _back_home(self, job: Job) -> None:
+        """A pending job without rented nodes is in the home partition only."""
+        rented = [name for name in job.partitions if name in self.pool_of]
+        exclusions = self._own_exclusions(job)
+        if rented:
+            partitions = tuple(name for name in job.partitions if name not in self.pool_of)
+            self.narrow.append(Narrow(job.id, partitions, exclusions, f"no rented node is left for it in {explain.listed(rented)}"))
+
+    def _own_exclusions(self, job: Job) -> tuple[str, ...]:
+        rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
+        return tuple(name for name in job.excluded if name not in rentable)
+
+    # ---- jobs without
+    def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
+        now, limit = self.snapshot.now_s, self.policy.wait_limit_s
+        allowed, waited = explain.duration(limit), explain.duration(now - job.since_s)
+        if placement is None:
+            if not could_ever_fit(job, self.home):
+                return _Late(f"it can never start at home: {self._home_size()}")
+            if now - job.since_s <= limit:
+                text = f"its nodes at home are down or drained; it has waited {waited} of {allowed}"
+                return Wait(job.id, "home_down", text, job.since_s + limit)
+            return _Late(f"it has waited {waited}, over the limit of {allowed}, and its nodes at home are down or drained")
+        start = placement[0]
+        predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
+        if start - job.since_s <= limit:
+            return Wait(job.id, "home_soon", f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit))
+        soonest = min((pool.boot_s for _, pool, _ in self.renting.options(job)), default=0.0)
+        if start <= now + soonest and not self._idle_now(job):
+            boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
+        return _Late(f"{predicted}, over the wait limit of {allowed}")
+
+    def _idle_now(self, job: Job) -> bool:
+        return any(not slot.coming and job.each.within(slot.free) for slot in self.renting.slots)
+
+    def _home_size(self) -> str:
+        gpus = max((node.total.gpus for node in self.home), default=0)
+        return f"home has {explain.plural(len(self.home), 'node')} of at most {explain.plural(gpus, 'GPU')}"
+
+    def _rent(self, job: Job, late: _Late) -> bool:
+        """Find it rented nodes. False: it stays at home, with the reason noted."""
+        if reason := not_rentable(job):
+            self.infeasible.append(Infeasible(job.id, reason[0], f"{late.text}; but {reason[1]}"))
+            return False
+        if self.snapshot.budget is None:
+            self.infeasible.append(Infeasible(job.id, "no_budget", f"{late.text}; but no budget is declared, so nothing is rented"))
+            return False
+        if reasons := self.renting.infeasible(job):
+            self.infeasible.append(Infeasible(job.id, reasons[0][0], f"{late.text}; but " + "; ".join(text for _, text in reasons)))
+            return False
+        obstacles = []
+        found = self.renting.reuse(job)
+        if isinstance(found, tuple):
+            self._reused(job, *found)
+            return True
+        if found:
+            obstacles.append(found)
+        launched = self.renting.launch(job, late.text)
+        if isinstance(launched, Launch):
+            text = f"{explain.listed(launched.nodes)} ({launched.market}) is being rented for it: {late.text}"
+            self.waits.append(Wait(job.id, "renting", text))
+            return True
+        obstacles += launched
+        again = min((each.look_again_s for each in obstacles if each.look_again_s is not None), default=None)
+        text = f"{late.text}; worth renting for, but " + "; ".join(each.text for each in obstacles)
+        self.waits.append(Wait(job.id, obstacles[0].code, text, again))
+        return False
+
+    def _reused(self, job: Job, slots: list[Slot], assign: Assign | None) -> None:
+        names = explain.listed(slot.node for slot in slots)
+        if assign is None:
+            self.waits.append(Wait(job.id, "renting", f"it shares {names}, which is being rented"))
+            return
+        self.assigns.append(assign)
+        self.used |= set(assign.leases)
+        if any(slot.coming for slot in slots):
+            self.waits.append(Wait(job.id, "coming", f"it gets {names}, which is rented already and boots"))
+        else:
+            self._widen(job, slots[0].pool, [slot.node for slot in slots])
+
+    # ---- giving back
+    def _releases(self) -> list[Release]:
+        pools = {pool.name: pool for pool in self.snapshot.pools}
+        found = []
+        for lease in self.snapshot.leases:
+            busy = any(lease.node in job.on for job in self.snapshot.jobs)
+            if lease.state in GONE or lease.id in self.used or busy:
+                continue
+            if reason := self._not_needed(lease, pools.get(lease.pool), self.nodes.get(lease.node)):
+                found.append(Release(lease.id, lease.node, reason))
+        return found
+
+    def _not_needed(self, lease: Lease, pool: Pool | None, node: Node | None) -> str:
+        if pool is None:
+            return f"pool {lease.pool} is not declared any more"
+        if not lease.worked:
+            return "the jobs that it was rented for need it no more, and no other late job can use it"
+        idle = self.snapshot.now_s - (self.snapshot.now_s if lease.idle_since_s is None else lease.idle_since_s)
+        if idle >= pool.idle_s:
+            return f"idle for {explain.duration(idle)}, the pool's limit is {explain.duration(pool.idle_s)}"
+        return ""

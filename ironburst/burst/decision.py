@@ -1,0 +1,89 @@
+"""What `decide` answers. Each item has a reason that a person can read; `code` is the stable word for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Rent these nodes together: all or nothing, in one zone and market."""
+
+    pool: str
+    zones: tuple[str, ...]  # try them in this order
+    market: str
+    nodes: tuple[str, ...]  # scheduler names
+    jobs: tuple[int, ...]  # the first one is why it is rented; others share the node
+    usd_per_hour: float  # a node
+    committed_until_s: float
+    committed_usd: float  # all nodes: price * (boot + limit + longest idle)
+    reason: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Give rented nodes that exist (or are coming) to a job."""
+
+    job: int
+    leases: tuple[str, ...]
+    committed_until_s: float
+    committed_usd: float  # beyond what is set aside already
+    reason: str
+
+
+@dataclass(frozen=True)
+class Widen:
+    """The job's rented nodes are there: let it start on them, or still at home. Undrains `nodes` first."""
+
+    job: int
+    partitions: tuple[str, ...]
+    excluded: tuple[str, ...]
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """No rented node is left for this pending job: back to home only."""
+
+    job: int
+    partitions: tuple[str, ...]
+    excluded: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Release:
+    lease: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Not rented now, and why; worth a new look at `look_again_s` (None: when something changes)."""
+
+    job: int
+    code: str
+    text: str
+    look_again_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """Late, and renting can't help as things are declared."""
+
+    job: int
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    launches: tuple[Launch, ...] = ()
+    assigns: tuple[Assign, ...] = ()
+    widen: tuple[Widen, ...] = ()
+    narrow: tuple[Narrow, ...] = ()
+    releases: tuple[Release, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    infeasible: tuple[Infeasible, ...] = ()

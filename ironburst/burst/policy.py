@@ -1,0 +1,16 @@
+"""The settings of the burst policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Policy:
+    home_partition: str
+    wait_limit_s: float  # a job that is predicted to wait longer than this at home is worth renting for
+    # Spot only for batch jobs that may be requeued, up to this many nodes: a gang loses all its nodes' work with any one of them,
+    # and its chance of an interruption grows with each.
+    spot_max_nodes: int = 1
+    # A running job that is past its limit is expected to end within this time.
+    overdue_s: float = 30.0

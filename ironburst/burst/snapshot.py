@@ -1,0 +1,170 @@
+"""What a decision is made from. Times are seconds since 1970 (UTC), durations seconds, money USD, memory MiB.
+
+Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged site differ in `now_s` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+# a node with one of these takes no new job, now and by itself
+_CLOSED = frozenset(
+    ("DOWN", "DRAIN", "FAIL", "ERROR", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "FUTURE", "UNKNOWN",
+     "MAINTENANCE", "INVALID_REG", "REBOOT_ISSUED", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE")
+)  # fmt: skip
+_MOVING = frozenset(("POWERING_DOWN", "POWERING_UP", "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "DOWN"))
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job asks of each of its nodes, or what a node has."""
+
+    gpus: int
+    cpus: int = 0
+    memory_mb: int = 0
+
+    def within(self, other: Resources) -> bool:
+        return self.gpus <= other.gpus and self.cpus <= other.cpus and self.memory_mb <= other.memory_mb
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(self.gpus - other.gpus, self.cpus - other.cpus, self.memory_mb - other.memory_mb)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the scheduler's queue, pending or on nodes."""
+
+    id: int
+    name: str
+    user: str
+    state: str  # Slurm's base state: PENDING, RUNNING, COMPLETING, SUSPENDED, ...
+    submit_s: float
+    nodes: int
+    each: Resources  # per node
+    time_limit_s: float | None  # None: no finite limit
+    partitions: tuple[str, ...]
+    priority: int = 0
+    batch: bool = True  # False: salloc, srun
+    requeue: bool = True  # the user allows that it is started again
+    reason: str = ""  # the scheduler's own word on why it is pending
+    held: bool = False
+    dependency: str = ""
+    array_tasks: str = ""  # the tasks of an array that isn't split yet ("1-10"), else empty
+    gpu_type: str = ""  # a type that the job insists on, else empty
+    demands: str = ""  # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
+    excluded: tuple[str, ...] = ()  # nodes that it must not be given
+    eligible_s: float | None = None  # not before (--begin)
+    start_s: float | None = None
+    end_s: float | None = None  # of a running job: start + limit
+    on: tuple[str, ...] = ()  # nodes that it is on
+    restarts: int = 0
+
+    @property
+    def pending(self) -> bool:
+        return self.state == "PENDING"
+
+    @property
+    def since_s(self) -> float:
+        """From when on it counts as waiting."""
+        return max(self.submit_s, self.eligible_s or 0.0)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as the scheduler sees it."""
+
+    name: str
+    partitions: tuple[str, ...]
+    total: Resources
+    states: tuple[str, ...]  # base state and flags, e.g. ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
+    reason: str = ""
+    address: str = ""
+
+    def has(self, *states: str) -> bool:
+        """Whether it is in all of `states`."""
+        return all(state in self.states for state in states)
+
+    @property
+    def open(self) -> bool:
+        """It takes jobs, now or when those on it end."""
+        return not _CLOSED.intersection(self.states)
+
+    @property
+    def launchable(self) -> bool:
+        """A rentable node that is off for good: powered down, behind its drain, with no power transition under way."""
+        return self.has("POWERED_DOWN", "DRAIN") and not _MOVING.intersection(self.states)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The envelope of a burst pool."""
+
+    name: str
+    partition: str
+    nodes: tuple[str, ...]  # scheduler node names; their number is the pool's max_nodes
+    instance_type: str
+    each: Resources
+    gpu_type: str
+    markets: tuple[str, ...]
+    usd_per_hour: dict[str, float | None]  # by market; None: unknown, so not rented
+    zones: tuple[str, ...]  # in order of preference
+    boot_s: float
+    idle_s: float
+    max_run_s: float
+    obstacle: str = ""  # why nothing can be launched in it at all ("no image ...")
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One rented node, as far as a decision needs it."""
+
+    id: str
+    launch: str  # nodes that were launched together share it
+    node: str
+    pool: str
+    zone: str
+    market: str
+    state: str  # coming: not registered yet; joined: registered, behind its drain; ready: takes jobs; leaving: being given back
+    jobs: tuple[int, ...]  # that it was rented for, or given to
+    usd_per_hour: float
+    committed_until_s: float  # money is set aside up to then
+    idle_since_s: float | None = None  # None: busy, or never seen ready
+    worked: bool = False  # it has been handed to a job
+
+
+@dataclass(frozen=True)
+class Budget:
+    """This month's money. `spent` and `committed` are estimates: declared prices times hours."""
+
+    usd_per_month: float
+    spent_usd: float
+    committed_usd: float  # set aside for open leases beyond what they have spent
+    month_ends_s: float
+
+    @property
+    def left_usd(self) -> float:
+        return self.usd_per_month - self.spent_usd - self.committed_usd
+
+
+@dataclass(frozen=True)
+class CoolDown:
+    """A place that refused lately. It closes requests of `nodes` or more; until_s None: until a person reopens it."""
+
+    pool: str
+    zone: str
+    market: str
+    nodes: int
+    until_s: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    now_s: float
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    pools: tuple[Pool, ...]
+    leases: tuple[Lease, ...] = ()
+    cool_downs: tuple[CoolDown, ...] = ()
+    budget: Budget | None = None  # None: no budget is declared, so nothing is rented
+    notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
