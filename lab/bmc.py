@@ -379,22 +379,18 @@ def lab_machine(name: str) -> Machine:
 
 
 class HostPower:
-    """The power button of a lab host; its first start gives it its published identity."""
+    """The power button of a lab host (lab.site has defined what the host is)."""
 
     def __init__(self, prefix: str, name: str) -> None:
         from lab import box, host
 
-        self._host, self._spec, self._no_host = host.Host(box.Box(prefix), name), host.bare_metal(name), box.LabError
+        self._host = host.Host(box.Box(prefix), name)
 
     def is_on(self) -> bool:
         return self._host.state() == "on"
 
     def start(self) -> None:
-        try:
-            known = self._host.spec is not None
-        except self._no_host:
-            known = False
-        self._host.start(None if known else self._spec)
+        self._host.start()
 
     def stop(self) -> None:
         self._host.stop()

@@ -115,7 +115,7 @@ def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
         return path, f"{path} is not an input of {TOKEN}: {hint}"
     if error["type"] == "missing":
         return path, f"{path} is missing"
-    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"]
+    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].removeprefix("Input ").removeprefix("String ")
     if path == "passwordRef":  # what is there may be the password itself
         return path, f"passwordRef: {reason}"
     # An address may hold a login, so that is not repeated either.

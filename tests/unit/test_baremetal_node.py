@@ -1,5 +1,7 @@
 """The inputs of baremetal:index:Node: what is refused, in which words, and what drift looks like."""
 
+from pathlib import Path
+
 import pytest
 
 from ironburst.baremetal import node
@@ -26,16 +28,16 @@ def test_good_inputs_pass():
     [
         ({"gpuCuont": 8}, "gpuCuont", "gpuCuont is not an input of baremetal:index:Node: did you mean gpuCount?"),
         ({"zzz": 8}, "zzz", "zzz is not an input of baremetal:index:Node: it has name, bmcAddress"),
-        ({"name": ""}, "name", "name String should have at least 1 character"),
+        ({"name": ""}, "name", "name should have at least 1 character"),
         ({"bmcAddress": "10.78.8.11"}, "bmcAddress", "bmcAddress must be the URL of a BMC"),
         ({"bmcAddress": "http://10.78.8.11/redfish/v1"}, "bmcAddress", "bmcAddress must be the URL of a BMC without a path"),
         ({"macs": ["52:54:00:4e:00"]}, "macs[0]", 'macs[0] must be a MAC address such as 52:54:00:4e:00:0b (given: "52:54:00:4e:00")'),
         ({"gpuModel": "H100 SXM5 80 GB"}, "gpuModel", "did you mean 'H100 SXM5 80GB'?"),
-        ({"gpuCount": -1}, "gpuCount", "gpuCount Input should be greater than or equal to 0 (given: -1)"),
+        ({"gpuCount": -1}, "gpuCount", "gpuCount should be greater than or equal to 0 (given: -1)"),
         ({"gpuCount": 7.5}, "gpuCount", "(given: 7.5)"),
         ({"gpuCount": 0}, "", "gpuModel needs a gpuCount of 1 or more"),
-        ({"verifyTls": "no"}, "verifyTls", 'verifyTls Input should be a valid boolean (given: "no")'),
-        ({"timeoutSeconds": 0}, "timeoutSeconds", "timeoutSeconds Input should be greater than 0 (given: 0)"),
+        ({"verifyTls": "no"}, "verifyTls", 'verifyTls should be a valid boolean (given: "no")'),
+        ({"timeoutSeconds": 0}, "timeoutSeconds", "timeoutSeconds should be greater than 0 (given: 0)"),
     ],
 )
 def test_bad_inputs_are_named(change, path, words):
@@ -72,3 +74,9 @@ def test_the_schema_lists_every_input():
     assert resource["requiredInputs"] == ["name", "bmcAddress", "bmcUsername", "passwordRef"]
     assert resource["inputProperties"]["macs"]["type"] == "array" and resource["inputProperties"]["gpuCount"]["type"] == "integer"
     assert set(node.OBSERVED_OUTPUTS) <= set(resource["properties"])
+
+
+def test_the_readme_names_every_input_and_output():
+    text = (Path(__file__).parents[2] / "plugins/baremetal/README.md").read_text()
+    missing = [name for name in (*node.INPUTS, *node.OBSERVED_OUTPUTS) if f"| `{name}`" not in text]
+    assert missing == []
