@@ -40,8 +40,8 @@ class Recording:
     result: Any = None
 
     def all(self, token: str) -> list[Registered]:
-        """Resources whose token ends so: `ec2/vpc:Vpc`, `components:Network`."""
-        return [each for each in self.resources if each.token.endswith(token)]
+        """Resources whose token ends so (`ec2/vpc:Vpc`, `components:Network`), by name: they arrive in any order."""
+        return sorted((each for each in self.resources if each.token.endswith(token)), key=lambda each: each.name)
 
     def one(self, token: str, name: str | None = None) -> Registered:
         found = [each for each in self.all(token) if name in (None, each.name)]

@@ -1,0 +1,146 @@
+"""Least privilege: the policies as pure functions, and as the cluster attaches them."""
+
+import json
+
+import pytest
+
+from components import policies
+
+WHERE = policies.Scope("aws", "us-east-1", "123456789012")
+POOLS = policies.Pools(
+    names=["p5", "p4d"],
+    instance_types=["p4d.24xlarge", "p5.48xlarge"],
+    used_arns=["arn:aws:ec2:us-east-1:123456789012:subnet/subnet-0a"],
+    queue_arns=["arn:aws:sqs:us-east-1:123456789012:q"],
+    image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
+)
+NODE_ROLE = "arn:aws:iam::123456789012:role/node"
+
+
+def statements(document):
+    return {each["Sid"]: each for each in document["Statement"]}
+
+
+def listed(value):
+    return [value] if isinstance(value, str) else value
+
+
+def attached(recording, name):
+    return statements(json.loads(recording.one("RolePolicy", name).inputs["policy"]))
+
+
+def test_no_statement_allows_every_action_and_only_looking_has_no_resource(cluster, value):
+    recording = cluster(value)
+    found = [each for policy in recording.all("RolePolicy") for each in json.loads(policy.inputs["policy"])["Statement"]]
+    assert len(found) == 10
+    for each in found:
+        assert each["Effect"] == "Allow" and "NotAction" not in each and "NotResource" not in each
+        assert not any("*" in action for action in listed(each["Action"])), each
+        if "*" in listed(each["Resource"]):
+            assert all(action.startswith("ec2:Describe") for action in each["Action"])
+
+
+def test_a_node_reads_its_munge_key_and_nothing_else(cluster, value):
+    assert attached(cluster(value), "lab-node") == {
+        "MungeKey": {
+            "Sid": "MungeKey",
+            "Effect": "Allow",
+            "Action": ["secretsmanager:GetSecretValue"],
+            "Resource": ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/munge-key-??????"],
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("reference", "resource"),
+    [
+        ("aws-secretsmanager:a/b#key", "arn:aws:secretsmanager:us-east-1:123456789012:secret:a/b-??????"),
+        (
+            "aws-secretsmanager:arn:aws:secretsmanager:us-east-1:1:secret:x-Ab12Cd",
+            "arn:aws:secretsmanager:us-east-1:1:secret:x-Ab12Cd",
+        ),
+    ],
+)
+def test_the_resource_of_a_secret(reference, resource):
+    assert policies.node(WHERE, reference)["Statement"][0]["Resource"] == [resource]
+
+
+def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, value):
+    value["cloud"]["pools"] = []  # nobody could resolve it on a rented node
+    value["scheduler"]["munge_key"] = "file:munge.key"
+    assert not cluster(value).all("RolePolicy")
+
+
+def test_launching_is_limited_to_type_and_tags():
+    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    limits = found["LaunchInstances"]["Condition"]["StringEquals"]
+    assert limits == {
+        "aws:RequestTag/ironburst:cluster": "lab",
+        "aws:RequestTag/ironburst:pool": ["p5", "p4d"],
+        "ec2:InstanceType": ["p4d.24xlarge", "p5.48xlarge"],
+    }
+    assert found["LaunchInstances"]["Resource"] == ["arn:aws:ec2:us-east-1:123456789012:instance/*"]
+    assert "aws:RequestTag/ironburst:pool" in found["LaunchParts"]["Condition"]["StringEquals"]
+
+
+def test_only_instances_of_the_pools_can_be_ended():
+    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert found["EndPoolInstances"]["Condition"]["StringEquals"] == {
+        "ec2:ResourceTag/ironburst:cluster": "lab",
+        "ec2:ResourceTag/ironburst:pool": ["p5", "p4d"],
+    }
+    ending = [each for each in found.values() if "ec2:TerminateInstances" in each["Action"]]
+    assert len(ending) == 1
+
+
+def test_tags_are_written_at_launch_only():
+    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert found["TagAtLaunch"]["Condition"] == {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+
+
+def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
+    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
+    assert found["Resource"] == [NODE_ROLE] and found["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+
+
+def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
+    value["ssh"] = {"key_name": "ops"}
+    value["cloud"]["pools"][0] |= {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"]}
+    found = attached(cluster(value), "lab-controller")
+    ec2 = "arn:aws:ec2:us-east-1:123456789012"
+    assert found["LaunchFrom"]["Resource"] == [
+        "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a",
+        "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1b",
+        f"{ec2}:subnet/lab-private-us-east-1a-id",
+        f"{ec2}:subnet/lab-private-us-east-1b-id",
+        f"{ec2}:security-group/lab-nodes-id",
+        f"{ec2}:capacity-reservation/cr-0a1b",
+        f"{ec2}:key-pair/ops",
+        "arn:aws:ec2:us-east-1::image/*",
+    ]
+    assert found["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
+    assert found["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"]
+
+
+def test_who_may_take_the_roles(cluster, value):
+    recording = cluster(value)
+    trust = {each.name: json.loads(each.inputs["assumeRolePolicy"])["Statement"] for each in recording.all("iam/role:Role")}
+    assert [each["Principal"] for each in trust["lab-node"]] == [{"Service": "ec2.amazonaws.com"}]
+    assert [each["Principal"] for each in trust["lab-controller"]] == [{"AWS": "arn:aws:iam::123456789012:root"}]
+
+
+def test_the_budget_alarm(cluster, value):
+    budget = cluster(value).one("budgets/budget:Budget").inputs
+    assert (budget["limitAmount"], budget["limitUnit"], budget["timeUnit"]) == ("2000.00", "USD", "MONTHLY")
+    assert budget["costFilters"] == [{"name": "TagKeyValue", "values": ["user:ironburst:pool$p5"]}]
+    assert {(each["notificationType"], each["threshold"]) for each in budget["notifications"]} == {
+        ("ACTUAL", 80),
+        ("FORECASTED", 100),
+        ("ACTUAL", 100),
+    }
+    assert all(each["subscriberEmailAddresses"] == ["operators@example.org"] for each in budget["notifications"])
+
+
+def test_nobody_to_notify_no_notification(cluster, value):
+    value["budget"]["notify"] = []
+    assert not cluster(value).one("budgets/budget:Budget").inputs["notifications"]

@@ -1,0 +1,40 @@
+from components.bare_metal import node_inputs
+from ironburst.config.models import Nodes
+
+BMC = {"addresses": "https://10.0.9.[11-12]", "username": "admin", "password": "env:BMC_PASSWORD"}
+BASE = {"names": "dgx[01-02]", "platform": "dgx-h100", "rack": "r01", "units": [1, 9], "addresses": "10.0.1.[11-12]", "bmc": BMC}
+
+
+def inputs(**changes):
+    return node_inputs(Nodes.model_validate(BASE | changes))
+
+
+def test_each_node_of_a_range_has_its_own_values():
+    first, second = inputs(serials=["S1", "S2"], macs=["52:54:00:00:00:01", "52:54:00:00:00:02"])
+    assert first == {
+        "name": "dgx01",
+        "bmcAddress": "https://10.0.9.11",
+        "bmcUsername": "admin",
+        "passwordRef": "env:BMC_PASSWORD",
+        "verifyTls": True,
+        "powerOffOnDelete": False,
+        "serial": "S1",
+        "macs": ["52:54:00:00:00:01"],
+        "gpuModel": "H100 SXM5 80GB",
+        "gpuCount": 8,
+    }
+    assert (second["name"], second["bmcAddress"], second["serial"]) == ("dgx02", "https://10.0.9.12", "S2")
+
+
+def test_what_is_not_declared_is_not_compared():
+    assert not {"serial", "macs", "model", "memoryGib"} & set(inputs()[0])
+
+
+def test_a_head_without_a_platform_must_have_no_gpu():
+    (head,) = inputs(names="head", role="head", platform=None, units=[40], height=1, addresses="10.0.1.10", bmc={**BMC, "addresses": "https://10.0.9.10"})
+    assert head["gpuCount"] == 0 and "gpuModel" not in head
+
+
+def test_nodes_are_resources_of_our_own_plugin(cluster, value):
+    nodes = cluster(value).all("baremetal:index:Node")
+    assert [(each.name, each.parent) for each in nodes] == [("dgx01", "hall-a"), ("dgx02", "hall-a"), ("head", "hall-a")]

@@ -1,0 +1,113 @@
+import ipaddress
+
+import pytest
+from pulumi import RunError
+
+from components.network import ENDPOINTS, Network
+from ironburst.config.models import CloudNetwork
+
+ZONES = ["us-east-1a", "us-east-1b"]
+VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
+
+
+@pytest.fixture
+def network(run):
+    def build(**changes):
+        declared = CloudNetwork.model_validate({"cidr": "10.90.0.0/16", "zones": ZONES} | changes)
+        halls = {"hall-a": "10.78.0.0/21"}
+        return run(lambda: Network("lab", network=declared, region="us-east-1", hall_cidrs=halls).subnet_ids)
+
+    return build
+
+
+def test_subnets_lie_in_the_network_and_do_not_overlap(network):
+    subnets = network().all("ec2/subnet:Subnet")
+    assert len(subnets) == 4
+    cidrs = [ipaddress.ip_network(each.inputs["cidrBlock"]) for each in subnets]
+    assert all(cidr.subnet_of(ipaddress.ip_network("10.90.0.0/16")) for cidr in cidrs)
+    assert not any(a.overlaps(b) for a in cidrs for b in cidrs if a is not b)
+    assert {each.inputs["availabilityZone"] for each in subnets} == set(ZONES)
+
+
+def test_no_subnet_gives_public_addresses(network):
+    assert all(each.inputs["mapPublicIpOnLaunch"] is False for each in network().all("ec2/subnet:Subnet"))
+
+
+def test_private_routes_leave_by_the_nat_of_their_zone_and_not_by_the_internet_gateway(network):
+    recording = network()
+    for zone in ZONES:
+        route = recording.one("ec2/route:Route", f"lab-out-{zone}")
+        assert route.inputs == {
+            "routeTableId": f"lab-routes-{zone}-id",
+            "destinationCidrBlock": "0.0.0.0/0",
+            "natGatewayId": f"lab-nat-{zone}-id",
+        }
+        assert recording.one("ec2/natGateway:NatGateway", f"lab-nat-{zone}").inputs["subnetId"] == f"lab-public-{zone}-id"
+        association = recording.one("RouteTableAssociation", f"lab-routes-{zone}-1")
+        assert association.inputs == {"subnetId": f"lab-private-{zone}-id", "routeTableId": f"lab-routes-{zone}-id"}
+    by_gateway = [each.inputs["routeTableId"] for each in recording.all("ec2/route:Route") if "gatewayId" in each.inputs]
+    assert by_gateway == ["lab-routes-public-id"]
+
+
+def test_the_security_group_lets_efa_talk_to_itself_both_ways(network):
+    recording = network()
+    for token in ("SecurityGroupIngressRule", "SecurityGroupEgressRule"):
+        rules = [each.inputs for each in recording.all(token) if "referencedSecurityGroupId" in each.inputs]
+        assert rules == [{"securityGroupId": "lab-nodes-id", "referencedSecurityGroupId": "lab-nodes-id", "ipProtocol": "-1"}]
+
+
+def test_only_the_nodes_and_the_hall_may_come_in(network):
+    rules = [each.inputs for each in network().all("SecurityGroupIngressRule")]
+    assert {rule.get("cidrIpv4") for rule in rules} == {None, "10.78.0.0/21"}
+    assert not any("cidrIpv6" in rule for rule in rules)
+    assert not any(each.inputs.get("ingress") for each in network().all("SecurityGroup"))
+
+
+def test_a_vpn_to_the_hall_with_routes_by_bgp(network):
+    recording = network(hall_link=VPN)
+    assert recording.one("CustomerGateway").inputs["bgpAsn"] == "65010"
+    assert recording.one("CustomerGateway").inputs["ipAddress"] == "203.0.113.10"
+    connection = recording.one("VpnConnection").inputs
+    assert (connection["vpnGatewayId"], connection["customerGatewayId"]) == ("lab-hall-id", "lab-hall-hall-a-id")
+    assert connection["staticRoutesOnly"] is False
+    assert not any(key.startswith("tunnel") for key in connection)  # AWS makes the keys; none in the program
+    propagated = {each.inputs["routeTableId"] for each in recording.all("VpnGatewayRoutePropagation")}
+    assert propagated == {f"lab-routes-{zone}-id" for zone in ZONES}
+
+
+def test_a_direct_connect_to_the_hall(network):
+    recording = network(hall_link={"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d"})
+    association = recording.one("GatewayAssociation").inputs
+    assert association == {"dxGatewayId": "0a1b2c3d", "associatedGatewayId": "lab-hall-id", "allowedPrefixes": ["10.90.0.0/16"]}
+    assert not recording.all("VpnConnection") and not recording.all("CustomerGateway")
+    assert len(recording.all("VpnGatewayRoutePropagation")) == 2
+
+
+def test_no_link_no_gateway(network):
+    assert not network().all("VpnGateway")
+
+
+def test_endpoints_instead_of_nat(network):
+    recording = network(egress="endpoints")
+    for token in ("NatGateway", "InternetGateway", "Eip", "ec2/route:Route"):
+        assert not recording.all(token)
+    assert len(recording.all("ec2/subnet:Subnet")) == 2  # no public ones
+    endpoints = {each.inputs["serviceName"]: each.inputs["vpcEndpointType"] for each in recording.all("VpcEndpoint")}
+    assert endpoints.pop("com.amazonaws.us-east-1.s3") == "Gateway"
+    assert endpoints == {f"com.amazonaws.us-east-1.{service}": "Interface" for service in ENDPOINTS}
+
+
+def test_an_existing_network_gets_a_security_group_and_nothing_else(network):
+    recording = network(existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}})
+    assert {each.token.split(":")[-1] for each in recording.resources if each.custom} == {
+        "SecurityGroup",
+        "SecurityGroupIngressRule",
+        "SecurityGroupEgressRule",
+    }
+    assert recording.one("SecurityGroup").inputs["vpcId"] == "vpc-0a"
+    assert recording.result == {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}
+
+
+def test_an_existing_network_is_not_linked(network):
+    with pytest.raises(RunError, match="hall_link"):
+        network(existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a"}}, hall_link=VPN)
