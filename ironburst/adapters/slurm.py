@@ -1,0 +1,118 @@
+"""The Slurm side of the controller: `squeue` and `scontrol` through a command prefix.
+
+The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for the remote
+shell). Leases are files in one folder of the head node, which Slurm's ResumeProgram reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from ironburst.adapters import slurm_json
+from ironburst.ports import Observation, SchedulerError, WrongShape
+
+SPOOL = "/var/spool/ironburst"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Slurm:
+    """A Scheduler (ironburst.ports)."""
+
+    def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0):
+        self._prefix, self._spool, self._timeout_s = list(prefix), spool, timeout_s
+
+    # ---- reading
+    def observe(self) -> Observation:
+        # squeue also in states that still hold nodes; nodes last: one that a just-ended job left is then seen idle, not vanished
+        jobs = slurm_json.jobs(self._json("squeue", "--json"))
+        nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
+        leases = self._call("find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n").split()
+        return Observation(tuple(jobs), tuple(nodes), frozenset(leases))
+
+    def calls(self) -> list[str]:
+        """What Slurm asked of its ResumeProgram and SuspendProgram, oldest first: `TIME resume|suspend NODE ANSWER`."""
+        return self._call("find", self._spool, "-maxdepth", "1", "-name", "calls", "-exec", "cat", "{}", ";").splitlines()
+
+    def hostnames(self, text: str) -> list[str]:
+        """A host list, expanded by Slurm itself."""
+        return self._call("scontrol", "show", "hostnames", text).split()
+
+    # ---- acting
+    def put_lease(self, nodes: Sequence[str]) -> None:
+        self._call("touch", "--", *self._lease_files(nodes))
+
+    def remove_lease(self, nodes: Sequence[str]) -> None:
+        self._call("rm", "-f", "--", *self._lease_files(nodes))
+
+    def power_up(self, nodes: Sequence[str]) -> None:
+        self._update_nodes(nodes, "power_up")
+
+    def resume(self, nodes: Sequence[str]) -> None:
+        self._update_nodes(nodes, "resume")
+
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        self._update_nodes(nodes, "drain", reason)
+
+    def release(self, nodes: Sequence[str]) -> None:
+        self._update_nodes(nodes, "power_down_asap", "release")
+
+    def abandon(self, nodes: Sequence[str], reason: str) -> None:
+        self._update_nodes(nodes, "power_down_force", reason)
+
+    def heal(self, nodes: Sequence[str]) -> None:
+        self._update_nodes(nodes, "resume")
+        self._update_nodes(nodes, "drain", "no lease")
+
+    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str]) -> None:
+        partition, nodes = ",".join(map(_checked, partitions)), ",".join(map(_checked, excluded))
+        self._call("scontrol", "update", f"jobid={int(job)}", f"partition={partition}", f"excnodelist={nodes}")
+
+    def requeue(self, job: int) -> None:
+        self._call("scontrol", "requeue", str(int(job)))
+
+    # ---- commands
+    def _update_nodes(self, nodes: Sequence[str], state: str, reason: str = "") -> None:
+        names = ",".join(map(_checked, nodes))
+        if names:
+            self._call("scontrol", "update", f"nodename={names}", f"state={state}", *([f"reason={reason}"] if reason else []))
+
+    def _lease_files(self, nodes: Sequence[str]) -> list[str]:
+        return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
+
+    def _json(self, *command: str) -> Any:
+        text = self._call(*command)
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise WrongShape(f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}") from None
+
+    def _call(self, *command: str) -> str:
+        argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._timeout_s)
+        except FileNotFoundError:
+            hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
+            raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None
+        except subprocess.TimeoutExpired:
+            raise SchedulerError(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
+        if done.returncode:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise SchedulerError(f"`{shlex.join(command)}` failed with exit code {done.returncode}: {said[-1] if said else 'no message'}")
+        return done.stdout
+
+    @property
+    def _remote(self) -> bool:
+        """ssh hands one string to a shell over there. It may stand behind others (nsenter ... ssh ...)."""
+        return any(word.rsplit("/", 1)[-1] == "ssh" for word in self._prefix)
+
+
+def _checked(name: str) -> str:
+    """A node or partition name as Slurm's own syntax allows; anything else could be read as options or several names."""
+    if not _NAME.fullmatch(name):
+        raise SchedulerError(f"{name!r} is no name of a node or partition")
+    return name

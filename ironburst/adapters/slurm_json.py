@@ -1,0 +1,176 @@
+"""Slurm's JSON (`squeue --json`, `scontrol show node --json`) as jobs and nodes.
+
+Read: data_parser v0.0.39 to v0.0.45 (Slurm 23.02 to 26.05). Between them single values became lists or `{set, infinite, number}`
+and back; anything else raises WrongShape: an answer that isn't understood must never look like an empty queue.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from ironburst.ports import Job, Node, Resources, WrongShape
+
+_ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+_READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
+_NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
+_MAX_HOSTS = 65536
+
+
+def jobs(answer: Any) -> list[Job]:
+    """The jobs of `squeue --json`. Raises WrongShape."""
+    return [_of("job", _job, raw) for raw in _rows(answer, "jobs", "squeue")]
+
+
+def nodes(answer: Any) -> list[Node]:
+    """The nodes of `scontrol show node --json`. Raises WrongShape."""
+    return [_of("node", _node, raw) for raw in _rows(answer, "nodes", "scontrol show node")]
+
+
+def _rows(answer: Any, key: str, command: str) -> list[Any]:
+    if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
+        shown = sorted(answer) if isinstance(answer, dict) else type(answer).__name__
+        raise WrongShape(f"`{command} --json` has no list {key!r} but {shown}: {_READS}")
+    if answer.get("errors"):
+        raise WrongShape(f"`{command} --json` reports errors: {answer['errors']}")
+    return answer[key]
+
+
+def _of(what: str, read: Any, raw: Any) -> Any:
+    try:
+        return read(raw)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        name = raw.get("job_id", raw.get("name", "?")) if isinstance(raw, dict) else raw
+        detail = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        raise WrongShape(f"{what} {name} in Slurm's JSON has a shape that isn't known: {detail}; {_READS}") from None
+
+
+def _job(raw: dict[str, Any]) -> Job:
+    state = base_state(_words(raw["job_state"]))
+    count = max(1, int(number(raw["node_count"]) or 1))
+    asked = tres(raw.get("tres_alloc_str") or raw["tres_req_str"])
+    start, limit = number(raw["start_time"]), number(raw["time_limit"])
+    eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
+    finite = limit is not None and math.isfinite(limit) and limit > 0
+    on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
+    return Job(
+        id=int(number(raw["job_id"]) or 0), name=str(raw["name"]), user=str(raw["user_name"]), state=state,
+        submit_s=float(number(raw["submit_time"]) or 0), nodes=len(on) or count,
+        each=Resources(*(math.ceil(amount / (len(on) or count)) for amount in (asked.gpus, asked.cpus, asked.memory_mb))),
+        time_limit_s=limit * 60.0 if finite and limit is not None else None,
+        partitions=tuple(raw["partition"].split(",")) if raw["partition"] else (), priority=int(number(raw["priority"]) or 0),
+        batch=_truth(raw["batch_flag"]), requeue=_truth(raw["requeue"]), reason=_word(raw["state_reason"]),
+        held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"), dependency=raw.get("dependency") or "",
+        array_tasks=raw.get("array_task_string") or "", gpu_type=_gpu_type(raw), demands=_demands(raw),
+        excluded=tuple(expand(_joined(raw.get("excluded_nodes")))), eligible_s=float(eligible) if eligible else None,
+        start_s=float(start) if on and start else None, end_s=float(end) if on and end and math.isfinite(end) and finite else None,
+        on=on, restarts=int(number(raw.get("restart_cnt", 0)) or 0),
+    )  # fmt: skip
+
+
+def _node(raw: dict[str, Any]) -> Node:
+    partitions = raw["partitions"]
+    total = tres(raw["tres"])
+    if not total.gpus and raw.get("gres"):
+        total = Resources(sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", raw["gres"])), total.cpus, total.memory_mb)
+    return Node(
+        name=str(raw["name"]), partitions=tuple(partitions.split(",") if isinstance(partitions, str) else partitions), total=total,
+        states=tuple(sorted(_words(raw["state"]))), reason=raw.get("reason") or "", address=raw.get("address") or "",
+    )  # fmt: skip
+
+
+# ---- values
+
+
+def number(value: Any) -> float | int | None:
+    """A number in any of Slurm's forms; None: not set. An infinite one is math.inf."""
+    if isinstance(value, dict):
+        if not value.keys() >= {"set", "infinite", "number"}:
+            raise ValueError(f"a number is {{set, infinite, number}}, not {value}")
+        return math.inf if value["infinite"] else value["number"] if value["set"] else None
+    if isinstance(value, str):
+        return math.inf if value.lower() in ("infinite", "unlimited") else int(value)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a number is needed, not {value!r}")
+    return math.inf if value == _NO_VALUE + 1 else None if value == _NO_VALUE else value
+
+
+def _words(value: Any) -> list[str]:
+    """A state: "IDLE", ["IDLE", "CLOUD"], or "IDLE+CLOUD"."""
+    words = re.split(r"[+,]", value) if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        raise ValueError(f"a state is one or more words, not {value!r}")
+    return [word.upper().rstrip("*~#!%$@^-") for word in words]
+
+
+def _word(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value or "")
+
+
+def base_state(words: list[str]) -> str:
+    """What matters of a job's state and its flags: one that still holds nodes is on them, whatever else it is."""
+    for flag in ("COMPLETING", "CONFIGURING"):
+        if flag in words:
+            return flag
+    return next((word for word in words if word in ("PENDING", "RUNNING", "SUSPENDED")), words[0])
+
+
+def tres(text: str) -> Resources:
+    """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once."""
+    values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    gpus = int(values["gres/gpu"]) if "gres/gpu" in values else sum(int(v) for k, v in values.items() if k.startswith("gres/gpu:"))
+    return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
+
+
+def _mebibytes(text: str) -> int:
+    unit = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+    return math.ceil(float(text[:-1]) * unit[text[-1]]) if text[-1] in unit else math.ceil(float(text))
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool | int):
+        raise ValueError(f"true or false is needed, not {value!r}")
+    return bool(value)
+
+
+def _joined(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else value or ""
+
+
+def _gpu_type(raw: dict[str, Any]) -> str:
+    asked = ",".join(str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket"))
+    found = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
+    return found.group(1).lower() if found else ""
+
+
+def _demands(raw: dict[str, Any]) -> str:
+    named = (("required_nodes", "the nodes"), ("features", "the features"), ("resv_name", "the reservation"), ("licenses", "the licences"))
+    said = [f"{what} {_joined(raw[key])}" for key, what in named if raw.get(key)]
+    if number(raw.get("het_job_id", 0)):
+        said.append("being one part of a heterogeneous job")
+    return " and ".join(said)
+
+
+def expand(text: str) -> list[str]:
+    """A hostlist (`gpu[2-3,05],head`) as names. Raises ValueError."""
+    names: list[str] = []
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        names += _expand_one(part)
+        if len(names) > _MAX_HOSTS:
+            raise ValueError(f"the host list {text[:60]!r} has more than {_MAX_HOSTS} names")
+    return names
+
+
+def _expand_one(part: str) -> list[str]:
+    found = re.search(r"\[([^\]]*)\]", part)
+    if not found:
+        return [part] if part else []
+    head, rest, out = part[: found.start()], part[found.end() :], []
+    for piece in found.group(1).split(","):
+        first, _, last = piece.partition("-")
+        for n in range(int(first), int(last or first) + 1):
+            out += [f"{head}{n:0{len(first)}d}{tail}" for tail in _expand_one(rest) or [""]]
+    return out

@@ -1,0 +1,196 @@
+"""What the controller needs of the world: Protocols, the records that pass through them, and errors named after what to do next.
+
+Times are seconds since 1970 (UTC). Every method either did what it says or raises; all are safe to repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ironburst.burst import Job, Node, Resources
+
+__all__ = [
+    "CapacityError", "Clock", "Cloud", "CloudError", "Instance", "InsufficientCapacity", "Interruption", "Job", "LaunchRequest",
+    "Node", "Observation", "OutcomeUnknown", "QuotaReached", "Refused", "Resources", "Scheduler", "SchedulerError", "Throttled",
+    "TokenMismatch", "WrongShape",
+]  # fmt: skip
+
+
+# ---- errors
+
+
+class SchedulerError(Exception):
+    """The scheduler couldn't be asked, or refused; the text is one sentence."""
+
+
+class WrongShape(SchedulerError):
+    """The scheduler's answer has a shape that this version doesn't know. Never taken for an empty queue."""
+
+
+class CloudError(Exception):
+    """A cloud call without result. `code` is the provider's own error code, empty if there was none."""
+
+    def __init__(self, text: str, code: str = ""):
+        super().__init__(text)
+        self.code = code
+
+
+class CapacityError(CloudError):
+    """Nothing was started here and now; another place may do."""
+
+
+class InsufficientCapacity(CapacityError):
+    """No such machines in this zone and market now: cool this place down and take the next one, as a new attempt."""
+
+
+class QuotaReached(CapacityError):
+    """The account's limit, the same in every zone: cool the whole market of the pool down and tell a person."""
+
+
+class Refused(CloudError):
+    """Our request, its template or our rights are wrong: close the pool, tell a person, never retry by itself."""
+
+
+class TokenMismatch(Refused):
+    """The token was used with other parameters: never take a new one before looking for instances of this one."""
+
+
+class OutcomeUnknown(CloudError):
+    """No answer, or the provider's own fault: it may have happened. Repeat with the same token and parameters."""
+
+
+class Throttled(OutcomeUnknown):
+    """Slowed down: repeat unchanged, later."""
+
+
+# ---- the scheduler
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The queue and the nodes at one moment, and which nodes have a lease file."""
+
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    leases: frozenset[str] = frozenset()
+
+    def node(self, name: str) -> Node | None:
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def job(self, id: int) -> Job | None:
+        return next((job for job in self.jobs if job.id == id), None)
+
+    def on(self, node: str) -> list[Job]:
+        """The jobs that are on a node."""
+        return [job for job in self.jobs if node in job.on]
+
+
+class Scheduler(Protocol):
+    """All methods raise SchedulerError. Node arguments are names."""
+
+    def observe(self) -> Observation: ...
+
+    def put_lease(self, nodes: Sequence[str]) -> None:
+        """Allow the scheduler's ResumeProgram to wait for these nodes."""
+
+    def remove_lease(self, nodes: Sequence[str]) -> None: ...
+
+    def power_up(self, nodes: Sequence[str]) -> None: ...
+
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Undrain."""
+
+    def drain(self, nodes: Sequence[str], reason: str) -> None: ...
+
+    def release(self, nodes: Sequence[str]) -> None:
+        """Power down as soon as the jobs on it have ended."""
+
+    def abandon(self, nodes: Sequence[str], reason: str) -> None:
+        """Power down now; cancels or requeues what runs there."""
+
+    def heal(self, nodes: Sequence[str]) -> None:
+        """Make powered-down nodes that the scheduler holds for DOWN launchable again: behind the drain, powered down."""
+
+    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str]) -> None:
+        """Set a pending job's partitions and the nodes that it must not be given."""
+
+    def requeue(self, job: int) -> None:
+        """Stop a job and put it back into the queue."""
+
+
+# ---- the cloud
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """Everything about one launch. The same request with the same token never starts more than `count` machines."""
+
+    token: str  # <= 64 ASCII characters
+    launch: str  # our id, tagged as ironburst:lease
+    cluster: str
+    pool: str
+    zone: str
+    market: str  # on-demand, spot, capacity-block
+    count: int
+    launch_template_id: str
+    image_id: str
+    user_data: str
+    capacity_reservation_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    id: str
+    index: int  # its place among the instances of its launch: node names are given by it
+    state: str  # pending, running, shutting-down, terminated, stopping, stopped
+    address: str | None
+    zone: str
+    launch: str  # tag ironburst:lease
+    token: str
+    launched_s: float
+    reason: str = ""  # why it ended, the provider's code
+
+    @property
+    def alive(self) -> bool:
+        return self.state in ("pending", "running", "stopping", "stopped")
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """The provider takes an instance back soon."""
+
+    instance_id: str
+    receipt: str  # for acknowledge
+    queue: str = ""
+    detail: dict[str, str] = field(default_factory=dict)
+
+
+class Cloud(Protocol):
+    """All methods raise CloudError."""
+
+    def image_id(self, parameter: str) -> str | None:
+        """The image that a pool's parameter names; None if there is no such parameter."""
+
+    def launch(self, request: LaunchRequest) -> list[Instance]:
+        """All `request.count` instances or an error."""
+
+    def instances(self, cluster: str) -> list[Instance]:
+        """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them."""
+
+    def by_token(self, token: str) -> list[Instance]: ...
+
+    def terminate(self, ids: Sequence[str]) -> None:
+        """Ends them; ids that are gone already are fine."""
+
+    def interruptions(self, queues: Iterable[str]) -> list[Interruption]: ...
+
+    def acknowledge(self, interruption: Interruption) -> None: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+
+    def wait(self, seconds: float) -> bool:
+        """Let time pass. True: we are asked to stop."""
