@@ -1,0 +1,149 @@
+"""The AWS side of the controller: launching, finding and ending rented instances.
+
+Endpoint, credentials and region come as boto3 finds them (AWS_ENDPOINT_URL, instance role, ...). Capacity calls are tried once:
+botocore would repeat InsufficientInstanceCapacity, a server error, by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ironburst.adapters import aws_errors
+from ironburst.ports import Instance, Interruption, LaunchRequest, OutcomeUnknown
+
+CLUSTER, LEASE, POOL = "ironburst:cluster", "ironburst:lease", "ironburst:pool"
+_WARNING = "EC2 Spot Instance Interruption Warning"
+_BATCHES = 10  # of 10 messages, a queue and a call
+
+
+class Aws:
+    """A Cloud (ironburst.ports)."""
+
+    def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0):
+        """`session`: a boto3.Session, for tests; its clients are made here, once."""
+        session = session or boto3.Session()
+        patient = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5, read_timeout=read_timeout_s)
+        once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=read_timeout_s)
+        self._ec2 = session.client("ec2", region_name=region, config=patient)
+        self._ec2_once = session.client("ec2", region_name=region, config=once)
+        self._ssm = session.client("ssm", region_name=region, config=patient)
+        self._sqs = session.client("sqs", region_name=region, config=patient)
+
+    def image_id(self, parameter: str) -> str | None:
+        try:
+            return _call(self._ssm.get_parameter, Name=parameter)["Parameter"]["Value"]
+        except aws_errors.CloudError as error:
+            if error.code == "ParameterNotFound":
+                return None
+            raise
+
+    def launch(self, request: LaunchRequest) -> list[Instance]:
+        answer = _call(self._ec2_once.run_instances, **parameters(request))
+        found = [_instance(raw) for raw in answer["Instances"]]
+        if len(found) != request.count:  # can't be with MinCount = MaxCount; never go on with a part of a gang
+            raise OutcomeUnknown(f"RunInstances answered with {len(found)} instances instead of {request.count}")
+        return found
+
+    def instances(self, cluster: str) -> list[Instance]:
+        return self._described({f"tag:{CLUSTER}": cluster, "tag-key": LEASE})
+
+    def by_token(self, token: str) -> list[Instance]:
+        return self._described({"client-token": token})
+
+    def terminate(self, ids: Sequence[str]) -> None:
+        if not ids:
+            return
+        try:
+            _call(self._ec2.terminate_instances, InstanceIds=list(ids))
+        except aws_errors.CloudError as error:
+            if error.code != "InvalidInstanceID.NotFound":
+                raise
+            if len(ids) > 1:  # one that is gone must not keep the others alive
+                for one in ids:
+                    self.terminate([one])
+
+    def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
+        found = []
+        for queue in dict.fromkeys(queues):
+            for _ in range(_BATCHES):
+                messages = _call(self._sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
+                for message in messages:
+                    instance = _interrupted(message["Body"])
+                    if instance:
+                        found.append(Interruption(instance, message["ReceiptHandle"], queue))
+                    else:  # rebalance hints, state changes: nothing to do
+                        self.acknowledge(Interruption("", message["ReceiptHandle"], queue))
+                if not messages:
+                    break
+        return found
+
+    def acknowledge(self, interruption: Interruption) -> None:
+        _call(self._sqs.delete_message, QueueUrl=interruption.queue, ReceiptHandle=interruption.receipt)
+
+    def _described(self, filters: dict[str, str]) -> list[Instance]:
+        wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
+        try:
+            pages = list(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
+        except (ClientError, BotoCoreError) as error:
+            raise aws_errors.of(error, "DescribeInstances") from None
+        return [_instance(raw) for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"]]
+
+
+def parameters(request: LaunchRequest) -> dict[str, Any]:
+    """RunInstances' own parameters of a launch: a function of the request, so that a repeat is the same call."""
+    tags = {
+        CLUSTER: request.cluster,
+        LEASE: request.launch,
+        POOL: request.pool,
+        "Name": f"{request.cluster}-{request.pool}-{request.launch}",
+    }
+    spelled = [{"Key": key, "Value": value} for key, value in tags.items()]
+    out: dict[str, Any] = {
+        "MinCount": request.count, "MaxCount": request.count, "ClientToken": request.token, "ImageId": request.image_id,
+        "LaunchTemplate": {"LaunchTemplateId": request.launch_template_id, "Version": "$Latest"},
+        "UserData": request.user_data,  # botocore encodes it as base64
+        "TagSpecifications": [{"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")],
+    }  # fmt: skip
+    if request.market == "spot":
+        out["InstanceMarketOptions"] = {
+            "MarketType": "spot",
+            "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
+        }
+    elif request.market == "capacity-block":
+        out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+    if request.capacity_reservation_id and request.market != "spot":
+        target = {"CapacityReservationId": request.capacity_reservation_id}
+        out["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
+    return out
+
+
+def _call(method: Callable[..., Any], **parameters: Any) -> Any:
+    try:
+        return method(**parameters)
+    except (ClientError, BotoCoreError) as error:
+        name = "".join(part.capitalize() for part in method.__name__.split("_"))
+        raise aws_errors.of(error, name) from None
+
+
+def _instance(raw: dict[str, Any]) -> Instance:
+    tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
+    return Instance(
+        id=raw["InstanceId"], index=int(raw.get("AmiLaunchIndex", 0)), state=raw["State"]["Name"], address=raw.get("PrivateIpAddress"),
+        zone=raw["Placement"]["AvailabilityZone"], launch=tags.get(LEASE, ""), token=raw.get("ClientToken") or "",
+        launched_s=raw["LaunchTime"].timestamp(), reason=(raw.get("StateReason") or {}).get("Code", ""),
+    )  # fmt: skip
+
+
+def _interrupted(body: str) -> str | None:
+    """The instance that an EventBridge message warns of; None if it is about something else."""
+    try:
+        event = json.loads(body)
+        return event["detail"]["instance-id"] if event.get("detail-type") == _WARNING else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
