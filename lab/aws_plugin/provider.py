@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import grpc
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
@@ -19,13 +20,14 @@ from lab.aws_plugin import state as st
 from lab.aws_plugin.endpoints import Clients, OutsideLab, config_problems, parse
 from lab.aws_plugin.invokes import INVOKES
 from lab.aws_plugin.resources import REFUSED, RESOURCES
-from lab.aws_plugin.schema import args_class, problems, registry
-from lab.aws_plugin.spec import Aws, PluginError, Resource, code_of, is_gone
+from lab.aws_plugin.schema import args_class, policies_as_text, problems, registry
+from lab.aws_plugin.spec import Aws, Gone, PluginError, Resource, code_of, is_gone
 from lab.aws_plugin.wire import UNKNOWN, Props, decode, encode, has_unknown, plain, rewrap, secret
 
 VERSION = "7.51.1+ironburst.lab.stand.in"
 LABEL = "stand-in of the ironburst lab for the aws plugin (not the official plugin)"
 DEFAULT_LIMIT_S = 600.0
+BROKEN = (BotoCoreError, ResponseParserError)
 KIND = pb.PropertyDiff
 KINDS = {
     ("add", False): KIND.ADD,
@@ -40,6 +42,8 @@ KINDS = {
 def _sentence(error: Exception) -> str:
     if isinstance(error, ClientError):
         return f"{error.operation_name} was refused by the lab's AWS: {code_of(error)}: {error.response['Error'].get('Message', '')}"
+    if isinstance(error, ResponseParserError):
+        return "the lab's AWS answered with something that is not AWS's protocol: it may lack this action, or failed in it"
     return str(error)
 
 
@@ -50,7 +54,7 @@ def answered(method: Callable) -> Callable:
     def call(self: AwsStandIn, request: Any, context: Any) -> Any:
         try:
             return method(self, request, context)
-        except (ClientError, BotoCoreError, PluginError, OutsideLab, ValueError) as error:
+        except (ClientError, *BROKEN, PluginError, OutsideLab, ValueError) as error:
             message = _sentence(error)
         except Exception as error:
             if not context.is_active() or not str(error):  # context.abort raises a bare Exception
@@ -163,7 +167,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
                 news[key] = secret(news[key])
         clear = {k: v for k, v in plain(news).items() if k != "tagsAll"}
         found = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
-        return pb.CheckResponse(inputs=encode(news), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+        checked = news if found else policies_as_text(args_class(spec.token), news)
+        return pb.CheckResponse(inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
 
     @answered
     def Diff(self, request: Any, context: Any) -> Any:
@@ -203,7 +208,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             if spec.ready:
                 aws.wait(f"{rid} ready", lambda: spec.ready(aws, rid))
             outputs, _ = self._observe(spec, aws, rid, inputs, {})
-        except (ClientError, BotoCoreError, PluginError) as error:
+        except (ClientError, *BROKEN, PluginError) as error:
             self._half_made(context, rid, inputs, f"{_short(request.urn)}: {rid} exists, but: {_sentence(error)}")
         if outputs is None:
             raise PluginError(f"{rid} was created and is gone again")
@@ -250,7 +255,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         spec, state = self._spec(request.urn), plain(decode(request.properties))
         try:
             spec.delete(self._aws(state, request.timeout), request.id, state)
-        except ClientError as error:
+        except (ClientError, Gone) as error:
             if not is_gone(error):
                 raise
         return empty_pb2.Empty()
@@ -291,7 +296,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         known = {**plain(state), **plain(inputs)}
         try:
             seen = spec.read(aws, rid, known)
-        except ClientError as error:
+        except (ClientError, Gone) as error:
             if not is_gone(error):
                 raise
             seen = None

@@ -17,7 +17,7 @@ from typing import Any
 import pulumi_aws
 from pulumi import _types  # private: the SDK is pinned, and a test watches that this still works
 
-from lab.aws_plugin.wire import UNKNOWN, Props
+from lab.aws_plugin.wire import UNKNOWN, Props, has_secret, has_unknown, plain, secret
 
 Tree = dict[str, "Tree"]
 Problem = tuple[str, str]  # path of the input, reason
@@ -69,8 +69,25 @@ def parse_tree(text: str) -> Tree:
     return stack[0]
 
 
-def problems(cls: type, implemented: Tree, inputs: Props, path: str = "") -> Iterator[Problem]:
-    """Every input that the SDK's class doesn't have, that the stand-in doesn't implement, or that is missing."""
+def is_policy(kind: Any) -> bool:
+    """Whether an input takes a policy, as JSON text or as an object."""
+    inner = element(kind)
+    return inner is not None and inner.__name__ == "PolicyDocumentArgs"
+
+
+def policies_as_text(cls: type, inputs: Props) -> Props:
+    """The inputs with policies that were given as objects turned into JSON text, as the real plugin's Check does."""
+    types = _types.input_type_types(cls)
+    out = dict(inputs)
+    for key, value in inputs.items():
+        if isinstance(plain(value), dict) and key in types and is_policy(types[key]):
+            text = UNKNOWN if has_unknown(plain(value)) else json.dumps(plain(value))
+            out[key] = secret(text) if has_secret(value) else text
+    return out
+
+
+def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "") -> Iterator[Problem]:
+    """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that is missing."""
     types = _types.input_type_types(cls)
     for key in sorted(required(cls) - set(inputs)):
         yield path + key, f"is required by {cls.__name__}"
@@ -79,13 +96,17 @@ def problems(cls: type, implemented: Tree, inputs: Props, path: str = "") -> Ite
             continue
         if key not in types:
             yield path + key, f"is unknown: {cls.__name__} of pulumi-aws has no such input"
-        elif key not in implemented:
+        elif implemented is not None and key not in implemented:
             yield path + key, "is known, but not implemented by the lab's stand-in for the aws plugin"
         elif inner := element(types[key]):
+            policy = is_policy(types[key])
+            if policy and isinstance(value, str):
+                continue
+            below = None if implemented is None or policy else implemented[key]
             many = isinstance(value, list)
             for i, each in enumerate(value if many else [value]):
                 here = f"{path}{key}[{i}]" if many else path + key
                 if isinstance(each, dict):
-                    yield from problems(inner, implemented[key], each, here + ".")
+                    yield from problems(inner, below, each, here + ".")
                 elif each != UNKNOWN:
                     yield here, f"must be an object ({inner.__name__}), not {each!r}"

@@ -33,11 +33,17 @@ class PluginError(Exception):
     """One sentence for the user."""
 
 
+class Gone(PluginError):
+    """AWS knows no such thing."""
+
+
 def code_of(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def is_gone(error: ClientError) -> bool:
+def is_gone(error: Exception) -> bool:
+    if not isinstance(error, ClientError):
+        return isinstance(error, Gone)
     return code_of(error) in GONE or code_of(error).endswith(".NotFound")
 
 
@@ -154,6 +160,13 @@ def tag_map(tags: Iterable[dict[str, str]] | None) -> dict[str, str]:
 
 def one(found: list[Any]) -> Any:
     return found[0] if found else None
+
+
+def first(found: list[Any]) -> Any:
+    """The thing that was asked for by its id; raises Gone."""
+    if not found:
+        raise Gone("it is gone")
+    return found[0]
 
 
 RENAMED = {"securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "okActions": "OKActions"}

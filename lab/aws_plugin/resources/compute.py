@@ -11,6 +11,7 @@ from lab.aws_plugin.spec import (
     Resource,
     changed,
     ec2_tag,
+    first,
     from_boto,
     given,
     input_shape,
@@ -173,7 +174,7 @@ def check_instance(olds: Props, news: Props) -> list[tuple[str, str]]:
         out += [
             (
                 k,
-                "a change stops and starts the machine under its jobs: not done by the stand-in; ignore the change, or replace the node after a drain",
+                "a change stops and starts the machine under its jobs: not done; ignore the change, or replace the drained node",
             )
             for k in changed(olds, news, RESTARTS)
             if UNKNOWN not in (olds.get(k), news.get(k))
@@ -217,7 +218,7 @@ def create_key(aws: Aws, new: Props) -> str:
 
 
 def key(aws: Aws, rid: str) -> Props:
-    return aws.ec2.describe_key_pairs(KeyNames=[rid])["KeyPairs"][0]
+    return first(aws.ec2.describe_key_pairs(KeyNames=[rid])["KeyPairs"])
 
 
 def read_key(aws: Aws, rid: str, state: Props) -> Props | None:
@@ -231,9 +232,10 @@ def read_key(aws: Aws, rid: str, state: Props) -> Props | None:
 
 
 INSTANCE = (
-    f"ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData userDataReplaceOnChange placementGroup "
-    f"tenancy ebsOptimized monitoring sourceDestCheck privateIp disableApiTermination instanceInitiatedShutdownBehavior volumeTags "
-    f"launchTemplate{{id name version}} rootBlockDevice{{{EBS}}} ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
+    f"ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData userDataReplaceOnChange "
+    f"placementGroup tenancy ebsOptimized monitoring sourceDestCheck privateIp disableApiTermination "
+    f"instanceInitiatedShutdownBehavior volumeTags launchTemplate{{id name version}} rootBlockDevice{{{EBS}}} "
+    f"ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
     f"{METADATA} {RESERVATION} {MARKET}"
 )
 SPECS = [
@@ -248,8 +250,8 @@ SPECS = [
         tag=ec2_tag,
         ready=running,
         check=check_instance,
-        replace="ami availabilityZone cpuOptions ebsBlockDevices ebsOptimized instanceMarketOptions keyName launchTemplate placementGroup privateIp "
-        "subnetId tenancy rootBlockDevice.encrypted rootBlockDevice.kmsKeyId userData?userDataReplaceOnChange",
+        replace="ami availabilityZone cpuOptions ebsBlockDevices ebsOptimized instanceMarketOptions keyName launchTemplate placementGroup "
+        "privateIp subnetId tenancy rootBlockDevice.encrypted rootBlockDevice.kmsKeyId userData?userDataReplaceOnChange",
     ),
     Resource(
         "aws:ec2/placementGroup:PlacementGroup",

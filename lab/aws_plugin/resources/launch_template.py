@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from lab.aws_plugin.spec import Aws, Resource, ec2_tag, from_boto, input_shape, tag_list, tag_map, to_boto
+from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, from_boto, input_shape, tag_list, tag_map, to_boto
 from lab.aws_plugin.wire import Props
 
 EBS = "volumeSize volumeType iops throughput encrypted kmsKeyId snapshotId deleteOnTermination"
-RESERVATION = "capacityReservationSpecification{capacityReservationPreference capacityReservationTarget{capacityReservationId capacityReservationResourceGroupArn}}"
+RESERVATION = (
+    "capacityReservationSpecification{capacityReservationPreference "
+    "capacityReservationTarget{capacityReservationId capacityReservationResourceGroupArn}}"
+)
 MARKET = "instanceMarketOptions{marketType spotOptions{instanceInterruptionBehavior spotInstanceType maxPrice}}"
 METADATA = "metadataOptions{httpEndpoint httpTokens httpPutResponseHopLimit instanceMetadataTags}"
 DATA = (
     f"imageId instanceType keyName ebsOptimized userData disableApiTermination instanceInitiatedShutdownBehavior vpcSecurityGroupIds "
     f"networkInterfaces{{deviceIndex networkCardIndex interfaceType subnetId securityGroups deleteOnTermination "
-    f"associatePublicIpAddress description privateIpAddress}} {METADATA} blockDeviceMappings{{deviceName ebs{{{EBS}}}}} {MARKET} {RESERVATION} "
+    f"associatePublicIpAddress description privateIpAddress}} {METADATA} "
+    f"blockDeviceMappings{{deviceName ebs{{{EBS}}}}} {MARKET} {RESERVATION} "
     f"placement{{groupName groupId availabilityZone tenancy partitionNumber}} iamInstanceProfile{{arn name}} monitoring{{enabled}} "
-    f"cpuOptions{{coreCount threadsPerCore}} privateDnsNameOptions{{hostnameType enableResourceNameDnsARecord}} tagSpecifications{{resourceType tags}}"
+    f"cpuOptions{{coreCount threadsPerCore}} privateDnsNameOptions{{hostnameType enableResourceNameDnsARecord}} "
+    f"tagSpecifications{{resourceType tags}}"
 )
 OWN = ("name", "description", "updateDefaultVersion", "defaultVersion", "tags", "tagsAll", "region")
 
@@ -49,8 +54,8 @@ def apply(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"][0]
-    version = aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"][0]
+    found = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
+    version = first(aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"])
     data = from_boto(version["LaunchTemplateData"])
     if "tagSpecifications" in data:  # moto puts the template's own tags into version 1
         data["tagSpecifications"] = [t for t in data["tagSpecifications"] if t["resourceType"] != "launch-template"]

@@ -9,8 +9,8 @@ from lab.aws_plugin.spec import Aws, Resource, changed, from_boto, input_shape, 
 from lab.aws_plugin.wire import Props
 
 ALARM = (
-    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic extendedStatistic threshold dimensions unit "
-    "actionsEnabled alarmActions okActions insufficientDataActions alarmDescription treatMissingData"
+    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic extendedStatistic threshold dimensions "
+    "unit actionsEnabled alarmActions okActions insufficientDataActions alarmDescription treatMissingData"
 )
 COST_TYPES = (
     "includeCredit includeDiscount includeOtherSubscription includeRecurring includeRefund includeSubscription includeSupport includeTax "

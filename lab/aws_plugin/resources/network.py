@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.aws_plugin.spec import Aws, Resource, changed, ec2_tag, given, one, pick, tag_map, tag_spec
+from lab.aws_plugin.spec import Aws, PluginError, Resource, changed, ec2_tag, first, given, one, pick, tag_map, tag_spec
 from lab.aws_plugin.state import same
 from lab.aws_plugin.wire import Props
 
@@ -19,7 +19,7 @@ def apply_vpc(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_vpc(aws: Aws, rid: str, state: Props) -> Props | None:
-    vpc = aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"][0]
+    vpc = first(aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"])
     in_vpc = {"Name": "vpc-id", "Values": [rid]}
     main = one(aws.ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])["RouteTables"])
     group = one(aws.ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])["SecurityGroups"])
@@ -53,7 +53,7 @@ def apply_subnet(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_subnet(aws: Aws, rid: str, state: Props) -> Props | None:
-    subnet = aws.ec2.describe_subnets(SubnetIds=[rid])["Subnets"][0]
+    subnet = first(aws.ec2.describe_subnets(SubnetIds=[rid])["Subnets"])
     return {
         **pick(subnet, "vpcId cidrBlock availabilityZone availabilityZoneId mapPublicIpOnLaunch ownerId"),
         "arn": aws.arn("ec2", f"subnet/{rid}"),
@@ -75,7 +75,7 @@ def apply_igw(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"][0]
+    found = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
     attached = one(found.get("Attachments", []))
     return {
         "vpcId": attached["VpcId"] if attached else None,
@@ -86,7 +86,7 @@ def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
 
 
 def delete_igw(aws: Aws, rid: str, state: Props) -> None:
-    for attached in aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"][0].get("Attachments", []):
+    for attached in first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"]).get("Attachments", []):
         aws.ec2.detach_internet_gateway(InternetGatewayId=rid, VpcId=attached["VpcId"])
     aws.ec2.delete_internet_gateway(InternetGatewayId=rid)
 
@@ -98,7 +98,7 @@ def create_eip(aws: Aws, new: Props) -> str:
 
 
 def read_eip(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"][0]
+    found = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
     return {
         **pick(found, "allocationId domain publicIp associationId networkBorderGroup publicIpv4Pool"),
         "privateIp": found.get("PrivateIpAddress"),
@@ -188,7 +188,11 @@ def read_endpoint(aws: Aws, rid: str, state: Props) -> Props | None:
 
 
 def delete_endpoint(aws: Aws, rid: str, state: Props) -> None:
-    aws.ec2.delete_vpc_endpoints(VpcEndpointIds=[rid])
+    if not endpoint(aws, rid):
+        return
+    failed = aws.ec2.delete_vpc_endpoints(VpcEndpointIds=[rid]).get("Unsuccessful")
+    if failed:
+        raise PluginError(f"{rid} was not deleted: {failed[0].get('Error', {}).get('Message', failed)}")
     aws.wait(f"{rid} deleted", lambda: endpoint(aws, rid) is None)
 
 

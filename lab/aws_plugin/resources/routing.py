@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lab.aws_plugin.spec import Aws, PluginError, Resource, ec2_tag, given, one, pick, tag_map, tag_spec
+from lab.aws_plugin.spec import Aws, PluginError, Resource, ec2_tag, first, given, one, pick, tag_map, tag_spec
 from lab.aws_plugin.wire import Props
 
 TARGETS = "gatewayId natGatewayId networkInterfaceId transitGatewayId vpcPeeringConnectionId"
@@ -12,7 +12,7 @@ ROUTE = "destinationCidrBlock " + TARGETS
 
 
 def table(aws: Aws, rid: str) -> Props:
-    return aws.ec2.describe_route_tables(RouteTableIds=[rid])["RouteTables"][0]
+    return first(aws.ec2.describe_route_tables(RouteTableIds=[rid])["RouteTables"])
 
 
 def route(aws: Aws, table_id: str, cidr: str) -> Props | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, ec2_tag, pick, tag_map, tag_spec
+from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, pick, tag_map, tag_spec
 from lab.aws_plugin.wire import Props
 
 BLOCK = "cidrBlocks ipv6CidrBlocks prefixListIds securityGroups self protocol fromPort toPort description"
@@ -67,7 +67,7 @@ def block(atom: Atom, own: str) -> Props:
 
 # ---- SecurityGroup
 def group(aws: Aws, rid: str) -> Props:
-    return aws.ec2.describe_security_groups(GroupIds=[rid])["SecurityGroups"][0]
+    return first(aws.ec2.describe_security_groups(GroupIds=[rid])["SecurityGroups"])
 
 
 def create_group(aws: Aws, new: Props) -> str:
@@ -141,7 +141,8 @@ def check_rule(olds: Props, news: Props) -> list[tuple[str, str]]:
 
 
 def apply_rule(aws: Aws, rid: str, old: Props, new: Props) -> None:
-    flat = {"IpProtocol": str(new["ipProtocol"]), **pick_rule(new)}
+    ports = {"FromPort": -1, "ToPort": -1} if str(new["ipProtocol"]) == "-1" else {}
+    flat = {"IpProtocol": str(new["ipProtocol"]), **ports, **pick_rule(new)}
     aws.ec2.modify_security_group_rules(
         GroupId=new["securityGroupId"], SecurityGroupRules=[{"SecurityGroupRuleId": rid, "SecurityGroupRule": flat}]
     )
