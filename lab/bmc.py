@@ -300,6 +300,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         status, document, headers = self._answer(bmc, path, body, fault)
+        if not fault:
+            bmc.record(self.command, path, status)  # before the answer: who has the answer finds it in the log
         text = b"" if document is None else json.dumps(document).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -310,8 +312,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(half if fault in ("half", "garbled") else text)
-        if not fault:
-            bmc.record(self.command, path, status)
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_any
 

@@ -110,6 +110,12 @@ def test_a_silent_bmc_costs_no_more_than_its_time(site):
     assert "does not answer within 1 s" in failure(site, redfish.BmcUnreachable, timeout_s=1)
 
 
+def test_a_bmc_that_answers_too_slowly_is_given_up(site):
+    site.power.is_on = lambda: not threading.Event().wait(0.25)  # every document takes that long
+    assert "did not finish its answers within 1 s (timeoutSeconds)" in failure(site, redfish.BmcUnreachable, timeout_s=1)
+    assert site.bmc.sessions == {}
+
+
 def test_a_dropped_connection(site):
     site.fault(answer="reset")
     assert "closes the connection" in failure(site, redfish.BmcUnreachable, timeout_s=1)

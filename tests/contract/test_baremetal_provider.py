@@ -224,6 +224,11 @@ def test_create_with_a_secret_that_does_not_resolve(plugin):
     assert plugin.requests() == []
 
 
+def test_a_relative_secret_file_is_meant_from_the_projects_folder(plugin):
+    assert "refuses the login" in plugin.refused(passwordRef="file:lab/bmc.password")  # read, and not this BMC's
+    assert "no/such/file: No such file" in plugin.refused(passwordRef="file:no/such/file")
+
+
 def test_a_preview_makes_no_request_to_the_bmc(plugin):
     plugin.fault(answer="reset")
     answer = plugin.create(preview=True)

@@ -1,0 +1,127 @@
+"""A whole program with a bare-metal node through the engine: preview, up, drift, refresh, destroy; and what the state holds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.bmc import Bmc, Fault, Machine, write_fault
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "correct-horse-4711"
+MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",))
+PROJECT = f"""name: metal
+runtime: python
+plugins:
+  providers:
+    - name: baremetal
+      path: {ROOT}/plugins/baremetal
+"""
+PROGRAM = """import os, pulumi
+from components.bare_metal import Node
+
+node = Node("dgx01", {
+    "name": "dgx01", "bmcAddress": os.environ["BMC"], "bmcUsername": "admin", "passwordRef": "env:LAB_BMC_PASSWORD",
+    "serial": "LAB-DGX01", "gpuModel": "H100 SXM5 80GB", "gpuCount": 8, "timeoutSeconds": 2,
+})
+pulumi.export("reachable", node.reachable)
+pulumi.export("observed", node.observed)
+"""
+
+
+class MemoryPower:
+    """A machine without a host: its power is a flag."""
+
+    on = True
+
+    def is_on(self):
+        return self.on
+
+    def start(self):
+        self.on = True
+
+    def stop(self):
+        self.on = False
+
+    off = stop
+
+
+class Project:
+    def __init__(self, folder, bmc, power):
+        self.folder, self.bmc, self.power = folder, bmc, power
+        self.said = ""
+
+    def engine(self, *verb, code=0):
+        environment = os.environ | {
+            "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PYTHONPATH": str(ROOT),
+            "LAB_BMC_PASSWORD": PASSWORD,
+            "BMC": self.bmc.url,
+        }
+        argv = [sys.executable, "-m", "lab.engine", *verb, "--stack", "dev", "--non-interactive"]
+        done = subprocess.run(argv, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+        self.said += done.stdout + done.stderr
+        assert done.returncode == code, f"{verb}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def fault(self, **fault):
+        write_fault(self.folder / "faults.json", "dgx01", Fault(**fault))
+
+    def requests(self):
+        log = self.folder / "requests.jsonl"
+        return log.read_text().splitlines() if log.exists() else []
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text(PROJECT)
+    (tmp_path / "__main__.py").write_text(PROGRAM)
+    (tmp_path / "state").mkdir()
+    power = MemoryPower()
+    with Bmc(MACHINE, power, PASSWORD, port=0, faults=tmp_path / "faults.json", log=tmp_path / "requests.jsonl") as bmc:
+        made = Project(tmp_path, bmc, power)
+        made.engine("stack", "init")
+        yield made
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert files and not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+    assert PASSWORD not in made.said
+
+
+def test_a_node_from_preview_to_destroy(project):
+    project.engine("preview")
+    assert project.requests() == []
+    project.engine("up", "--yes", "--skip-preview")
+    outputs = json.loads(project.engine("stack", "output", "--json"))
+    assert outputs["reachable"] is True and outputs["observed"]["gpus"] == [{"model": "NVIDIA H100 80GB HBM3", "count": 8}]
+    project.engine("refresh", "--preview-only", "--expect-no-changes")
+    project.engine("preview", "--expect-no-changes")
+
+    project.fault(answer="reset")
+    project.engine("refresh", "--yes", "--skip-preview")
+    assert "what was known of the node is kept" in project.said
+    project.engine("preview", "--expect-no-changes")
+
+    project.fault(hardware={"gpus": 7})
+    project.engine("refresh", "--preview-only", "--expect-no-changes", code=7)
+    project.engine("refresh", "--yes", "--skip-preview")
+    project.engine("preview", "--expect-no-changes", code=7)
+    project.engine("up", "--yes", "--skip-preview", code=1)
+    assert "8 x H100 SXM5 80GB GPUs are declared, the BMC reports 7 x NVIDIA H100 80GB HBM3" in project.said
+
+    project.fault()
+    project.engine("up", "--yes", "--skip-preview")
+    project.engine("refresh", "--preview-only", "--expect-no-changes")
+    project.engine("destroy", "--yes", "--skip-preview")
+    assert project.power.on
+
+
+def test_a_node_that_is_not_as_declared_is_not_stored(project):
+    project.fault(hardware={"gpus": 7, "serial": "LAB-DGX02"})
+    project.engine("up", "--yes", "--skip-preview", code=1)
+    assert "2 things not as declared" in project.said and "'LAB-DGX02'" in project.said and "Traceback" not in project.said
+    state = json.loads(project.engine("stack", "export"))
+    assert [each["type"] for each in state["deployment"].get("resources", []) if each["type"].startswith("baremetal:")] == []
