@@ -117,7 +117,8 @@ class Capacity(dict):
 
     def describe_capacity_reservations(self, backend: Any, p: Params) -> Params:
         names = {"instance-type": "InstanceType", "availability-zone": "AvailabilityZone", "state": "State"}
-        rows = [self.row(backend, i) for i in p["CapacityReservationIds"]] if p.get("CapacityReservationIds") else self.reservations(backend)
+        asked = p.get("CapacityReservationIds")
+        rows = [self.row(backend, i) for i in asked] if asked else self.reservations(backend)
         return {"CapacityReservations": [r for r in rows if matches(p, r, names)]}
 
     def modify_capacity_reservation(self, backend: Any, p: Params) -> Params:

@@ -1,6 +1,6 @@
 """Client of the lab cloud's control endpoint; only the standard library. As a program, for callers outside the box:
 
-    nsenter ... python -m lab.aws.client POST /lab/capacity '{"instance_type": "p5.48xlarge", "zone": "us-east-1a", "market": "spot", "count": 1}'
+    nsenter ... python -m lab.aws.client POST /lab/interrupt '{"instance_id": "i-0123456789abcdef0", "notice_s": 20}'
 """
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ class Cloud:
             return made
 
         actions = {**placement.ACTIONS, **ec2_gaps.ACTIONS, **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
-                   "run_instances": once(self.launcher.run_instances, self.lock), "create_fleet": once(self.launcher.create_fleet, self.lock)}
+                   "run_instances": once(self.launcher.run_instances, self.lock),
+                   "create_fleet": once(self.launcher.create_fleet, self.lock)}
         for name, method in actions.items():
             replace(EC2Response, name, action(method))
         for name in ("stop_instances", "start_instances", "reboot_instances"):
@@ -249,7 +250,8 @@ class Cloud:
 
     def instance_at(self, address: str) -> InstanceView | None:
         """The live instance with a private address."""
-        return next((view_of(i) for i in self.backend.all_instances() if i.state in ("pending", "running") and i.private_ip == address), None)
+        return next((view_of(i) for i in self.backend.all_instances()
+                     if i.state in ("pending", "running") and i.private_ip == address), None)
 
     def credentials(self, view: InstanceView) -> dict[str, str] | None:
         """The role's credentials for one instance, as the metadata service sends them; renewed an hour before they end."""

@@ -4,9 +4,9 @@
 |---|---|---|
 | GET /lab/health | | {"url", "instances", "hosts"} |
 | GET, POST /lab/capacity | {"instance_type", "zone", "market", "count"}; count null = unlimited | every row |
-| GET, POST, DELETE /lab/faults | {"action", "code", "status", "message", "times", "match", "delay_s", "drop", "after"} | every fault, with "hits" |
+| GET, POST, DELETE /lab/faults | FaultBody | every fault, with "hits" |
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
-| GET, POST /lab/images | {"image_id", "folder", "name"}; folder null = the base image, image_id null = a new one | every image / {"image_id"} |
+| GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
 | GET /lab/calls | | API action -> number of calls |
 | GET /lab/leftovers | | kind -> names |
@@ -61,7 +61,7 @@ class InterruptBody(Body):
 
 class ImageBody(Body):
     folder: str | None = None               # a baked image's folder (its last part counts); None: the lab's base image
-    image_id: str | None = None
+    image_id: str | None = None             # None: a new one
     name: str = ""
 
 
@@ -122,12 +122,14 @@ class Control(ThreadingHTTPServer):
         return {}
 
     def get_images(self) -> Any:
-        return [{"image_id": i.id, "folder": i.folder or None, "name": i.name} for i in self.cloud.backend.amis.values() if hasattr(i, "folder")]
+        return [{"image_id": i.id, "folder": i.folder or None, "name": i.name}
+                for i in self.cloud.backend.amis.values() if hasattr(i, "folder")]
 
     def post_images(self, body: ImageBody) -> Any:
         folder = PurePath(body.folder).name if body.folder else ""
         if folder and not self.image_known(folder):
-            raise ControlError(f"folder: this lab has no baked image {body.folder!r}; bake it first, or leave folder out for the base image")
+            raise ControlError(f"folder: this lab has no baked image {body.folder!r}; bake it first, or leave folder out for the "
+                               "base image")
         return {"image_id": self.cloud.register_image(folder, body.image_id, body.name)}
 
     def get_instances(self) -> Any:

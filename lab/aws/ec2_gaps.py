@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape
 
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.route_tables import RouteTable
 from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
@@ -67,10 +68,10 @@ def create_vpn_connection(backend: Any, p: Params) -> Params:
                                          transit_gateway_id=p.get("TransitGatewayId"), tags=tags)
     asked = p.get("Options") or {}
     tunnels = [tunnel(backend, n, t) for n, t in enumerate((list(asked.get("TunnelOptions") or []) + [{}, {}])[:2])]
-    made.options = {"StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")), "LocalIpv4NetworkCidr": asked.get("LocalIpv4NetworkCidr", "0.0.0.0/0"),
-                    "RemoteIpv4NetworkCidr": asked.get("RemoteIpv4NetworkCidr", "0.0.0.0/0"), "TunnelInsideIpVersion": "ipv4",
-                    "TunnelOptions": tunnels}
-    made.static_routes = []
+    made.options = {"StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")), "TunnelInsideIpVersion": "ipv4", "TunnelOptions": tunnels,
+                    "LocalIpv4NetworkCidr": asked.get("LocalIpv4NetworkCidr", "0.0.0.0/0"),
+                    "RemoteIpv4NetworkCidr": asked.get("RemoteIpv4NetworkCidr", "0.0.0.0/0")}
+    made.routes = []
     made.vgw_telemetry = [{"OutsideIpAddress": t["OutsideIpAddress"], "Status": "DOWN", "AcceptedRouteCount": 0} for t in tunnels]
     return {"VpnConnection": made}
 
@@ -115,12 +116,12 @@ def create_vpn_connection_route(backend: Any, p: Params) -> None:
     found = vpn(backend, p)
     if not found.options["StaticRoutesOnly"]:
         raise Ec2Error("IncorrectState", f"{found.id} routes with BGP: it takes no static routes")
-    found.static_routes.append({"DestinationCidrBlock": p["DestinationCidrBlock"], "State": "available"})
+    found.routes.append({"DestinationCidrBlock": p["DestinationCidrBlock"], "State": "available"})
 
 
 def delete_vpn_connection_route(backend: Any, p: Params) -> None:
     found = vpn(backend, p)
-    found.static_routes = [r for r in found.static_routes if r["DestinationCidrBlock"] != p["DestinationCidrBlock"]]
+    found.routes = [r for r in found.routes if r["DestinationCidrBlock"] != p["DestinationCidrBlock"]]
 
 
 def customer_gateway_configuration(connection: Any) -> str:
@@ -137,9 +138,9 @@ def customer_gateway_configuration(connection: Any) -> str:
         tunnels.append("<ipsec_tunnel>" + side("customer_gateway", customer.ip_address, str(net[2]), customer.bgp_asn)
                        + side("vpn_gateway", each["OutsideIpAddress"], str(net[1]), getattr(gateway, "amazon_side_asn", None) or 64512)
                        + f"<ike><pre_shared_key>{escape(each['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>")
-    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?><vpn_connection id=\"{connection.id}\"><customer_gateway_id>{customer.id}"
-            f"</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id><vpn_connection_type>{connection.type}"
-            f"</vpn_connection_type>{''.join(tunnels)}</vpn_connection>")
+    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?><vpn_connection id=\"{connection.id}\">"
+            f"<customer_gateway_id>{customer.id}</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
+            f"<vpn_connection_type>{connection.type}</vpn_connection_type>{''.join(tunnels)}</vpn_connection>")
 
 
 # ---- what is in use can't be deleted
@@ -174,11 +175,34 @@ def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
     return [c.id for c in backend.vpn_connections.values() if c.vpn_gateway_id == vpn_gateway_id and c.state != "deleted"]
 
 
+# ---- NAT gateways and endpoints
+def delete_nat_gateway(backend: Any, nat_gateway_id: str) -> Any:
+    """moto's leaves the interface behind, and the address bound to it."""
+    found = backend.nat_gateways.get(nat_gateway_id)
+    if not found:
+        raise Ec2Error("NatGatewayNotFound", f"NatGateway {nat_gateway_id} was not found")
+    for address in backend.addresses:
+        if address.eni is found._eni:
+            backend.disassociate_address(association_id=address.association_id)
+    backend.enis.pop(found._eni.id, None)
+    found.state = "deleted"
+    return found
+
+
+def typed(create: Callable[..., Any]) -> Callable[..., Any]:
+    """CreateVpcEndpoint without a type makes a Gateway endpoint; moto would be unable to delete it."""
+    def call(backend: Any, vpc_id: str, service_name: str, endpoint_type: str | None, *args: Any, **kwargs: Any) -> Any:
+        return create(backend, vpc_id, service_name, endpoint_type or "Gateway", *args, **kwargs)
+    return call
+
+
 def patch(replace: Replace) -> None:
     """Install the checks and read-only attributes; actions are installed by the caller from ACTIONS."""
     replace(RouteTable, "propagating_vgws", property(
         lambda table: [{"GatewayId": g} for g in stash(table.ec2_backend, "propagation").get(table.id, {})]))
     replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
+    replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
+    replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))
     guard(replace, SubnetBackend, "delete_subnet", in_subnet)
     guard(replace, SecurityGroupBackend, "delete_security_group", using_group)
     guard(replace, VPCBackend, "delete_vpc", in_vpc)

@@ -29,17 +29,19 @@ def create_fleet(launch: Launch, capacity: Capacity, backend: Any, p: Params) ->
 def fill(launch: Launch, capacity: Capacity, backend: Any, p: Params, market: str, goal: float, options: Params, fleet: Params) -> None:
     """One market's share of a fleet, appended to the reply."""
     pools = []
+    tags = [t for t in p.get("TagSpecifications", []) if t["ResourceType"] == "instance"]
     for config in p["LaunchTemplateConfigs"]:
         for over in config.get("Overrides") or [{}]:
             spec = spec_of(backend, {"LaunchTemplate": config["LaunchTemplateSpecification"],
-                                        **{k: over[k] for k in ("InstanceType", "SubnetId", "ImageId", "Placement") if k in over},
-                                        "TagSpecifications": [t for t in p.get("TagSpecifications", []) if t["ResourceType"] == "instance"]})
+                                     **{k: over[k] for k in ("InstanceType", "SubnetId", "ImageId", "Placement") if k in over},
+                                     "TagSpecifications": tags})
             if over.get("AvailabilityZone"):
                 spec["Placement"] = {**(spec.get("Placement") or {}), "AvailabilityZone": over["AvailabilityZone"]}
             if market == "spot":
                 spec["InstanceMarketOptions"] = {"MarketType": "spot"}
             free = capacity.free(backend, spec["InstanceType"], zone_of(backend, spec)[1], market)
-            shown = {"LaunchTemplateAndOverrides": {"LaunchTemplateSpecification": config["LaunchTemplateSpecification"], "Overrides": over}}
+            shown = {"LaunchTemplateAndOverrides": {"LaunchTemplateSpecification": config["LaunchTemplateSpecification"],
+                                                    "Overrides": over}}
             pools.append((spec, over, float(over.get("WeightedCapacity") or 1), free, {**shown, "Lifecycle": market}))
     strategy = options.get("AllocationStrategy", "lowest-price")    # prices aren't modelled: the given order counts
     if "prioritized" in strategy:

@@ -29,7 +29,8 @@ def merged(template: Params, request: Params) -> Params:
     tags: dict[str, dict[str, str]] = {}
     for spec in template.get("TagSpecifications", []) + request.get("TagSpecifications", []):
         tags.setdefault(spec["ResourceType"], {}).update({t["Key"]: t["Value"] for t in spec["Tags"]})
-    return {**out, "TagSpecifications": [{"ResourceType": k, "Tags": [{"Key": a, "Value": b} for a, b in v.items()]} for k, v in tags.items()]}
+    return {**out, "TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": k, "Value": v} for k, v in own.items()]}
+                                         for kind, own in tags.items()]}
 
 
 def spec_of(backend: Any, p: Params) -> Params:

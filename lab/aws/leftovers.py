@@ -60,10 +60,12 @@ def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012"
     config, clients = Config(retries={"total_max_attempts": 1}), {}
     found = {}
     for kind in KINDS:
-        client = clients.setdefault(kind.service, None) or session.client(kind.service, endpoint_url=url, config=config)
-        clients[kind.service] = client
+        if kind.service not in clients:
+            clients[kind.service] = session.client(kind.service, endpoint_url=url, config=config)
+        client = clients[kind.service]
         given = {"AccountId": account} if kind.service == "budgets" else {}
-        pages = client.get_paginator(kind.call).paginate(**given) if client.can_paginate(kind.call) else [getattr(client, kind.call)(**given)]
+        pages = (client.get_paginator(kind.call).paginate(**given) if client.can_paginate(kind.call)
+                 else [getattr(client, kind.call)(**given)])
         names = [name for page in pages for name in jmespath.search(kind.path, page) or []]
         if names:
             found[kind.name] = sorted(names)

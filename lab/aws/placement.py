@@ -13,7 +13,8 @@ def create_placement_group(backend: Any, p: Params) -> Params:
     name, groups = p["GroupName"], stash(backend, "groups")
     if name in groups:
         raise Ec2Error("InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists.")
-    groups[name] = {"GroupName": name, "GroupId": f"pg-{uuid.uuid4().hex[:17]}", "State": "available", "Strategy": p.get("Strategy", "cluster"),
+    groups[name] = {"GroupName": name, "GroupId": f"pg-{uuid.uuid4().hex[:17]}", "State": "available",
+                    "Strategy": p.get("Strategy", "cluster"),
                     "GroupArn": f"arn:aws:ec2:{backend.region_name}:{backend.account_id}:placement-group/{name}",
                     "PartitionCount": p.get("PartitionCount"), "SpreadLevel": p.get("SpreadLevel"), "Tags": tagged(p, "placement-group")}
     return {"PlacementGroup": groups[name]}

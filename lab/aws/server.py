@@ -32,7 +32,8 @@ class SiteHosts:
             raise LabError(f"address {view.address} is outside {names.VPC_NETWORK}: the lab routes no other VPC network")
         hosts.Host(self.box, view.instance_id).start(
             hosts.cloud(view.instance_id, view.address, view.instance_type, image=view.image_folder or None))
-        log.info("%s: %s %s started at %s in %s (%s)", view.instance_id, view.market, view.instance_type, view.address, view.zone, view.image_id)
+        log.info("%s: %s %s started at %s in %s (%s)",
+                 view.instance_id, view.market, view.instance_type, view.address, view.zone, view.image_id)
 
     def terminate(self, view: InstanceView) -> None:
         """End the host and wipe its disk; one that isn't there is fine."""

@@ -9,6 +9,7 @@ from lab.aws.leftovers import leftovers
 from lab.aws.testing import Clients, network, refused
 
 ACCOUNT = "123456789012"
+RULES = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}]}
 
 
 @pytest.fixture(scope="module")
@@ -141,14 +142,14 @@ def everything(cloud, clients):
     nat = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=eip)["NatGateway"]["NatGatewayId"]
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
-    endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.ec2", VpcEndpointType="Interface", SubnetIds=[subnet],
-                                       SecurityGroupIds=[group])["VpcEndpoint"]["VpcEndpointId"]
+    endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.ec2", VpcEndpointType="Interface",
+                                       SubnetIds=[subnet], SecurityGroupIds=[group])["VpcEndpoint"]["VpcEndpointId"]
     s3 = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])["VpcEndpoint"]["VpcEndpointId"]
     customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"]["CustomerGatewayId"]
     vgw = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=vgw)
     vpn = ec2.create_vpn_connection(Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=vgw)["VpnConnection"]["VpnConnectionId"]
-    ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData={"InstanceType": "p5.48xlarge"})
+    ec2.create_launch_template(LaunchTemplateName="pool-p5", LaunchTemplateData={"InstanceType": "p5.48xlarge"})
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
     ec2.create_key_pair(KeyName="key")
     held = ec2.create_capacity_reservation(InstanceType="p5.48xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a",
@@ -157,11 +158,10 @@ def everything(cloud, clients):
                             SecurityGroupIds=[group])["Instances"][0]["InstanceId"]
     disk = ec2.create_volume(AvailabilityZone="us-east-1a", Size=10)["VolumeId"]
     iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
-    iam.put_role_policy(RoleName="node", PolicyName="p", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": []}))
+    iam.put_role_policy(RoleName="node", PolicyName="p", PolicyDocument=json.dumps(RULES))
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
-    own = iam.create_policy(PolicyName="own", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
-        {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}]}))["Policy"]["Arn"]
+    own = iam.create_policy(PolicyName="own", PolicyDocument=json.dumps(RULES))["Policy"]["Arn"]
     queue = sqs.create_queue(QueueName="p5")["QueueUrl"]
     events.put_rule(Name="p5", EventPattern='{"source": ["aws.ec2"]}')
     ssm.put_parameter(Name="/ironburst/lab/p5/image", Value="none", Type="String")
@@ -173,17 +173,18 @@ def everything(cloud, clients):
     clients("kms").create_alias(AliasName="alias/state", TargetKeyId=key)
     clients("budgets").create_budget(AccountId=ACCOUNT, Budget={
         "BudgetName": "lab", "BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": "1", "Unit": "USD"}})
-    for call, ask in (("delete_subnet", {"SubnetId": subnet}), ("delete_security_group", {"GroupId": group}), ("delete_vpc", {"VpcId": vpc}),
-                      ("delete_vpn_gateway", {"VpnGatewayId": vgw})):
+    for call, ask in (("delete_subnet", {"SubnetId": subnet}), ("delete_security_group", {"GroupId": group}),
+                      ("delete_vpc", {"VpcId": vpc}), ("delete_vpn_gateway", {"VpnGatewayId": vgw})):
         assert refused(getattr(ec2, call), **ask) == ("DependencyViolation", 400)
     return [(ec2.terminate_instances, {"InstanceIds": [one]}), (ec2.delete_volume, {"VolumeId": disk}),
             (ec2.cancel_capacity_reservation, {"CapacityReservationId": held}), (ec2.delete_key_pair, {"KeyName": "key"}),
-            (ec2.delete_placement_group, {"GroupName": "gang"}), (ec2.delete_launch_template, {"LaunchTemplateName": "p5"}),
+            (ec2.delete_placement_group, {"GroupName": "gang"}), (ec2.delete_launch_template, {"LaunchTemplateName": "pool-p5"}),
             (ec2.delete_vpn_connection, {"VpnConnectionId": vpn}), (ec2.detach_vpn_gateway, {"VpnGatewayId": vgw, "VpcId": vpc}),
             (ec2.delete_vpn_gateway, {"VpnGatewayId": vgw}), (ec2.delete_customer_gateway, {"CustomerGatewayId": customer}),
             (ec2.delete_vpc_endpoints, {"VpcEndpointIds": [endpoint, s3]}), (ec2.delete_route_table, {"RouteTableId": table}),
             (ec2.delete_nat_gateway, {"NatGatewayId": nat}), (ec2.release_address, {"AllocationId": eip}),
-            (ec2.detach_internet_gateway, {"InternetGatewayId": igw, "VpcId": vpc}), (ec2.delete_internet_gateway, {"InternetGatewayId": igw}),
+            (ec2.detach_internet_gateway, {"InternetGatewayId": igw, "VpcId": vpc}),
+            (ec2.delete_internet_gateway, {"InternetGatewayId": igw}),
             (ec2.delete_security_group, {"GroupId": group}), (ec2.delete_subnet, {"SubnetId": subnet}), (ec2.delete_vpc, {"VpcId": vpc}),
             (iam.remove_role_from_instance_profile, {"InstanceProfileName": "node", "RoleName": "node"}),
             (iam.delete_instance_profile, {"InstanceProfileName": "node"}), (iam.delete_policy, {"PolicyArn": own}),
@@ -201,8 +202,8 @@ def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
     removals = everything(cloud, clients)
     found = leftovers(cloud.url)
     assert sorted(found) == sorted([
-        "instances", "volumes", "network interfaces", "VPCs", "subnets", "security groups", "route tables", "internet gateways", "NAT gateways",
-        "elastic IPs", "VPC endpoints", "customer gateways", "VPN gateways", "VPN connections", "launch templates", "placement groups",
+        "instances", "volumes", "network interfaces", "VPCs", "subnets", "security groups", "route tables", "internet gateways",
+        "NAT gateways", "elastic IPs", "VPC endpoints", "customer gateways", "VPN gateways", "VPN connections", "launch templates", "placement groups",
         "capacity reservations", "key pairs", "roles", "instance profiles", "policies", "queues", "event rules", "parameters", "secrets",
         "budgets", "buckets", "KMS aliases", "alarms"])
     assert found["roles"] == ["node"] and found["parameters"] == ["/ironburst/lab/p5/image"] and len(found["VPC endpoints"]) == 2

@@ -15,10 +15,11 @@ from lab.aws.testing import Clients, network
 from lab.aws.view import InstanceView
 
 A = InstanceView(
-    instance_id="i-a", instance_type="p5.48xlarge", zone="us-east-1a", address="127.0.0.2", launch_index=3, image_id="ami-1", image_folder="p5",
-    market="spot", state="running", subnet_id="subnet-1", placement_group="gang", role_arn="arn:aws:iam::123456789012:role/x/node",
+    instance_id="i-a", instance_type="p5.48xlarge", zone="us-east-1a", address="127.0.0.2", launch_index=3, image_id="ami-1",
+    image_folder="p5", market="spot", state="running", subnet_id="subnet-1", placement_group="gang", role_arn="arn:aws:iam::123456789012:role/x/node",
     tags={"pool": "p5", "Name": "n"}, user_data='{"ironburst": 1}', spot_action=None, client_token=None, tags_in_metadata=True)
-B = dataclasses.replace(A, instance_id="i-b", address="127.0.0.3", tags_in_metadata=False, user_data=None, placement_group="", role_arn=None)
+B = dataclasses.replace(A, instance_id="i-b", address="127.0.0.3", tags_in_metadata=False, user_data=None,
+                        placement_group="", role_arn=None)
 
 
 class Clock:
@@ -130,7 +131,7 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
         try:
             clean = {k: v for k, v in os.environ.items() if not k.startswith("AWS_") and "proxy" not in k.lower()}
             env = clean | {"AWS_ENDPOINT_URL": cloud.url, "HOME": "/nonexistent",
-                           "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:{}/".format(imds.server_address[1])}
+                           "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{imds.server_address[1]}/"}
             done = subprocess.run([sys.executable, "-c", ON_THE_NODE], env=env, capture_output=True, text=True, timeout=30)
         finally:
             imds.shutdown()

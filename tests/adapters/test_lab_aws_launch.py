@@ -118,7 +118,8 @@ def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
     assert one["MetadataOptions"]["HttpTokens"] == "required" and one["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
     for each in (one, two):
         assert each["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
-        cards = sorted((n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"]) for n in each["NetworkInterfaces"])
+        cards = sorted((n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"])
+                       for n in each["NetworkInterfaces"])
         assert cards == [(0, 0, "efa"), (1, 1, "efa-only"), (2, 1, "efa-only"), (3, 1, "efa-only")]
         assert [g["GroupId"] for g in each["SecurityGroups"]] == [group]
         tags = {t["Key"]: t["Value"] for t in each["Tags"]}
@@ -237,11 +238,13 @@ def test_an_open_reservation_is_used_first_and_can_grow(cloud, ec2, subnet):
 def test_capacity_blocks(cloud, ec2, subnet):
     now = dt.datetime.now(dt.UTC)
     cloud.capacity.block_offerings.append({
-        "CapacityBlockOfferingId": "cbo-1", "InstanceType": P5, "AvailabilityZone": ZONE, "InstanceCount": 2, "StartDate": now + dt.timedelta(hours=1),
-        "EndDate": now + dt.timedelta(hours=25), "CapacityBlockDurationHours": 24, "UpfrontFee": "1510.00", "CurrencyCode": "USD", "Tenancy": "default"})
+        "CapacityBlockOfferingId": "cbo-1", "InstanceType": P5, "AvailabilityZone": ZONE, "InstanceCount": 2,
+        "StartDate": now + dt.timedelta(hours=1), "EndDate": now + dt.timedelta(hours=25), "CapacityBlockDurationHours": 24,
+        "UpfrontFee": "1510.00", "CurrencyCode": "USD", "Tenancy": "default"})
     cloud.capacity[P5, ZONE, "on-demand"] = 0
-    offer = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)["CapacityBlockOfferings"][0]
-    block = ec2.purchase_capacity_block(CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX")["CapacityReservation"]
+    (offer,) = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)["CapacityBlockOfferings"]
+    block = ec2.purchase_capacity_block(CapacityBlockOfferingId=offer["CapacityBlockOfferingId"],
+                                        InstancePlatform="Linux/UNIX")["CapacityReservation"]
     assert (block["State"], block["ReservationType"]) == ("scheduled", "capacity-block")
     ask = {"SubnetId": subnet, "CapacityReservationSpecification": target(block["CapacityReservationId"])}
     assert refused(run, ec2, 2, **ask)[0] == "InvalidParameterValue"                # the market type is missing

@@ -144,7 +144,8 @@ def messages(clients, url):
 
 def test_an_interruption_reaches_queue_and_metadata_and_ends_the_host(cloud, hooks, clients, ec2, subnet):
     everything = queue_with_rule(clients, "all", {"source": ["aws.ec2"]})
-    warnings = [queue_with_rule(clients, f"pool{n}", {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]}) for n in (1, 2)]
+    warning = {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]}
+    warnings = [queue_with_rule(clients, name, warning) for name in ("pool1", "pool2")]
     one = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]
     cloud.settle()
     assert "meta-data/spot/instance-action" not in tree(cloud.instance_at(one["PrivateIpAddress"]), "us-east-1")
