@@ -201,7 +201,7 @@ class Host:
         if self.state() == "on":
             return
         spec = self.spec
-        self._kill()
+        self._end()
         self._mount(spec)
         self._write_files(spec)
         hardware.write(self.hardware_dir, spec.hardware, spec.name, spec.serial, spec.uuid, spec.address)
@@ -217,9 +217,12 @@ class Host:
         for folder in ("up", "work", "mnt"):
             (self.dir / folder).mkdir(exist_ok=True)
         if not os.path.ismount(mount):
-            lower = ":".join(map(str, _layers(self.box, spec.image)))
-            options = f"lowerdir={lower},upperdir={self.dir / 'up'},workdir={self.dir / 'work'},index=off,metacopy=off,redirect_dir=off"
-            run(["mount", "-t", "overlay", "overlay", "-o", options, str(mount)])
+            # volatile: never wait for the machine's disk (a lab doesn't outlive a crash of the machine); its mark would refuse a second mount
+            shutil.rmtree(self.dir / "work/work/incompat", ignore_errors=True)
+            options = {"lowerdir": ":".join(map(str, _layers(self.box, spec.image))), "upperdir": self.dir / "up", "workdir": self.dir / "work",
+                       "index": "off", "metacopy": "off", "redirect_dir": "off"}
+            text = ",".join([*(f"{key}={value}" for key, value in options.items()), "volatile"])
+            run(["mount", "-t", "overlay", "overlay", "-o", text, str(mount)])
 
     def _write_files(self, spec: HostSpec) -> None:
         """What a machine's installer, or the cloud at first boot, would write: name, hosts, environment."""
@@ -255,6 +258,12 @@ class Host:
     def _veth(self) -> str:
         return "v" + hashlib.sha256(self.name.encode()).hexdigest()[:8]  # interface names have at most 15 characters
 
+    def _end(self) -> None:
+        """Kill what is left in the host and remove its groups: one that was killed once also kills what joins it later."""
+        self._kill()
+        for root in cgroup_roots():
+            remove_cgroup(root / self.box.cgroup(self.name))
+
     def _kill(self) -> None:
         """SIGKILL to everything in the host at once."""
         for root in cgroup_roots():
@@ -275,9 +284,11 @@ class Host:
         self._off()
 
     def _off(self) -> None:
-        self._kill()
-        wait_for(lambda: self.state() == "off", 10, f"power-off of {self.name}")
-        self._kill()
+        def dead() -> bool:
+            self._kill()  # again: a host that is just being started enters its group a moment later
+            return self.state() == "off"
+        wait_for(dead, 10, f"power-off of {self.name}")
+        self._end()
         mount = self.dir / "mnt"
         if os.path.ismount(mount):
             wait_for(lambda: subprocess.run(["umount", str(mount)], capture_output=True).returncode == 0, 10, f"unmounting the disk of {self.name}")
@@ -285,8 +296,6 @@ class Host:
         if Path("/run/netns", self.name).exists():
             run(["ip", "netns", "del", self.name])
         (self.dir / "nspawn.pid").unlink(missing_ok=True)
-        for root in cgroup_roots():
-            remove_cgroup(root / self.box.cgroup(self.name))
 
     def _wipe(self) -> None:
         self._off()

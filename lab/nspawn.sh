@@ -25,7 +25,7 @@ while [ "$status" = 133 ]; do
             --capability=CAP_NET_ADMIN --kill-signal=SIGRTMIN+4 --timezone=off --resolv-conf=off --boot
     ) || status=$?
     echo "nspawn of $name ended: $status"
-    for root in $roots; do                 # a host outlives an nspawn that was killed
-        [ ! -f "$root/$cgroup/cgroup.kill" ] || echo 1 > "$root/$cgroup/cgroup.kill"
-    done
+done
+for root in $roots; do                     # a host outlives an nspawn that was killed
+    [ ! -f "$root/$cgroup/cgroup.kill" ] || echo 1 > "$root/$cgroup/cgroup.kill"
 done
