@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import sys
+import threading
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,7 @@ from lab.aws_plugin.wire import UNKNOWN, Props, has_secret, has_unknown, plain, 
 
 Tree = dict[str, "Tree"]
 Problem = tuple[str, str]  # path of the input, reason
+_IMPORTING = threading.Lock()  # the SDK's lazy modules are half there while another thread loads them
 
 
 @functools.cache
@@ -34,7 +36,8 @@ def registry() -> dict[str, tuple[str, str]]:
 def args_class(token: str) -> type:
     """The class of a resource's inputs (XInitArgs where a nested type took the name XArgs)."""
     module, name = registry()[token]
-    scope = vars(sys.modules[getattr(importlib.import_module(module), name).__module__])
+    with _IMPORTING:
+        scope = vars(sys.modules[getattr(importlib.import_module(module), name).__module__])
     return scope.get(name + "InitArgs") or scope[name + "Args"]
 
 
