@@ -1,0 +1,103 @@
+"""A decision, checked once more against the newest observation, then carried out item by item."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from ironburst.burst import Decision, Launch, Narrow, Release, Widen
+from ironburst.controller import records
+from ironburst.controller.site import Image, Site
+from ironburst.ports import CloudError, Observation, SchedulerError
+
+
+def acts(decision: Decision) -> bool:
+    return bool(decision.launches or decision.assigns or decision.widen or decision.narrow or decision.releases)
+
+
+def recheck(decision: Decision, observation: Observation, left_usd: float) -> tuple[Decision, list[str]]:
+    """Drop what the queue or the nodes have overtaken since. The rest, and what was dropped and why. Pure."""
+    dropped: list[str] = []
+
+    def waits(job: int, what: str) -> bool:
+        found = observation.job(job)
+        if found is None or not found.pending:
+            dropped.append(f"{what} for job {job}: it isn't pending any more")
+            return False
+        return True
+
+    launches = []
+    for launch in decision.launches:
+        jobs = tuple(job for job in launch.jobs if waits(job, "renting"))
+        taken = [name for name in launch.nodes if not (node := observation.node(name)) or not node.launchable]
+        if jobs and taken:
+            dropped.append(f"renting for job {jobs[0]}: {', '.join(taken)} can't be launched now")
+        elif jobs and launch.committed_usd > left_usd + 1e-6:
+            dropped.append(f"renting for job {jobs[0]}: ${launch.committed_usd:,.2f} would be set aside, ${left_usd:,.2f} is left")
+        elif jobs:
+            left_usd -= launch.committed_usd
+            launches.append(replace(launch, jobs=jobs))
+    releases = []
+    for release in decision.releases:
+        if observation.on(release.node):
+            dropped.append(f"release of {release.node}: a job runs there")
+        else:
+            releases.append(release)
+    checked = replace(
+        decision, launches=tuple(launches), releases=tuple(releases),
+        assigns=tuple(each for each in decision.assigns if waits(each.job, "rented nodes")),
+        widen=tuple(each for each in decision.widen if waits(each.job, "widening")),
+        narrow=tuple(each for each in decision.narrow if waits(each.job, "narrowing")),
+    )  # fmt: skip
+    return checked, dropped
+
+
+def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, Image]) -> None:
+    """Carry it out. Trouble with one item is written down and stops no other; the next tick decides anew."""
+    for assign in decision.assigns:
+        site.ledger.assign(assign.job, assign.leases, assign.committed_until_s, site.now)
+    for launch in decision.launches:
+        _launch(site, launch, images)
+    for item, do in (*((each, _widen) for each in decision.widen), *((each, _narrow) for each in decision.narrow),
+                     *((each, _release) for each in decision.releases)):  # fmt: skip
+        try:
+            do(site, item, observation)
+        except (SchedulerError, CloudError) as error:
+            site.event("trouble", str(error), job=getattr(item, "job", None))
+
+
+def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
+    id, pool = secrets.token_hex(6), site.document.pool(launch.pool)
+    with site.ledger.transaction():
+        site.ledger.add_launch(id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now)
+        text = f"{', '.join(launch.nodes)} ({launch.market}), ${launch.committed_usd:,.2f} set aside: {launch.reason}"
+        site.event("rent", text, launch=id, job=launch.jobs[0])
+
+
+def _widen(site: Site, widen: Widen, observation: Observation) -> None:
+    mine = [lease for lease in site.ledger.leases() if lease.node in widen.nodes and lease.state in (records.JOINED, records.READY)]
+    if drained := [
+        lease.node for lease in mine if (node := observation.node(lease.node)) and node.has("DRAIN") and lease.state == records.JOINED
+    ]:
+        site.scheduler.resume(drained)
+    site.scheduler.place(widen.job, widen.partitions, widen.excluded)
+    with site.ledger.transaction():
+        site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
+        site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
+
+
+def _narrow(site: Site, narrow: Narrow, observation: Observation) -> None:
+    site.scheduler.place(narrow.job, narrow.partitions, narrow.excluded)
+    site.event("narrowed", f"{', '.join(narrow.partitions)}: {narrow.reason}", job=narrow.job)
+
+
+def _release(site: Site, release: Release, observation: Observation) -> None:
+    lease = next((each for each in site.ledger.leases() if each.id == release.lease), None)
+    if lease is None or lease.state in records.GOING or lease.state == records.REQUESTED:
+        return  # an open intent is settled first
+    with site.ledger.transaction():
+        if lease.state == records.READY:
+            site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=release.reason)
+        else:  # no job can be on it: it is still drained
+            site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=release.reason)
+        site.event("release", f"{lease.node}: {release.reason}", launch=lease.launch, lease=lease.id)

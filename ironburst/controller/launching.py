@@ -1,0 +1,159 @@
+"""From a lease that is written down to one whose instance exists: power_up, then the intent, then the cloud call.
+
+Every step can be repeated: a step is taken from what the ledger says and what is observed, and is written down after it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from ironburst.controller import records
+from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow
+from ironburst.controller.site import Site, launch_request
+from ironburst.ports import (
+    CloudError, Instance, InsufficientCapacity, LaunchRequest, Observation, OutcomeUnknown, QuotaReached, Refused, TokenMismatch,
+)  # fmt: skip
+
+_NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
+_LONGEST_RETRY_S = 60.0
+_QUOTA_S = 3600.0
+
+
+def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
+    """Take the next step of an early launch, if it can be taken. Whether one was taken."""
+    state = leases[0].state
+    if state == records.REQUESTED:
+        return _ask(
+            site, launch, leases, observation, next(i for i in reversed(site.ledger.intents(launch.id)) if i.state in ("open", "unknown"))
+        )
+    if not _needed(site, leases, observation):
+        return leave(site, leases, "its jobs need it no more")
+    nodes = [node for lease in leases if (node := observation.node(lease.node))]
+    if len(nodes) < len(leases):
+        return leave(site, leases, "the scheduler doesn't know its nodes")
+    if state == records.INTENDED:
+        site.scheduler.put_lease(launch.nodes)
+        _power_up(site, nodes)
+        site.ledger.update(leases, site.now, state=records.POWERING)
+        return True
+    if all(node.has("POWERING_UP") for node in nodes):
+        return _request(site, launch, leases, observation)
+    if site.now - leases[0].changed_s > launch.boot_s:
+        return leave(site, leases, "the scheduler never powered its nodes up")
+    if lost := [node for node in nodes if node.launchable]:  # sent back: its lease file wasn't seen
+        site.scheduler.put_lease(launch.nodes)
+        _power_up(site, lost)
+    return False
+
+
+def _power_up(site: Site, nodes: list) -> None:
+    if names := [node.name for node in nodes if not node.has("POWER_UP") and not node.has("POWERING_UP")]:
+        site.scheduler.power_up(names)
+
+
+def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
+    return any((job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id))
+
+
+def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
+    """A new attempt in the next zone: into the ledger, then to the cloud."""
+    done = site.ledger.intents(launch.id)
+    left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
+    if not left:
+        why = "; ".join(f"{intent.zone}: {intent.code or intent.error}" for intent in done)
+        return leave(site, leases, f"no capacity ({why})")
+    attempt = len(done) + 1
+    request = launch_request(site.document, launch, left[0], attempt)
+    if request is None:
+        return leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
+    site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
+    site.event("requested", f"{request.count} {launch.market} in {left[0]}, attempt {attempt}", launch=launch.id)
+    return _ask(site, launch, site.ledger.leases_of(launch.id), observation, site.ledger.intents(launch.id)[-1])
+
+
+def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation, intent: IntentRow) -> bool:
+    """Ask the cloud, with exactly what the intent says; then write down what it answered."""
+    if intent.state == "unknown" and (intent.retry_s > site.now or not _needed(site, leases, observation)):
+        return _look(site, launch, leases, intent) if intent.retry_s <= site.now else False
+    try:
+        found = site.cloud.launch(LaunchRequest(**json.loads(intent.request)))
+    except OutcomeUnknown as error:
+        return _unknown(site, launch, leases, intent, error)
+    except TokenMismatch as error:  # the first launch may live: only instances with this token tell
+        site.event("trouble", f"the token of {intent.zone} was used with other parameters: {error}", launch=launch.id)
+        return _unknown(site, launch, leases, intent, error)
+    except InsufficientCapacity as error:
+        cool_down = site.document.burst.cool_down_s
+        return _refused(site, launch, leases, intent, error, [(intent.zone, len(launch.nodes), cool_down)])
+    except QuotaReached as error:
+        return _refused(site, launch, leases, intent, error, [(zone, len(launch.nodes), _QUOTA_S) for zone in launch.zones])
+    except Refused as error:
+        site.event("needs_a_person", f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}", launch=launch.id)
+        return _refused(site, launch, leases, intent, error, [(zone, 1, None) for zone in launch.zones])
+    _adopt(site, launch, leases, intent, found)
+    return True
+
+
+def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, found: list[Instance]) -> None:
+    """The instances exist: node names go by the launch index, as on the nodes themselves."""
+    by_index = {instance.index: instance for instance in found}
+    now = site.now
+    with site.ledger.transaction():
+        site.ledger.settle_intent(intent.token, "answered", now)
+        for lease in leases:
+            instance = by_index[launch.nodes.index(lease.node)]
+            site.instances.setdefault(instance.id, instance)
+            site.ledger.update([lease], now, state=records.LAUNCHED, instance_id=instance.id, from_s=now)
+        site.ledger.reopen(launch.pool, intent.zone, launch.market)
+        names = ", ".join(f"{lease.node} = {by_index[launch.nodes.index(lease.node)].id}" for lease in leases)
+        site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
+
+
+def _refused(
+    site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError, close: list[tuple[str, int, float | None]]
+) -> bool:
+    """A definite no: nothing was started. Close the places, and go on with the zones that are left."""
+    now = site.now
+    with site.ledger.transaction():
+        site.ledger.settle_intent(intent.token, "refused", now, code=error.code, error=str(error))
+        for zone, nodes, seconds in close:
+            site.ledger.cool_down(launch.pool, zone, launch.market, nodes, seconds, error.code or str(error), now, launch.serial)
+        site.ledger.update(leases, now, state=records.POWERING)
+        site.event("refused", f"{launch.market} in {intent.zone}: {error}", launch=launch.id)
+    if len(close) > 1 or close[0][2] is None:  # the other zones are closed with it
+        return leave(site, site.ledger.leases_of(launch.id), f"refused: {error.code or error}")
+    return True
+
+
+def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> bool:
+    retry = site.now + min(2.0**intent.tries, _LONGEST_RETRY_S)
+    site.ledger.settle_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
+    site.event("unknown", f"{launch.market} in {intent.zone}: {error}; to be repeated unchanged", launch=launch.id)
+    if isinstance(error, TokenMismatch):
+        return _look(site, launch, leases, intent)
+    return False
+
+
+def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
+    """Look for instances of a token that is not to be repeated any more."""
+    found = [instance for instance in site.cloud.by_token(intent.token) if instance.alive]
+    if len(found) == len(leases):
+        _adopt(site, launch, leases, intent, found)
+        return True
+    if site.now - intent.made_s > _NEVER_ARRIVED_S:
+        with site.ledger.transaction():
+            site.ledger.settle_intent(intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared")
+            site.ledger.update(leases, site.now, state=records.POWERING)
+        return True
+    return False
+
+
+def leave(site: Site, leases: list[LeaseRow], reason: str) -> bool:
+    """Give leases up; the next step abandons their nodes and ends their instances."""
+    if leases:
+        with site.ledger.transaction():
+            site.ledger.update(leases, site.now, state=records.LEAVING, end_reason=reason)
+            nodes = ", ".join(lease.node for lease in leases)
+            site.event("given_up", f"{nodes}: {reason}", launch=leases[0].launch)
+    return bool(leases)

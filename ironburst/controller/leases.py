@@ -1,0 +1,179 @@
+"""The life of a lease after its instance exists, and the way out. See records.py for the states."""
+
+from __future__ import annotations
+
+from ironburst.burst import Node
+from ironburst.controller import launching, records
+from ironburst.controller.launching import leave
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site, going_down
+from ironburst.ports import CloudError, Observation, SchedulerError
+
+UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
+
+
+def advance(site: Site, observation: Observation) -> bool:
+    """Take every step that can be taken from this observation. Whether anything changed. Trouble with one launch stops no other."""
+    changed = False
+    for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
+        try:
+            changed |= _launch(site, launch, observation)
+        except (SchedulerError, CloudError) as error:
+            site.event("trouble", str(error), launch=launch)
+    return changed
+
+
+def _launch(site: Site, id: str, observation: Observation) -> bool:
+    changed = False
+    early = [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
+    while early and launching.step(site, site.ledger.launch(id), early, observation):
+        changed = True
+        early = [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
+    for lease in site.ledger.leases_of(id):
+        if lease.state in _STEPS:
+            changed |= _STEPS[lease.state](site, lease, observation.node(lease.node), observation)
+    return changed
+
+
+def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:
+    """The leases of a launch that stand or fall with this one: those that haven't been handed over yet."""
+    return [each for each in site.ledger.leases_of(lease.launch) if each.state in (*records.COMING, records.JOINED)]
+
+
+def _dead(site: Site, lease: LeaseRow) -> str:
+    """Why its instance is gone; empty if it lives, or may be too young to be shown."""
+    instance = site.instances.get(lease.instance_id or "")
+    if instance is None:
+        young = lease.from_s is None or site.now - lease.from_s < UNSEEN_S
+        return "" if young else "its instance is gone"
+    return "" if instance.alive else f"its instance ended: {instance.reason or instance.state}"
+
+
+def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    boot_s = site.ledger.launch(lease.launch).boot_s
+    if dead := _dead(site, lease):
+        return _failed(site, lease, dead)
+    if node is None:
+        return _failed(site, lease, "the scheduler doesn't know its node any more")
+    if (
+        node.has("IDLE", "DRAIN")
+        and not {"POWERING_UP", "POWER_UP", "NOT_RESPONDING"}.intersection(node.states)
+        and not going_down(node.states)
+    ):
+        site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
+        took = site.now - (lease.from_s or site.now)
+        site.event(
+            "joined", f"{lease.node} registered {took:.0f} s after its launch, so its gate passed", launch=lease.launch, lease=lease.id
+        )
+        return True
+    if going_down(node.states) and not node.has("POWER_UP"):
+        return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(node.states)})")
+    if lease.from_s is not None and site.now - lease.from_s > boot_s:
+        return _failed(site, lease, f"it did not join within {boot_s:.0f} s: it never booted, or its gate failed")
+    return False
+
+
+def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
+    """A node of a launch that isn't handed over yet fails: all of it is given up, and the place is closed for a while."""
+    launch = site.ledger.launch(lease.launch)
+    seconds = float(site.document.burst.cool_down_s)
+    site.ledger.cool_down(launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial)
+    return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+
+
+def _joined(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    if dead := _dead(site, lease):
+        return _failed(site, lease, dead)
+    if node is None or going_down(node.states):
+        return _failed(site, lease, "the scheduler took its node away before it was used")
+    return False
+
+
+def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    if dead := _dead(site, lease):
+        return interrupt(site, lease, dead)
+    if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
+        return interrupt(site, lease, "the scheduler lost its node (DOWN)")
+    if going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
+        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
+        return True
+    busy = bool(observation.on(lease.node))
+    if busy and (lease.idle_since_s is not None or not lease.worked):
+        site.ledger.update([lease], site.now, idle_since_s=None, worked=True)
+    elif not busy and lease.idle_since_s is None:
+        site.ledger.update([lease], site.now, idle_since_s=site.now)
+    return False
+
+
+def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
+    """The node goes, whatever runs there: its jobs go back to the queue first."""
+    with site.ledger.transaction():
+        if lease.state in (*records.COMING, records.JOINED):
+            return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+        site.ledger.update([lease], site.now, state=records.INTERRUPTED, end_reason=why)
+        site.event("interrupted", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
+    return True
+
+
+def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    here = observation.on(lease.node)
+    if node and not node.has("DRAIN") and not going_down(node.states):
+        site.scheduler.drain([lease.node], lease.end_reason)
+    for job in here:
+        if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
+            try:
+                site.scheduler.requeue(job.id)
+                site.event("requeued", f"from {lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id, job=job.id)
+            except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
+                site.event("trouble", str(error), launch=lease.launch, lease=lease.id, job=job.id)
+    if here and not _dead(site, lease) and not (node and node.has("DOWN")):
+        return False  # until its jobs have left; the provider's own end cuts this short
+    site.ledger.update([lease], site.now, state=records.LEAVING)
+    return True
+
+
+def _releasing(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    if _dead(site, lease) or node is None:
+        site.ledger.update([lease], site.now, state=records.LEAVING)
+        return True
+    if node.has("POWERING_DOWN") or node.has("POWERED_DOWN"):
+        _end(site, lease)
+        return True
+    if not going_down(node.states):  # the call was lost, or undone
+        site.scheduler.release([lease.node])
+    return False
+
+
+def _leaving(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    site.scheduler.remove_lease([lease.node])
+    if node and not node.has("POWERING_DOWN") and not (node.has("POWERED_DOWN") and not node.has("POWER_UP")):
+        site.scheduler.abandon([lease.node], "given up")
+    _end(site, lease)
+    return True
+
+
+def _end(site: Site, lease: LeaseRow) -> None:
+    """The scheduler is done with the node: the lease file and the instance go."""
+    site.scheduler.remove_lease([lease.node])
+    if lease.instance_id and not _dead(site, lease):
+        site.cloud.terminate([lease.instance_id])
+    now = site.now
+    with site.ledger.transaction():
+        site.ledger.update([lease], now, state=records.TERMINATED, to_s=now if lease.from_s is not None else None)
+        site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
+
+
+def _terminated(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    instance = site.instances.get(lease.instance_id or "")
+    if instance is None or not instance.alive:
+        site.ledger.update([lease], site.now, state=records.ENDED)
+        return True
+    if site.now - (lease.to_s or site.now) > UNSEEN_S / 5:  # the call was accepted and yet it lives
+        site.cloud.terminate([instance.id])
+    return False
+
+
+_STEPS = {
+    records.LAUNCHED: _launched, records.JOINED: _joined, records.READY: _ready, records.INTERRUPTED: _interrupted,
+    records.RELEASING: _releasing, records.LEAVING: _leaving, records.TERMINATED: _terminated,
+}  # fmt: skip

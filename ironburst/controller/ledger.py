@@ -1,0 +1,276 @@
+"""The ledger: what is intended, rented, spent and decided, in one SQLite file. What isn't in it before a call isn't called."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ironburst.burst import Budget, CoolDown, Job, Launch
+from ironburst.controller import records
+from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow
+
+VERSION = "1"
+_LONGEST_COOL_DOWN_S = 3600.0
+
+
+class LedgerError(Exception):
+    """The ledger can't be used; the text is one sentence."""
+
+
+class Ledger:
+    """Opened once by the controller (read_only=False), and by any reader beside it."""
+
+    def __init__(self, path: Path | str, *, read_only: bool = False):
+        path = Path(path)
+        if read_only and not path.exists():
+            raise LedgerError(f"there is no ledger at {path}: give --ledger, or start the controller with `ironburst run`")
+        try:
+            if not read_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=10)
+            self._db.row_factory = sqlite3.Row
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
+                self._db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
+                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
+            found = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
+        except (sqlite3.Error, OSError, TypeError) as error:
+            raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
+        if found != VERSION:
+            raise LedgerError(f"{path} is a ledger of version {found}; this ironburst reads version {VERSION}")
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; transactions may nest."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        return self._db.execute(query, values).fetchall()
+
+    # ---- launches and leases
+    def add_launch(self, id: str, launch: Launch, instance_type: str, image_id: str, boot_s: float, serial: int, now_s: float) -> None:
+        """Write down that these nodes are to be rented, and for which jobs."""
+        with self.transaction():
+            self._db.execute(
+                "INSERT INTO launches VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                (id, launch.pool, instance_type, launch.market, json.dumps(launch.zones), json.dumps(launch.nodes), launch.usd_per_hour,
+                 image_id, boot_s, launch.reason, now_s, serial),
+            )  # fmt: skip
+            for node in launch.nodes:
+                self._db.execute(
+                    "INSERT INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, committed_until_s, made_s, changed_s)"
+                    " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                    (f"{id}/{node}", id, node, launch.pool, instance_type, launch.market, launch.usd_per_hour, records.INTENDED,
+                     launch.committed_until_s, now_s, now_s),
+                )  # fmt: skip
+            for job in launch.jobs:
+                self._assign(job, [f"{id}/{node}" for node in launch.nodes], now_s)
+
+    def launch(self, id: str) -> LaunchRow:
+        row = self._rows("SELECT * FROM launches WHERE id = ?", id)[0]
+        return LaunchRow(**{**row, "zones": tuple(json.loads(row["zones"])), "nodes": tuple(json.loads(row["nodes"]))})
+
+    def leases(self, *, open_only: bool = True) -> list[LeaseRow]:
+        """In the order in which they were decided."""
+        where = "WHERE state != 'ended'" if open_only else ""
+        return [_lease(row) for row in self._rows(f"SELECT * FROM leases {where} ORDER BY made_s, rowid")]
+
+    def leases_of(self, launch: str) -> list[LeaseRow]:
+        """Open ones of a launch, in the order of its nodes."""
+        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid", launch)]
+
+    def lease_of_instance(self, instance_id: str) -> LeaseRow | None:
+        rows = self._rows("SELECT * FROM leases WHERE instance_id = ? AND state != 'ended'", instance_id)
+        return _lease(rows[0]) if rows else None
+
+    def update(self, leases: Iterable[LeaseRow], now_s: float, **values: Any) -> None:
+        """Set columns of leases; `changed_s` follows a change of the state."""
+        names = ", ".join(f"{name} = ?" for name in values)
+        with self.transaction():
+            for lease in leases:
+                self._db.execute(f"UPDATE leases SET {names} WHERE id = ?", (*values.values(), lease.id))
+                if values.get("state", lease.state) != lease.state:
+                    self._db.execute("UPDATE leases SET changed_s = ? WHERE id = ?", (now_s, lease.id))
+
+    def assign(self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float) -> None:
+        with self.transaction():
+            self._assign(job, leases, now_s)
+            for lease in leases:
+                self._db.execute("UPDATE leases SET committed_until_s = max(committed_until_s, ?) WHERE id = ?", (committed_until_s, lease))
+
+    def _assign(self, job: int, leases: Sequence[str], now_s: float) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases])
+
+    def jobs_of(self, lease: str) -> tuple[int, ...]:
+        return tuple(row["job"] for row in self._rows("SELECT job FROM assignments WHERE lease = ? ORDER BY at_s, job", lease))
+
+    def leases_for(self, job: int) -> list[LeaseRow]:
+        """Every lease, open or ended, that was meant for a job."""
+        return [_lease(row) for row in self._rows(
+            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? ORDER BY made_s, leases.rowid", job)]  # fmt: skip
+
+    # ---- intents
+    def add_intent(self, token: str, launch: str, attempt: int, zone: str, request: dict[str, Any], now_s: float) -> None:
+        """The exact parameters and the token, before the call; the launch's early leases are `requested` from now on."""
+        with self.transaction():
+            self._db.execute(
+                "INSERT INTO intents (token, launch, attempt, zone, request, state, made_s, changed_s) VALUES (?,?,?,?,?,'open',?,?)",
+                (token, launch, attempt, zone, json.dumps(request, sort_keys=True), now_s, now_s),
+            )
+            self._db.execute(
+                "UPDATE leases SET state = 'requested', zone = ?, changed_s = ? WHERE launch = ? AND state = 'powering'",
+                (zone, now_s, launch),
+            )
+
+    def intents(self, launch: str) -> list[IntentRow]:
+        return [IntentRow(**row) for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)]
+
+    def open_tokens(self) -> set[str]:
+        return {row["token"] for row in self._rows("SELECT token FROM intents WHERE state IN ('open', 'unknown')")}
+
+    def settle_intent(self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0) -> None:
+        self._db.execute(
+            "UPDATE intents SET state = ?, code = ?, error = ?, tries = tries + 1, retry_s = ?, changed_s = ? WHERE token = ?",
+            (state, code, error, retry_s, now_s, token),
+        )
+
+    # ---- cool-downs
+    def cool_down(
+        self, pool: str, zone: str, market: str, nodes: int, seconds: float | None, reason: str, now_s: float, serial: int
+    ) -> float | None:
+        """Close a place for requests of `nodes` or more; each refusal in a row doubles it, up to an hour. None: until reopened."""
+        with self.transaction():
+            rows = self._rows("SELECT strikes FROM cool_downs WHERE pool=? AND zone=? AND market=? AND nodes=?", pool, zone, market, nodes)
+            strikes = rows[0]["strikes"] + 1 if rows else 1
+            until = None if seconds is None else now_s + min(seconds * 2 ** (strikes - 1), max(seconds, _LONGEST_COOL_DOWN_S))
+            self._db.execute(
+                "INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)",
+                (pool, zone, market, nodes, until, reason, strikes, now_s, serial),
+            )
+            return until
+
+    def reopen(self, pool: str, zone: str | None = None, market: str | None = None) -> int:
+        """Forget the cool-downs of a place: a launch succeeded there, or a person says so. How many there were."""
+        return self._db.execute(
+            "DELETE FROM cool_downs WHERE pool = ? AND (? IS NULL OR zone = ?) AND (? IS NULL OR market = ?)",
+            (pool, zone, zone, market, market),
+        ).rowcount
+
+    def forget_old_refusals(self, serial: int, now_s: float) -> None:
+        """A new document may have cured what was closed until further notice; an old cool-down's strikes are forgiven in time."""
+        self._db.execute("DELETE FROM cool_downs WHERE until_s IS NULL AND serial != ?", (serial,))
+        self._db.execute("DELETE FROM cool_downs WHERE until_s + 2 * (until_s - at_s) < ?", (now_s,))
+
+    def cool_downs(self, now_s: float) -> list[CoolDown]:
+        rows = self._rows("SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s)
+        return [CoolDown(r["pool"], r["zone"], r["market"], r["nodes"], r["until_s"], r["reason"]) for r in rows]
+
+    # ---- money
+    def budget(self, usd_per_month: float, now_s: float) -> Budget:
+        """This calendar month (UTC): spent by all leases, and set aside for those that aren't over."""
+        start, end = month(now_s)
+        leases = self.leases(open_only=False)
+        spent = sum(lease.usd(now_s, since_s=start) for lease in leases if lease.to_s is None or lease.to_s > start)
+        running = [lease for lease in leases if lease.state not in (records.TERMINATED, records.ENDED)]
+        committed = sum(max(lease.committed_until_s - now_s, 0.0) / 3600 * lease.usd_per_hour for lease in running)
+        return Budget(usd_per_month, spent, committed, end)
+
+    # ---- what was decided and what happened
+    def decided(self, job: int, kind: str, code: str, text: str, now_s: float, look_again_s: float | None = None) -> None:
+        """One row for as long as the same thing is decided for a job, with its latest wording."""
+        with self.transaction():
+            last = self._rows("SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
+            if last and (last[0]["kind"], last[0]["code"]) == (kind, code):
+                self._db.execute(
+                    "UPDATE decisions SET last_s=?, text=?, look_again_s=? WHERE id=?", (now_s, text, look_again_s, last[0]["id"])
+                )
+            else:
+                self._db.execute(
+                    "INSERT INTO decisions (at_s, last_s, job, kind, code, text, look_again_s) VALUES (?,?,?,?,?,?,?)",
+                    (now_s, now_s, job, kind, code, text, look_again_s),
+                )
+
+    def decisions(self, job: int | None = None) -> list[DecisionRow]:
+        rows = self._rows(
+            "SELECT at_s, last_s, job, kind, code, text, look_again_s FROM decisions WHERE ?1 IS NULL OR job = ?1 ORDER BY id", job
+        )
+        return [DecisionRow(**row) for row in rows]
+
+    def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
+        """Remember jobs, so that they can be explained after they have left the queue."""
+        with self.transaction():
+            for job in jobs:
+                self._db.execute(
+                    "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET state = excluded.state, last_s = excluded.last_s,"
+                    " time_limit_s = excluded.time_limit_s, start_s = coalesce(excluded.start_s, start_s),"
+                    " ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END",
+                    (job.id, job.name, job.user, job.submit_s, job.nodes, job.each.gpus, job.time_limit_s, job.state, job.start_s, ",".join(job.on), now_s),
+                )  # fmt: skip
+
+    def left_queue(self, job: int, now_s: float) -> None:
+        self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
+
+    def job(self, job: int) -> JobRow | None:
+        rows = self._rows("SELECT * FROM jobs WHERE job = ?", job)
+        return JobRow(**rows[0]) if rows else None
+
+    def jobs(self) -> list[JobRow]:
+        return [JobRow(**row) for row in self._rows("SELECT * FROM jobs ORDER BY job")]
+
+    def event(self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
+        self._db.execute(
+            "INSERT INTO events (at_s, kind, launch, lease, job, text) VALUES (?,?,?,?,?,?)", (now_s, kind, launch, lease, job, text)
+        )
+
+    def events(self, since_s: float = 0.0) -> list[EventRow]:
+        rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY id", since_s)
+        return [EventRow(**row) for row in rows]
+
+    def add_round(self, policy: Any, snapshot: Any, decision: Any, now_s: float) -> None:
+        """JSON values of what was decided from what; for `ironburst replay`."""
+        packed = [zlib.compress(json.dumps(value, separators=(",", ":")).encode()) for value in (policy, snapshot, decision)]
+        self._db.execute("INSERT INTO rounds (at_s, policy, snapshot, decision) VALUES (?,?,?,?)", (now_s, *packed))
+
+    def rounds(self) -> Iterator[tuple[float, Any, Any, Any]]:
+        """(time, policy, snapshot, decision) of every round that differed from the one before."""
+        for row in self._db.execute("SELECT at_s, policy, snapshot, decision FROM rounds ORDER BY id"):
+            yield row["at_s"], *(json.loads(zlib.decompress(row[key])) for key in ("policy", "snapshot", "decision"))
+
+    def note(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def noted(self, key: str) -> str | None:
+        rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
+        return rows[0]["value"] if rows else None
+
+
+def month(now_s: float) -> tuple[float, float]:
+    """Start and end of the calendar month (UTC) that holds a moment."""
+    start = datetime.fromtimestamp(now_s, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+    return start.timestamp(), end.timestamp()
+
+
+def _lease(row: sqlite3.Row) -> LeaseRow:
+    return LeaseRow(**{**row, "worked": bool(row["worked"])})

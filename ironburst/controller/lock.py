@@ -1,0 +1,44 @@
+"""One controller at a time: a lock file beside the ledger, held as long as the process lives."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class LockedError(Exception):
+    """Another controller runs; the text says which."""
+
+
+@contextmanager
+def held(ledger: Path | str) -> Iterator[None]:
+    """Hold the controller's lock of a ledger. Raises LockedError. The kernel drops it with the process, however that ends."""
+    path = Path(f"{ledger}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise LockedError(f"another controller holds {path} ({_who(file.read())}): stop it first") from None
+        file.truncate(0)
+        json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since_s": round(time.time())}, file)
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _who(text: str) -> str:
+    try:
+        holder = json.loads(text)
+        return f"process {holder['pid']} on {holder['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "its name isn't written down"

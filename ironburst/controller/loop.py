@@ -1,0 +1,48 @@
+"""Tick after tick until told to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ironburst.controller.tick import Controller, Report
+from ironburst.document import ClusterDocument, DocumentError
+from ironburst.ports import CloudError, SchedulerError
+
+
+class SystemClock:
+    """A Clock (ironburst.ports). `stop` ends every wait."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+
+    def now(self) -> float:
+        return time.time()
+
+    def wait(self, seconds: float) -> bool:
+        return self._stop.wait(seconds)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+
+def run(
+    controller: Controller, clock: SystemClock, read: Callable[[], ClusterDocument], told: Callable[[Report | Exception], None]
+) -> None:
+    """Tick at the document's interval, from tick start to tick start. `told` gets each report, or why a tick saw nothing."""
+    interval = 10.0
+    while not clock.stopped:
+        began = time.monotonic()
+        try:
+            document = read()
+            interval = float(document.burst.tick_s)
+            told(controller.tick(document))
+        except (SchedulerError, CloudError, DocumentError) as error:  # the site is out of reach, not broken: look again
+            controller.ledger.event("trouble", str(error), clock.now())
+            told(error)
+        clock.wait(max(interval - (time.monotonic() - began), 0.05))

@@ -1,0 +1,121 @@
+"""Rows of the ledger, and the states of a lease."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
+INTENDED = "intended"  # decided and written down; nothing asked of anybody
+POWERING = "powering"  # lease file and power_up given to the scheduler, which must have handled it before the node registers
+REQUESTED = "requested"  # an intent is open: the cloud is or was being asked, with this token and these parameters
+LAUNCHED = "launched"  # the instance exists
+JOINED = "joined"  # its slurmd registered, so its gate passed; still behind the drain
+READY = "ready"  # undrained: it takes jobs
+RELEASING = "releasing"  # powers down when its jobs have ended
+INTERRUPTED = "interrupted"  # the provider takes it back, or it is lost: its jobs go back to the queue
+LEAVING = "leaving"  # to be given up now
+TERMINATED = "terminated"  # the instance was told to end; paid up to here
+ENDED = "ended"
+
+EARLY = (INTENDED, POWERING, REQUESTED)
+COMING = (*EARLY, LAUNCHED)
+GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
+
+
+@dataclass(frozen=True)
+class LaunchRow:
+    id: str
+    pool: str
+    instance_type: str
+    market: str
+    zones: tuple[str, ...]
+    nodes: tuple[str, ...]
+    usd_per_hour: float
+    image_id: str
+    boot_s: float
+    reason: str
+    made_s: float
+    serial: int
+
+
+@dataclass(frozen=True)
+class LeaseRow:
+    id: str
+    launch: str
+    node: str
+    pool: str
+    instance_type: str
+    market: str
+    zone: str
+    usd_per_hour: float
+    state: str
+    instance_id: str | None
+    committed_until_s: float
+    idle_since_s: float | None
+    worked: bool
+    made_s: float
+    from_s: float | None  # paid from
+    joined_s: float | None
+    to_s: float | None  # paid to
+    changed_s: float
+    end_reason: str
+
+    def usd(self, now_s: float, since_s: float = 0.0) -> float:
+        """What it cost from `since_s` to now, by its declared price: an estimate. EC2 bills at least a minute."""
+        if self.from_s is None:
+            return 0.0
+        end = now_s if self.to_s is None else self.to_s
+        hours = (max(end, self.from_s + 60) - max(self.from_s, since_s)) / 3600
+        return max(hours, 0.0) * self.usd_per_hour
+
+
+@dataclass(frozen=True)
+class IntentRow:
+    token: str
+    launch: str
+    attempt: int
+    zone: str
+    request: str  # JSON of the LaunchRequest, exactly
+    state: str  # open, unknown, answered, refused
+    tries: int
+    retry_s: float
+    code: str
+    error: str
+    made_s: float
+    changed_s: float
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    at_s: float
+    last_s: float
+    job: int
+    kind: str
+    code: str
+    text: str
+    look_again_s: float | None
+
+
+@dataclass(frozen=True)
+class JobRow:
+    job: int
+    name: str
+    user: str
+    submit_s: float
+    nodes: int
+    gpus: int
+    time_limit_s: float | None
+    state: str
+    start_s: float | None
+    ran_on: str
+    last_s: float
+
+
+@dataclass(frozen=True)
+class EventRow:
+    at_s: float
+    kind: str
+    launch: str
+    lease: str
+    job: int | None
+    text: str

@@ -1,0 +1,31 @@
+-- The ledger. Times are seconds since 1970 (UTC), money USD. One writer (the lock), any number of readers (WAL).
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS launches (
+  id TEXT PRIMARY KEY, pool TEXT NOT NULL, instance_type TEXT NOT NULL, market TEXT NOT NULL, zones TEXT NOT NULL, nodes TEXT NOT NULL,
+  usd_per_hour REAL NOT NULL, image_id TEXT NOT NULL, boot_s REAL NOT NULL, reason TEXT NOT NULL, made_s REAL NOT NULL, serial INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS leases (
+  id TEXT PRIMARY KEY, launch TEXT NOT NULL REFERENCES launches(id), node TEXT NOT NULL, pool TEXT NOT NULL, instance_type TEXT NOT NULL,
+  market TEXT NOT NULL, zone TEXT NOT NULL DEFAULT '', usd_per_hour REAL NOT NULL, state TEXT NOT NULL, instance_id TEXT,
+  committed_until_s REAL NOT NULL, idle_since_s REAL, worked INTEGER NOT NULL DEFAULT 0,
+  made_s REAL NOT NULL, from_s REAL, joined_s REAL, to_s REAL, changed_s REAL NOT NULL, end_reason TEXT NOT NULL DEFAULT '');
+-- one open lease a node, whatever the program thinks
+CREATE UNIQUE INDEX IF NOT EXISTS one_open_lease_a_node ON leases(node) WHERE state NOT IN ('ended', 'terminated');
+CREATE TABLE IF NOT EXISTS assignments (job INTEGER NOT NULL, lease TEXT NOT NULL REFERENCES leases(id), at_s REAL NOT NULL, PRIMARY KEY (job, lease));
+CREATE TABLE IF NOT EXISTS intents (
+  token TEXT PRIMARY KEY, launch TEXT NOT NULL REFERENCES launches(id), attempt INTEGER NOT NULL, zone TEXT NOT NULL, request TEXT NOT NULL,
+  state TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, retry_s REAL NOT NULL DEFAULT 0, code TEXT NOT NULL DEFAULT '',
+  error TEXT NOT NULL DEFAULT '', made_s REAL NOT NULL, changed_s REAL NOT NULL, UNIQUE (launch, attempt));
+CREATE TABLE IF NOT EXISTS cool_downs (
+  pool TEXT NOT NULL, zone TEXT NOT NULL, market TEXT NOT NULL, nodes INTEGER NOT NULL, until_s REAL, reason TEXT NOT NULL,
+  strikes INTEGER NOT NULL, at_s REAL NOT NULL, serial INTEGER NOT NULL, PRIMARY KEY (pool, zone, market, nodes));
+CREATE TABLE IF NOT EXISTS decisions (
+  id INTEGER PRIMARY KEY, at_s REAL NOT NULL, last_s REAL NOT NULL, job INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
+  text TEXT NOT NULL, look_again_s REAL);
+CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
+CREATE TABLE IF NOT EXISTS jobs (
+  job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
+  time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+  id INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, launch TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '',
+  job INTEGER, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS rounds (id INTEGER PRIMARY KEY, at_s REAL NOT NULL, policy BLOB NOT NULL, snapshot BLOB NOT NULL, decision BLOB NOT NULL);

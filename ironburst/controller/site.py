@@ -1,0 +1,140 @@
+"""What one tick works with, and how the declared envelope becomes the policy's view of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot
+from ironburst.controller import records
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import LaunchRow, LeaseRow
+from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.ports import Clock, Cloud, CloudError, Instance, LaunchRequest, Observation, Scheduler
+
+
+@dataclass
+class Site:
+    """One tick's surroundings: the declaration, the ports, the ledger, and what the cloud said at its start."""
+
+    document: ClusterDocument
+    scheduler: Scheduler
+    cloud: Cloud
+    ledger: Ledger
+    clock: Clock
+    instances: dict[str, Instance]
+
+    @property
+    def now(self) -> float:
+        return self.clock.now()
+
+    def event(self, kind: str, text: str, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
+        self.ledger.event(kind, text, self.now, launch=launch, lease=lease, job=job)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A pool's image, or why there is none."""
+
+    id: str = ""
+    obstacle: str = ""
+
+
+def images(document: ClusterDocument, cloud: Cloud) -> dict[str, Image]:
+    """The image of each pool, by pool name."""
+    return {pool.name: _image(pool, cloud) for pool in document.pools}
+
+
+def _image(pool: PoolDocument, cloud: Cloud) -> Image:
+    try:
+        found = cloud.image_id(pool.image_parameter)
+    except CloudError as error:
+        return Image(obstacle=f"its image can't be looked up ({error})")
+    missing = f"no image: the parameter {pool.image_parameter} doesn't exist; bake one with playbooks/image.yml"
+    return Image(id=found) if found else Image(obstacle=missing)
+
+
+def policy(document: ClusterDocument) -> Policy:
+    return Policy(home_partition=document.scheduler.home_partition, wait_limit_s=float(document.burst.wait_limit_s))
+
+
+def pools(document: ClusterDocument, images: dict[str, Image]) -> tuple[Pool, ...]:
+    return tuple(
+        Pool(
+            name=pool.name, partition=pool.partition, nodes=tuple(pool.nodes), instance_type=pool.instance_type,
+            each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb), gpu_type=gpu_type(pool.gpu.model),
+            markets=tuple(pool.markets), usd_per_hour=dict(pool.usd_per_hour), zones=tuple(zone.zone for zone in pool.zones),
+            boot_s=float(pool.boot_s), idle_s=float(pool.idle_s), max_run_s=float(pool.max_run_s), obstacle=images[pool.name].obstacle,
+        )
+        for pool in document.pools
+    )  # fmt: skip
+
+
+def gpu_type(model: str) -> str:
+    """Slurm's gres type of a GPU model ("H100 SXM5 80GB" -> h100), as the role slurm_head writes it."""
+    return model.split()[0].lower()
+
+
+def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> Snapshot:
+    """What the policy decides from. Nodes that Slurm is powering down are leaving, whatever the ledger knows yet."""
+    now, budget = site.now, site.document.budget
+    leases = site.ledger.leases()
+    joined: dict[str, bool] = {}
+    for lease in leases:
+        joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
+    return Snapshot(
+        now_s=now, jobs=observation.jobs, nodes=observation.nodes, pools=pools(site.document, images),
+        leases=tuple(_lease(site, lease, observation, joined[lease.launch]) for lease in leases),
+        cool_downs=tuple(site.ledger.cool_downs(now)), budget=site.ledger.budget(budget.usd_per_month, now) if budget else None,
+        notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
+    )  # fmt: skip
+
+
+def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool) -> Lease:
+    state = "leaving" if lease.state in records.GOING else "coming" if lease.state in records.COMING else lease.state
+    node = observation.node(lease.node)
+    if state == "joined" and not gang_joined:
+        state = "coming"
+    if state in ("joined", "ready") and (node is None or going_down(node.states)):
+        state = "leaving"
+    return Lease(
+        id=lease.id, launch=lease.launch, node=lease.node, pool=lease.pool, zone=lease.zone, market=lease.market, state=state,
+        jobs=site.ledger.jobs_of(lease.id), usd_per_hour=lease.usd_per_hour, committed_until_s=lease.committed_until_s,
+        idle_since_s=lease.idle_since_s, worked=lease.worked,
+    )  # fmt: skip
+
+
+def going_down(states: tuple[str, ...]) -> bool:
+    """Slurm is taking a node away, or has."""
+    return bool({"POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWERING_DOWN", "POWERED_DOWN", "DOWN"}.intersection(states))
+
+
+# ---- launching
+
+
+def token(cluster: str, launch: str, attempt: int) -> str:
+    """The client token of an attempt: the same for every repeat of it, of no other."""
+    return "ib-" + hashlib.sha256(f"{cluster}/{launch}/{attempt}".encode()).hexdigest()[:40]
+
+
+def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
+    """What a rented node needs to find out who it is; it holds references, no secrets."""
+    said = {
+        "ironburst": 1, "cluster": document.cluster, "nodes": list(nodes), "conf_server": document.scheduler.head_address,
+        "munge_key": document.scheduler.munge_key, "region": document.region,
+    }  # fmt: skip
+    return json.dumps(said, sort_keys=True)
+
+
+def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
+    """The request for one zone; None if the document declares the pool or the zone no more."""
+    pool = next((pool for pool in document.pools if pool.name == launch.pool), None)
+    place = next((each for each in pool.zones if each.zone == zone), None) if pool else None
+    if pool is None or place is None:
+        return None
+    return LaunchRequest(
+        token=token(document.cluster, launch.id, attempt), launch=launch.id, cluster=document.cluster, pool=launch.pool, zone=zone,
+        market=launch.market, count=len(launch.nodes), launch_template_id=place.launch_template_id, image_id=launch.image_id,
+        user_data=user_data(document, launch.nodes), capacity_reservation_id=pool.capacity_reservation_id,
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""One controller round: observe, decide, re-check, apply, record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironburst.burst import Decision, Policy, Snapshot, decide, to_json
+from ironburst.controller import leases, reaper, records
+from ironburst.controller import site as surroundings
+from ironburst.controller.apply import acts, apply, recheck
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import EventRow
+from ironburst.controller.site import Site
+from ironburst.document import ClusterDocument
+from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler
+
+_POLL_S = 0.3  # between looks while the scheduler handles a power_up
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one tick saw and did."""
+
+    at_s: float
+    pending: int
+    running: int
+    leases: dict[str, int]  # by state
+    decision: Decision
+    dropped: tuple[str, ...]
+    events: tuple[EventRow, ...] = field(default=())
+
+
+@dataclass
+class Controller:
+    """Only one at a time may use a ledger: hold `lock.held` around it."""
+
+    scheduler: Scheduler
+    cloud: Cloud
+    ledger: Ledger
+    clock: Clock
+
+    def tick(self, document: ClusterDocument) -> Report:
+        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided blindly."""
+        began = self.clock.now()
+        self.ledger.forget_old_refusals(document.serial, began)
+        site = self.site(document)
+        self._interruptions(site)
+        observation = self.scheduler.observe()
+        leases.advance(site, observation)
+        images = surroundings.images(document, self.cloud)
+        policy = surroundings.policy(document)
+        snapshot = surroundings.snapshot(site, observation, images)
+        decision = decide(snapshot, policy)
+        self._record(policy, snapshot, decision)
+        checked, dropped = decision, []
+        if acts(decision):
+            observation = self.scheduler.observe()
+            budget = self.ledger.budget(document.budget.usd_per_month, self.clock.now()) if document.budget else None
+            checked, dropped = recheck(decision, observation, budget.left_usd if budget else 0.0)
+            for text in dropped:
+                site.event("dropped", text)
+            apply(site, checked, observation, images)
+        observation = self._settle(site, observation)
+        reaper.tidy(site, observation)
+        reaper.reap_safely(site, observation)
+        self.ledger.note("last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}))
+        return self._report(began, snapshot, checked, dropped)
+
+    def site(self, document: ClusterDocument) -> Site:
+        instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
+        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances)
+
+    def _interruptions(self, site: Site) -> None:
+        """Spot notices: into the ledger first, then off the queue."""
+        queues = [pool.interruption_queue_url for pool in site.document.pools if pool.interruption_queue_url]
+        try:
+            for notice in self.cloud.interruptions(queues):
+                lease = self.ledger.lease_of_instance(notice.instance_id)
+                if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
+                    leases.interrupt(site, lease, "spot interruption")
+                self.cloud.acknowledge(notice)
+        except CloudError as error:
+            site.event("trouble", str(error))
+
+    def _settle(self, site: Site, observation: Observation) -> Observation:
+        """Go on with what was just decided: the scheduler's answer to a power_up comes within its power_save_interval."""
+        deadline = site.now + site.document.burst.tick_s
+        leases.advance(site, observation)
+        while site.now < deadline and any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
+            if self.clock.wait(_POLL_S):
+                break
+            observation = self.scheduler.observe()
+            leases.advance(site, observation)
+        return self.scheduler.observe()
+
+    def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
+        """Each job's decision, and the whole round if it differs from the last one."""
+        now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
+        before = {row.job for row in self.ledger.jobs() if row.state in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED")}
+        with self.ledger.transaction():
+            self.ledger.saw_jobs(snapshot.jobs, now)
+            for gone in before - jobs.keys():
+                self.ledger.left_queue(gone, now)
+            for wait in decision.waits:
+                self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s)
+            for item in decision.infeasible:
+                self.ledger.decided(item.job, "infeasible", item.code, item.text, now)
+            said = {"snapshot": to_json(snapshot), "decision": to_json(decision)}
+            mark = _mark(said)
+            if self.ledger.noted("round") != mark:
+                self.ledger.note("round", mark)
+                self.ledger.add_round(to_json(policy), said["snapshot"], said["decision"], now)
+
+    def _report(self, began: float, snapshot: Snapshot, decision: Decision, dropped: list[str]) -> Report:
+        states: dict[str, int] = {}
+        for lease in self.ledger.leases():
+            states[lease.state] = states.get(lease.state, 0) + 1
+        pending = sum(job.pending for job in snapshot.jobs)
+        running = sum(bool(job.on) for job in snapshot.jobs)
+        return Report(began, pending, running, states, decision, tuple(dropped), tuple(self.ledger.events(began)))
+
+
+def _mark(said: dict[str, Any]) -> str:
+    """A digest of what matters of a round: not the time, the running costs, or a reason's wording."""
+    snapshot = {key: value for key, value in said["snapshot"].items() if key not in ("now_s", "budget")}
+    decision = json.loads(json.dumps(said["decision"]))
+    for items in decision.values():
+        for item in items:
+            for key in ("text", "reason", "look_again_s", "committed_until_s", "committed_usd"):
+                item.pop(key, None)
+    return hashlib.sha256(json.dumps([snapshot, decision], sort_keys=True).encode()).hexdigest()
