@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from concurrent import futures
 
@@ -13,7 +14,15 @@ from lab.aws_plugin.provider import AwsStandIn
 OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 
+def forget_environment() -> None:
+    """Nothing of the caller's AWS settings (credentials, profile, endpoints, files) may reach boto3."""
+    for name in [n for n in os.environ if n.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"}
+
+
 def main() -> None:
+    forget_environment()
     server = grpc.server(futures.ThreadPoolExecutor(32), options=OPTIONS)
     engine = next((a for a in sys.argv[1:] if not a.startswith("-")), None)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(AwsStandIn(engine), server)

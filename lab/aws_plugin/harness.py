@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -52,9 +53,11 @@ def urn_of(token: str, name: str) -> str:
 class Engine:
     """One plugin process, found on PATH as the engine finds it, and the calls an engine makes."""
 
-    def __init__(self, settings: Props | None = None):
+    def __init__(self, settings: Props | None = None, **environment: str):
         command = shutil.which("pulumi-resource-aws", path=str(BIN))
-        self.process = subprocess.Popen([command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
         port = self.process.stdout.readline().strip()
         if not port.isdigit():
             raise RuntimeError(f"the plugin didn't start: {self.process.stderr.read()}")

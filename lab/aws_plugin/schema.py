@@ -41,13 +41,13 @@ def args_class(token: str) -> type:
     return scope.get(name + "InitArgs") or scope[name + "Args"]
 
 
-def element(kind: Any) -> type | None:
-    """The input class inside Optional, Sequence, Union or Awaitable; None for scalars and free maps (tags)."""
+def elements(kind: Any) -> list[type]:
+    """The input classes inside Optional, Sequence, Union or Awaitable (of several any fits); none for scalars and maps with free keys."""
     if isinstance(kind, type) and _types.is_input_type(kind):
-        return kind
+        return [kind]
     if typing.get_origin(kind) in (dict, collections.abc.Mapping):
-        return None
-    return next((found for found in map(element, typing.get_args(kind)) if found), None)
+        return []
+    return list(dict.fromkeys(found for each in typing.get_args(kind) for found in elements(each)))
 
 
 @functools.cache
@@ -74,8 +74,7 @@ def parse_tree(text: str) -> Tree:
 
 def is_policy(kind: Any) -> bool:
     """Whether an input takes a policy, as JSON text or as an object."""
-    inner = element(kind)
-    return inner is not None and inner.__name__ == "PolicyDocumentArgs"
+    return [cls.__name__ for cls in elements(kind)] == ["PolicyDocumentArgs"]
 
 
 def policies_as_text(cls: type, inputs: Props) -> Props:
@@ -101,7 +100,7 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
             yield path + key, f"is unknown: {cls.__name__} of pulumi-aws has no such input"
         elif implemented is not None and key not in implemented:
             yield path + key, "is known, but not implemented by the lab's stand-in for the aws plugin"
-        elif inner := element(types[key]):
+        elif classes := elements(types[key]):
             policy = is_policy(types[key])
             if policy and isinstance(value, str):
                 continue
@@ -110,6 +109,7 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
             for i, each in enumerate(value if many else [value]):
                 here = f"{path}{key}[{i}]" if many else path + key
                 if isinstance(each, dict):
-                    yield from problems(inner, below, each, here + ".")
+                    found = [list(problems(one, below, each, here + ".")) for one in classes]
+                    yield from min(found, key=len)  # of several classes the one that fits best
                 elif each != UNKNOWN:
-                    yield here, f"must be an object ({inner.__name__}), not {each!r}"
+                    yield here, f"must be an object ({classes[0].__name__}), not {each!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from lab.aws_plugin.resources.launch_template import EBS, MARKET, METADATA, RESERVATION
+from lab.aws_plugin.resources.launch_template import DISK, EBS, MARKET, METADATA, RESERVATION
 from lab.aws_plugin.spec import (
     Aws,
     PluginError,
@@ -234,7 +234,7 @@ def read_key(aws: Aws, rid: str, state: Props) -> Props | None:
 INSTANCE = (
     f"ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData userDataReplaceOnChange "
     f"placementGroup tenancy ebsOptimized monitoring sourceDestCheck privateIp disableApiTermination "
-    f"instanceInitiatedShutdownBehavior volumeTags launchTemplate{{id name version}} rootBlockDevice{{{EBS}}} "
+    f"instanceInitiatedShutdownBehavior volumeTags launchTemplate{{id name version}} rootBlockDevice{{{DISK}}} "
     f"ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
     f"{METADATA} {RESERVATION} {MARKET}"
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, from_boto, input_shape, tag_list, tag_map, to_boto
 from lab.aws_plugin.wire import Props
 
-EBS = "volumeSize volumeType iops throughput encrypted kmsKeyId snapshotId deleteOnTermination"
+DISK = "volumeSize volumeType iops throughput encrypted kmsKeyId deleteOnTermination"
+EBS = f"{DISK} snapshotId"
 RESERVATION = (
     "capacityReservationSpecification{capacityReservationPreference "
     "capacityReservationTarget{capacityReservationId capacityReservationResourceGroupArn}}"
