@@ -57,11 +57,11 @@ class Network(pulumi.ComponentResource):
         plan = subnets.plan(network.cidr, network.zones)
         private = {zone: self._subnet("private", zone, plan[zone].private) for zone in network.zones}
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
-        self._route_tables = {zone: self._route_table(zone, subnet) for zone, subnet in private.items()}
+        hall = self._link(network.hall_link) if network.hall_link else None
+        outward: dict[str, list[dict]] = dict.fromkeys(network.zones, [])
         if network.egress == "nat":
-            self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
-        if network.hall_link:
-            self._link(network.hall_link)
+            outward = self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
+        self._route_tables = [self._route_table(zone, outward[zone], [private[zone]], hall) for zone in network.zones]
 
     def _subnet(self, kind: str, zone: str, cidr: str) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(
@@ -74,9 +74,17 @@ class Network(pulumi.ComponentResource):
             opts=self._child,
         )
 
-    def _route_table(self, label: str, *members: aws.ec2.Subnet) -> aws.ec2.RouteTable:
+    def _route_table(
+        self, label: str, routes: list[dict], members: list[aws.ec2.Subnet], hall: aws.ec2.VpnGateway | None = None
+    ) -> aws.ec2.RouteTable:
+        """Routes and the hall's gateway are written inside the table, so that a route added by hand shows as drift."""
         table = aws.ec2.RouteTable(
-            logical(self._name, "routes", label), vpc_id=self.vpc_id, tags=self._tags("routes", label), opts=self._child
+            logical(self._name, "routes", label),
+            vpc_id=self.vpc_id,
+            routes=routes,
+            propagating_vgws=[hall.id] if hall else [],
+            tags=self._tags("routes", label),
+            opts=self._child,
         )
         for number, subnet in enumerate(members, 1):
             aws.ec2.RouteTableAssociation(
@@ -84,19 +92,13 @@ class Network(pulumi.ComponentResource):
             )
         return table
 
-    def _nat(self, public: dict[str, aws.ec2.Subnet]) -> None:
-        """A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no traffic is paid for between zones)."""
-        name = self._name
+    def _nat(self, public: dict[str, aws.ec2.Subnet]) -> dict[str, list[dict]]:
+        """Zone -> its routes outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no traffic is paid
+        for between zones)."""
+        name, everywhere = self._name, {"cidr_block": "0.0.0.0/0"}
         gateway = aws.ec2.InternetGateway(logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child)
-        table = self._route_table("public", *public.values())
-        everywhere = "0.0.0.0/0"
-        aws.ec2.Route(
-            logical(name, "public-out"),
-            route_table_id=table.id,
-            destination_cidr_block=everywhere,
-            gateway_id=gateway.id,
-            opts=self._child,
-        )
+        self._route_table("public", [everywhere | {"gateway_id": gateway.id}], list(public.values()))
+        found = {}
         for zone, subnet in public.items():
             address = aws.ec2.Eip(logical(name, "nat", zone), domain="vpc", tags=self._tags("nat", zone), opts=self._child)
             nat = aws.ec2.NatGateway(
@@ -106,13 +108,8 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("nat", zone),
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
             )
-            aws.ec2.Route(
-                logical(name, "out", zone),
-                route_table_id=self._route_tables[zone].id,
-                destination_cidr_block=everywhere,
-                nat_gateway_id=nat.id,
-                opts=self._child,
-            )
+            found[zone] = [everywhere | {"nat_gateway_id": nat.id}]
+        return found
 
     def _endpoints(self) -> None:
         """Private ways to AWS's own services; without a NAT there is no other way out."""
@@ -121,7 +118,7 @@ class Network(pulumi.ComponentResource):
             vpc_id=self.vpc_id,
             service_name=f"com.amazonaws.{self._region}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=[table.id for table in self._route_tables.values()],
+            route_table_ids=[table.id for table in self._route_tables],
             tags=self._tags("endpoint", "s3"),
             opts=self._child,
         )
@@ -139,32 +136,24 @@ class Network(pulumi.ComponentResource):
             )
 
     def _security_group(self, hall_cidrs: dict[str, str]) -> pulumi.Output[str]:
-        name = self._name
+        """Rules are written inside the group, so that one added by hand shows as drift."""
+        everything = {"protocol": "-1", "from_port": 0, "to_port": 0}
+        among_nodes = everything | {"self": True, "description": "nodes among themselves; EFA needs it both ways"}
         group = aws.ec2.SecurityGroup(
-            logical(name, "nodes"),
+            logical(self._name, "nodes"),
             vpc_id=self.vpc_id,
-            description="GPU nodes: everything among themselves (EFA needs it both ways), from the halls, and out",
+            description="GPU nodes",
+            ingress=[
+                among_nodes,
+                *(everything | {"cidr_blocks": [cidr], "description": f"Slurm and ssh from {hall}"} for hall, cidr in hall_cidrs.items()),
+            ],
+            egress=[among_nodes, everything | {"cidr_blocks": ["0.0.0.0/0"], "description": "out"}],
             tags=self._tags("nodes"),
             opts=self._child,
         )
-        itself = {"security_group_id": group.id, "referenced_security_group_id": group.id, "ip_protocol": "-1", "opts": self._child}
-        aws.vpc.SecurityGroupIngressRule(logical(name, "nodes", "from-nodes"), **itself)
-        aws.vpc.SecurityGroupEgressRule(logical(name, "nodes", "to-nodes"), **itself)
-        for hall, cidr in hall_cidrs.items():
-            aws.vpc.SecurityGroupIngressRule(
-                logical(name, "nodes", "from", hall),
-                security_group_id=group.id,
-                cidr_ipv4=cidr,
-                ip_protocol="-1",
-                description=f"Slurm and ssh from {hall}",
-                opts=self._child,
-            )
-        aws.vpc.SecurityGroupEgressRule(
-            logical(name, "nodes", "out"), security_group_id=group.id, cidr_ipv4="0.0.0.0/0", ip_protocol="-1", opts=self._child
-        )
         return group.id
 
-    def _link(self, link: HallLink) -> None:
+    def _link(self, link: HallLink) -> aws.ec2.VpnGateway:
         """The way to the hall; its routes come by BGP into the private route tables."""
         name = self._name
         gateway = aws.ec2.VpnGateway(logical(name, "hall"), vpc_id=self.vpc_id, tags=self._tags("hall"), opts=self._child)
@@ -195,7 +184,4 @@ class Network(pulumi.ComponentResource):
                 allowed_prefixes=[self._network.cidr],
                 opts=self._child,
             )
-        for zone, table in self._route_tables.items():
-            aws.ec2.VpnGatewayRoutePropagation(
-                logical(name, "hall-routes", zone), vpn_gateway_id=gateway.id, route_table_id=table.id, opts=self._child
-            )
+        return gateway

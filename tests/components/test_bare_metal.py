@@ -31,7 +31,9 @@ def test_what_is_not_declared_is_not_compared():
 
 
 def test_a_head_without_a_platform_must_have_no_gpu():
-    (head,) = inputs(names="head", role="head", platform=None, units=[40], height=1, addresses="10.0.1.10", bmc={**BMC, "addresses": "https://10.0.9.10"})
+    (head,) = inputs(
+        names="head", role="head", platform=None, units=[40], height=1, addresses="10.0.1.10", bmc={**BMC, "addresses": "https://10.0.9.10"}
+    )
     assert head["gpuCount"] == 0 and "gpuModel" not in head
 
 

@@ -14,15 +14,17 @@ def pool(run):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
         cloud = Cloud.model_validate({"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]})
         return run(
-            lambda: BurstPool(
-                "burst-p5",
-                cluster="lab",
-                cloud=cloud,
-                pool=cloud.pools[0],
-                subnet_ids={"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b", "us-east-1c": "subnet-0c"},
-                security_group_id="sg-0a",
-                instance_profile="lab-node",
-            ).zones
+            lambda: (
+                BurstPool(
+                    "burst-p5",
+                    cluster="lab",
+                    cloud=cloud,
+                    pool=cloud.pools[0],
+                    subnet_ids={"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b", "us-east-1c": "subnet-0c"},
+                    security_group_id="sg-0a",
+                    instance_profile="lab-node",
+                ).zones
+            )
         )
 
     return build

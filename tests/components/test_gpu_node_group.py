@@ -11,15 +11,17 @@ def group(run):
     def build(**changes):
         declared = Group.model_validate(BASE | changes)
         return run(
-            lambda: GpuNodeGroup(
-                declared.name,
-                cluster="lab",
-                group=declared,
-                subnet_id="subnet-0a",
-                security_group_id="sg-0a",
-                instance_profile="lab-node",
-                key_name="ops",
-            ).instances
+            lambda: (
+                GpuNodeGroup(
+                    declared.name,
+                    cluster="lab",
+                    group=declared,
+                    subnet_id="subnet-0a",
+                    security_group_id="sg-0a",
+                    instance_profile="lab-node",
+                    key_name="ops",
+                ).instances
+            )
         )
 
     return build

@@ -36,31 +36,29 @@ def test_no_subnet_gives_public_addresses(network):
 def test_private_routes_leave_by_the_nat_of_their_zone_and_not_by_the_internet_gateway(network):
     recording = network()
     for zone in ZONES:
-        route = recording.one("ec2/route:Route", f"lab-out-{zone}")
-        assert route.inputs == {
-            "routeTableId": f"lab-routes-{zone}-id",
-            "destinationCidrBlock": "0.0.0.0/0",
-            "natGatewayId": f"lab-nat-{zone}-id",
-        }
+        table = recording.one("ec2/routeTable:RouteTable", f"lab-routes-{zone}").inputs
+        assert table["routes"] == [{"cidrBlock": "0.0.0.0/0", "natGatewayId": f"lab-nat-{zone}-id"}]
         assert recording.one("ec2/natGateway:NatGateway", f"lab-nat-{zone}").inputs["subnetId"] == f"lab-public-{zone}-id"
         association = recording.one("RouteTableAssociation", f"lab-routes-{zone}-1")
         assert association.inputs == {"subnetId": f"lab-private-{zone}-id", "routeTableId": f"lab-routes-{zone}-id"}
-    by_gateway = [each.inputs["routeTableId"] for each in recording.all("ec2/route:Route") if "gatewayId" in each.inputs]
-    assert by_gateway == ["lab-routes-public-id"]
+    public = recording.one("ec2/routeTable:RouteTable", "lab-routes-public").inputs
+    assert public["routes"] == [{"cidrBlock": "0.0.0.0/0", "gatewayId": "lab-internet-id"}]
+    assert public["propagatingVgws"] == []
+    members = [each.inputs["subnetId"] for each in recording.all("RouteTableAssociation") if "public" in each.name]
+    assert members == [f"lab-public-{zone}-id" for zone in ZONES]
 
 
 def test_the_security_group_lets_efa_talk_to_itself_both_ways(network):
-    recording = network()
-    for token in ("SecurityGroupIngressRule", "SecurityGroupEgressRule"):
-        rules = [each.inputs for each in recording.all(token) if "referencedSecurityGroupId" in each.inputs]
-        assert rules == [{"securityGroupId": "lab-nodes-id", "referencedSecurityGroupId": "lab-nodes-id", "ipProtocol": "-1"}]
+    group = network().one("SecurityGroup").inputs
+    for rules in (group["ingress"], group["egress"]):
+        (itself,) = [rule for rule in rules if rule.get("self")]
+        assert (itself["protocol"], itself["fromPort"], itself["toPort"]) == ("-1", 0, 0)
 
 
 def test_only_the_nodes_and_the_hall_may_come_in(network):
-    rules = [each.inputs for each in network().all("SecurityGroupIngressRule")]
-    assert {rule.get("cidrIpv4") for rule in rules} == {None, "10.78.0.0/21"}
-    assert not any("cidrIpv6" in rule for rule in rules)
-    assert not any(each.inputs.get("ingress") for each in network().all("SecurityGroup"))
+    rules = network().one("SecurityGroup").inputs["ingress"]
+    assert [(rule.get("self"), rule.get("cidrBlocks")) for rule in rules] == [(True, None), (None, ["10.78.0.0/21"])]
+    assert not any("ipv6CidrBlocks" in rule or "securityGroups" in rule for rule in rules)
 
 
 def test_a_vpn_to_the_hall_with_routes_by_bgp(network):
@@ -71,8 +69,8 @@ def test_a_vpn_to_the_hall_with_routes_by_bgp(network):
     assert (connection["vpnGatewayId"], connection["customerGatewayId"]) == ("lab-hall-id", "lab-hall-hall-a-id")
     assert connection["staticRoutesOnly"] is False
     assert not any(key.startswith("tunnel") for key in connection)  # AWS makes the keys; none in the program
-    propagated = {each.inputs["routeTableId"] for each in recording.all("VpnGatewayRoutePropagation")}
-    assert propagated == {f"lab-routes-{zone}-id" for zone in ZONES}
+    tables = {each.name: each.inputs["propagatingVgws"] for each in recording.all("ec2/routeTable:RouteTable")}
+    assert tables == {"lab-routes-public": [], **{f"lab-routes-{zone}": ["lab-hall-id"] for zone in ZONES}}
 
 
 def test_a_direct_connect_to_the_hall(network):
@@ -80,7 +78,7 @@ def test_a_direct_connect_to_the_hall(network):
     association = recording.one("GatewayAssociation").inputs
     assert association == {"dxGatewayId": "0a1b2c3d", "associatedGatewayId": "lab-hall-id", "allowedPrefixes": ["10.90.0.0/16"]}
     assert not recording.all("VpnConnection") and not recording.all("CustomerGateway")
-    assert len(recording.all("VpnGatewayRoutePropagation")) == 2
+    assert recording.one("RouteTable", "lab-routes-us-east-1a").inputs["propagatingVgws"] == ["lab-hall-id"]
 
 
 def test_no_link_no_gateway(network):
@@ -89,8 +87,9 @@ def test_no_link_no_gateway(network):
 
 def test_endpoints_instead_of_nat(network):
     recording = network(egress="endpoints")
-    for token in ("NatGateway", "InternetGateway", "Eip", "ec2/route:Route"):
+    for token in ("NatGateway", "InternetGateway", "Eip"):
         assert not recording.all(token)
+    assert [each.inputs["routes"] for each in recording.all("ec2/routeTable:RouteTable")] == [[], []]
     assert len(recording.all("ec2/subnet:Subnet")) == 2  # no public ones
     endpoints = {each.inputs["serviceName"]: each.inputs["vpcEndpointType"] for each in recording.all("VpcEndpoint")}
     assert endpoints.pop("com.amazonaws.us-east-1.s3") == "Gateway"
@@ -101,8 +100,6 @@ def test_an_existing_network_gets_a_security_group_and_nothing_else(network):
     recording = network(existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}})
     assert {each.token.split(":")[-1] for each in recording.resources if each.custom} == {
         "SecurityGroup",
-        "SecurityGroupIngressRule",
-        "SecurityGroupEgressRule",
     }
     assert recording.one("SecurityGroup").inputs["vpcId"] == "vpc-0a"
     assert recording.result == {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}
