@@ -11,6 +11,7 @@ import logging
 import random
 import re
 import secrets
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -61,10 +62,14 @@ class Cloud:
     def __init__(self, host: str = "127.0.0.1", port: int = 0, *, region: str = "us-east-1", seed: int | None = None,
                  on_launch: Hook | None = None, on_terminate: Hook | None = None):
         """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises); both hooks run
-        one after another in a thread of their own, so that no API call waits for a boot."""
+        one after another in a thread of their own, so that no API call waits for a boot. Port 0: any free one.
+
+        Raises OSError if the address can't be listened on."""
         if Cloud._alive:
             raise RuntimeError("a Cloud is open in this process already: close it first (moto's state is global)")
+        listener = socket.create_server((host, port), backlog=128)
         Cloud._alive = True
+        self.url = f"http://{host}:{listener.getsockname()[1]}"
         self.region, self.on_launch, self.on_terminate = region, on_launch, on_terminate
         self.lock, self.capacity = threading.RLock(), Capacity()
         self.launcher = Launcher(self.capacity, random.Random(seed), self._started)
@@ -75,12 +80,8 @@ class Cloud:
         moto_api_backend.reset()
         self.layer = FaultLayer(DomainDispatcherApplication(create_backend_app))
         self.fault, self.calls = self.layer.add, self.layer.calls
-        try:
-            self._server = make_server(host, port, self.layer, threaded=True, request_handler=QuietHandler)
-        except (OSError, SystemExit):   # werkzeug exits where a port is taken
-            self._unpatch()
-            raise OSError(f"{host}:{port}: address not available or in use") from None
-        self.url = f"http://{host}:{self._server.server_port}"
+        with listener:      # ours, because werkzeug ends the process where a port is taken
+            self._server = make_server(host, port, self.layer, threaded=True, request_handler=QuietHandler, fd=listener.fileno())
         threading.Thread(target=self._server.serve_forever, args=(0.05,), name="aws-api", daemon=True).start()
 
     @property

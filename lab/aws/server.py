@@ -50,10 +50,8 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     site = SiteHosts(box)
     try:
         cloud = Cloud(arguments.host, arguments.port, region=arguments.region, on_launch=site.launch, on_terminate=site.terminate)
-        where = (arguments.imds_host, arguments.imds_port)
-        servers: list[Imds | Control] = [Imds(where, cloud.instance_at, arguments.region, cloud.credentials)]
-        where = ("127.0.0.1", arguments.control_port)
-        servers.append(Control(where, cloud, site.image_known))
+        servers = [Imds((arguments.imds_host, arguments.imds_port), cloud.instance_at, arguments.region, cloud.credentials),
+                   Control(("127.0.0.1", arguments.control_port), cloud, site.image_known)]
     except OSError as error:
         raise LabError(f"the lab's cloud can't listen ({error}): needed are {arguments.host}:{arguments.port}, {arguments.imds_host}:"
                        f"{arguments.imds_port} and 127.0.0.1:{arguments.control_port}; run it inside the box, once") from None

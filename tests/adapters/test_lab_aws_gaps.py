@@ -203,9 +203,9 @@ def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
     found = leftovers(cloud.url)
     assert sorted(found) == sorted([
         "instances", "volumes", "network interfaces", "VPCs", "subnets", "security groups", "route tables", "internet gateways",
-        "NAT gateways", "elastic IPs", "VPC endpoints", "customer gateways", "VPN gateways", "VPN connections", "launch templates", "placement groups",
-        "capacity reservations", "key pairs", "roles", "instance profiles", "policies", "queues", "event rules", "parameters", "secrets",
-        "budgets", "buckets", "KMS aliases", "alarms"])
+        "NAT gateways", "elastic IPs", "VPC endpoints", "customer gateways", "VPN gateways", "VPN connections",
+        "launch templates", "placement groups", "capacity reservations", "key pairs", "roles", "instance profiles", "policies",
+        "queues", "event rules", "parameters", "secrets", "budgets", "buckets", "KMS aliases", "alarms"])
     assert found["roles"] == ["node"] and found["parameters"] == ["/ironburst/lab/p5/image"] and len(found["VPC endpoints"]) == 2
     for call, ask in removals:
         call(**ask)

@@ -16,8 +16,9 @@ from lab.aws.view import InstanceView
 
 A = InstanceView(
     instance_id="i-a", instance_type="p5.48xlarge", zone="us-east-1a", address="127.0.0.2", launch_index=3, image_id="ami-1",
-    image_folder="p5", market="spot", state="running", subnet_id="subnet-1", placement_group="gang", role_arn="arn:aws:iam::123456789012:role/x/node",
-    tags={"pool": "p5", "Name": "n"}, user_data='{"ironburst": 1}', spot_action=None, client_token=None, tags_in_metadata=True)
+    image_folder="p5", market="spot", state="running", subnet_id="subnet-1", placement_group="gang",
+    role_arn="arn:aws:iam::123456789012:role/x/node", tags={"pool": "p5", "Name": "n"}, user_data='{"ironburst": 1}',
+    spot_action=None, client_token=None, tags_in_metadata=True)
 B = dataclasses.replace(A, instance_id="i-b", address="127.0.0.3", tags_in_metadata=False, user_data=None,
                         placement_group="", role_arn=None)
 
