@@ -1,4 +1,5 @@
 """python -m lab: start, use and end a lab by hand."""
+
 import argparse
 import json
 import os
@@ -69,7 +70,8 @@ def parser() -> argparse.ArgumentParser:
         return sub
 
     verb(up, "start the lab: box, repositories, bare hosts").add_argument(
-        "--hosts", nargs="*", help="bare-metal hosts to start (default: all; the others stay off)")
+        "--hosts", nargs="*", help="bare-metal hosts to start (default: all; the others stay off)"
+    )
     verb(down, "end the lab and remove all it left, except its report")
     verb(status, "say what runs, as JSON; exit code 3 if the lab is down")
     verb(leftovers, "count what exists of the lab by kind, as JSON; exit code 1 if anything does")

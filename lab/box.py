@@ -3,6 +3,7 @@
 Killing the box's init makes the kernel end every host and daemon of the lab and drop its mounts and network namespaces.
 What is left then (empty cgroup folders, files below .lab/<prefix>/) is removed by `Box.down`.
 """
+
 import contextlib
 import fcntl
 import json
@@ -64,6 +65,7 @@ def cgroup_roots() -> list[Path]:
 
 def remove_cgroup(path: Path, seconds: float = 10) -> None:
     """Remove an empty cgroup and those below it; waits for the last process, which may still be dying."""
+
     def gone() -> bool:
         for folder, _, _ in os.walk(path, topdown=False):
             try:
@@ -71,6 +73,7 @@ def remove_cgroup(path: Path, seconds: float = 10) -> None:
             except OSError:
                 return False
         return not path.exists()
+
     wait_for(gone, seconds, f"removing the control group {path}")
 
 
@@ -82,9 +85,11 @@ class Box:
 
     def __init__(self, prefix: str, root: Path = LAB_ROOT):
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", prefix) or prefix in ("cache", "locks"):
-            raise LabError(f"lab prefix {prefix!r}: use a lower-case letter, then letters, digits or dashes (not 'cache' or 'locks')")
+            raise LabError(
+                f"lab prefix {prefix!r}: use a lower-case letter, then letters, digits or dashes (not 'cache' or 'locks')"
+            )
         self.prefix = prefix
-        self.root = Path(root)
+        self.root = Path(root).resolve()
         self.dir = self.root / prefix
         self._starter: subprocess.Popen | None = None
 
@@ -126,8 +131,18 @@ class Box:
         """Command prefix that runs a command wholly in the box. Its working directory becomes /: pass absolute paths."""
         if self.inside():
             return []
-        return ["nsenter", "--net", "--mount", "--pid", "--target", str(self.pid()), "--",
-                "env", f"LAB_BOX={self.dir}", f"PYTHONPATH={REPO}"]
+        return [
+            "nsenter",
+            "--net",
+            "--mount",
+            "--pid",
+            "--target",
+            str(self.pid()),
+            "--",
+            "env",
+            f"LAB_BOX={self.dir}",
+            f"PYTHONPATH={REPO}",
+        ]
 
     def call(self, module: str, *arguments: str, timeout: float = 120) -> str:
         """Run `python -m module prefix root arguments...` in the box and return its output (LabError: its error line)."""
@@ -141,7 +156,9 @@ class Box:
         """Start a daemon in the box; it dies with the box. Output is appended to `log`. Returns its pid *in the box*."""
         log.parent.mkdir(parents=True, exist_ok=True)
         script = 'log=$1; shift; setsid "$@" < /dev/null >> "$log" 2>&1 & echo $!'
-        return int(run([*self.enter_prefix(), "sh", "-c", script, "spawn", str(log), *map(str, argv)], env=os.environ | dict(env or {})))
+        return int(
+            run([*self.enter_prefix(), "sh", "-c", script, "spawn", str(log), *map(str, argv)], env=os.environ | dict(env or {}))
+        )
 
     def kill(self, pid: int, sig: int = signal.SIGTERM) -> None:
         """Signal a process by its pid in the box (as `spawn` returned it); one that is gone already is fine."""
@@ -160,8 +177,10 @@ class Box:
         """
         with locked(self.root / "locks" / f"{self.prefix}.lock"):
             if (pid := self._find_pid()) is not None:
-                raise LabError(f"lab {self.prefix!r} is already up (init is process {pid}): use another prefix, "
-                               f"or end it with 'python -m lab down {self.prefix}'")
+                raise LabError(
+                    f"lab {self.prefix!r} is already up (init is process {pid}): use another prefix, "
+                    f"or end it with 'python -m lab down {self.prefix}'"
+                )
             self._tidy()
             self.dir.mkdir(parents=True, exist_ok=True)
             for folder in ("hosts", "images", "log", "run", KEPT):
@@ -169,15 +188,33 @@ class Box:
             shared = self.dir / "shared" / "alice"
             shared.mkdir(parents=True)
             os.chown(shared, 1500, 1500)
-            argv = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--propagation", "private",
-                    sys.executable, "-m", "lab.box", str(self.dir)]
+            argv = [
+                "unshare",
+                "--net",
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--propagation",
+                "private",
+                sys.executable,
+                "-m",
+                "lab.box",
+                str(self.dir),
+            ]
             if tied:  # the signal follows the thread that forks: hence "from the main thread"
                 argv = ["setpriv", "--pdeathsig", "KILL", *argv]
             log = self.dir / "log" / "box.log"
             with open(log, "w") as output:
-                self._starter = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                                 start_new_session=True, cwd=REPO,
-                                                 env=os.environ | {"LAB_BOX": str(self.dir), "PYTHONPATH": str(REPO)})
+                self._starter = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    cwd=REPO,
+                    env=os.environ | {"LAB_BOX": str(self.dir), "PYTHONPATH": str(REPO)},
+                )
             try:
                 wait_for(lambda: self._find_pid() or self._starter.poll(), 10, f"starting the box of lab {self.prefix!r}")
             finally:
@@ -241,11 +278,18 @@ class Box:
             except OSError:
                 continue  # ended while we looked
         networks.discard(os.readlink("/proc/self/ns/net"))
-        links = json.loads(run([*(self.net_prefix() if self.is_up() else []), "ip", "-json", "link", "show", "type", "veth"]) or "[]")
+        links = json.loads(
+            run([*(self.net_prefix() if self.is_up() else []), "ip", "-json", "link", "show", "type", "veth"]) or "[]"
+        )
         folders = [path for path in self.dir.iterdir() if path.name != KEPT] if self.dir.is_dir() else []
-        return {"processes": processes, "mounts": len(self._mounts()), "network_namespaces": len(networks),
-                "cgroups": len(self._cgroups()), "veths": sum(link.get("ifalias", "").startswith(f"lab-{self.prefix}.") for link in links),
-                "folders": len(folders)}
+        return {
+            "processes": processes,
+            "mounts": len(self._mounts()),
+            "network_namespaces": len(networks),
+            "cgroups": len(self._cgroups()),
+            "veths": sum(link.get("ifalias", "").startswith(f"lab-{self.prefix}.") for link in links),
+            "folders": len(folders),
+        }
 
 
 def _init(folder: Path) -> None:
@@ -258,12 +302,24 @@ def _init(folder: Path) -> None:
     MARK.write_text(str(folder))
     addresses = [f"{names.HALL_GATEWAY}/16", f"{names.BMC_GATEWAY}/24", f"{names.VPC_GATEWAY}/16", f"{names.METADATA_ADDRESS}/32"]
     addresses += [f"{address}/24" for address in names.BMC_ADDRESSES.values()]
-    commands = ["link set lo up", "link add br0 type bridge forward_delay 0", *(f"address add {a} dev br0" for a in addresses), "link set br0 up"]
+    commands = [
+        "link set lo up",
+        "link add br0 type bridge forward_delay 0",
+        *(f"address add {a} dev br0" for a in addresses),
+        "link set br0 up",
+    ]
     run(["ip", "-batch", "-"], stdin="\n".join(commands) + "\n")
     # forward between hall and VPC (the "VPN"); both are on one bridge, so tell nobody of a shorter way
-    for key, value in {"ip_forward": 1, "conf/all/send_redirects": 0, "conf/br0/send_redirects": 0, "conf/default/send_redirects": 0}.items():
+    for key, value in {
+        "ip_forward": 1,
+        "conf/all/send_redirects": 0,
+        "conf/br0/send_redirects": 0,
+        "conf/default/send_redirects": 0,
+    }.items():
         Path(f"/proc/sys/net/ipv4/{key}").write_text(f"{value}\n")
-    instances = Path("/proc/sys/fs/inotify/max_user_instances")  # 128 is too few for ten hosts; the setting is the whole machine's
+    instances = Path(
+        "/proc/sys/fs/inotify/max_user_instances"
+    )  # 128 is too few for ten hosts; the setting is the whole machine's
     if int(instances.read_text()) < 4096:
         instances.write_text("4096\n")
     temporary = folder / "box.pid.new"

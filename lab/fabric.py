@@ -1,9 +1,10 @@
-"""A simulated InfiniBand fabric: ibsim on the head, one HCA a bare-metal host, two leaves and a spine. OpenSM and the tools are the real ones.
+"""A simulated InfiniBand fabric: ibsim on the head, one HCA a bare-metal host, two leaves and a spine. OpenSM and the tools are real.
 
-The simulator is part of the lab's base image. `host_files` are put on each bare-metal disk at every start: on all hosts, wrappers
-in /usr/local/sbin that let Debian's tools (installed later, by whoever manages the host) talk to the simulator; on the head, the
-simulator's unit and a drop-in for Debian's opensm.service. Ports become Active once opensm runs on the head.
+Simulator and subnet manager stand for the fabric's switches and are part of the lab's base image; they run on the head, so ports are
+Active while it is on. `host_files` are put on each bare-metal disk at every start: the units on the head, and on every host wrappers in
+/usr/local/sbin that let Debian's tools (installed by whoever manages the host) talk to the simulator.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,12 +13,28 @@ from typing import TYPE_CHECKING
 
 from lab import hardware
 from lab.box import LabError, wait_for
+from lab.rootfs import SUBNET_MANAGER_HOME
 
 if TYPE_CHECKING:
     from lab.host import Host
 
-TOOLS = ["ibstat", "ibstatus", "ibnetdiscover", "iblinkinfo", "ibhosts", "ibswitches", "perfquery", "smpquery", "saquery", "ibqueryerrors",
-         "ibportstate", "sminfo", "ibping", "ibroute", "ibtracert"]
+TOOLS = [
+    "ibstat",
+    "ibstatus",
+    "ibnetdiscover",
+    "iblinkinfo",
+    "ibhosts",
+    "ibswitches",
+    "perfquery",
+    "smpquery",
+    "saquery",
+    "ibqueryerrors",
+    "ibportstate",
+    "sminfo",
+    "ibping",
+    "ibroute",
+    "ibtracert",
+]
 CLIENT = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 COMMANDS = "/run/lab-ibsim.commands"
 HOME = "/run/lab-fabric"  # the client library makes a folder of its own where it runs
@@ -48,30 +65,53 @@ def host_files(name: str, hosts: Mapping[str, str], head: str = "head") -> dict[
     """{path: text} for the disk of bare-metal host `name` of the fabric `hosts` ({name: address})."""
     environment = _environment(name, hosts[head])
     settings = " ".join(f"{key}={value}" for key, value in environment.items())
-    wrapper = "#!/bin/sh\n# simulated fabric (the lab's ibsim), real tool\nmkdir -p {home}; cd {home}\nexec env {settings} /usr/sbin/{tool} \"$@\"\n"
-    files = {f"usr/local/sbin/{tool}": wrapper.format(home=HOME, settings=settings, tool=tool) for tool in TOOLS}
+    wrapper = "\n".join(
+        [
+            "#!/bin/sh",
+            "# simulated fabric (the lab's ibsim), real tool",
+            f"mkdir -p {HOME}; cd {HOME}",
+            f'exec env {settings} /usr/sbin/@tool@ "$@"',
+            "",
+        ]
+    )
+    files = {f"usr/local/sbin/{tool}": wrapper.replace("@tool@", tool) for tool in TOOLS}
     if name == head:
         files["etc/lab/fabric.net"] = topology(sorted(hosts, key=lambda host: (host != head, host)))
-        # a FIFO opened for reading and writing keeps ibsim's input open, and takes commands
-        files["etc/systemd/system/lab-ibsim.service"] = (
-            "[Unit]\nDescription=InfiniBand fabric (simulated by the lab)\n[Service]\n"
-            f"ExecStart=/bin/sh -c 'mkfifo -m600 {COMMANDS} 2>/dev/null; exec /usr/bin/ibsim -r -s /etc/lab/fabric.net <>{COMMANDS}'\n"
-            "Restart=on-failure\nRestartSec=1\n")
-        files["etc/systemd/system/multi-user.target.wants/lab-ibsim.service"] = "-> ../lab-ibsim.service"
-        # Debian's unit looks for real HCAs; here it runs the same opensm against the simulator
-        files["etc/systemd/system/opensm.service.d/lab.conf"] = (
-            "[Unit]\nDescription=Subnet manager (real opensm, simulated fabric)\nRequires=lab-ibsim.service\nAfter=lab-ibsim.service\n"
-            "ConditionPathExists=\nConditionPathIsDirectory=\n[Service]\nType=simple\nWorkingDirectory=/tmp\n"
-            + "".join(f"Environment={key}={value}\n" for key, value in environment.items())
-            + "ExecStart=\nExecStart=/usr/sbin/opensm -f /var/log/opensm.log\nRestart=on-failure\nRestartSec=1\n")
+        files |= {f"etc/systemd/system/{unit}": text for unit, text in _units(environment).items()}
+        for unit in _units(environment):
+            files[f"etc/systemd/system/multi-user.target.wants/{unit}"] = f"-> ../{unit}"
     return files
 
 
+def _units(environment: Mapping[str, str]) -> dict[str, str]:
+    """The two units on the head. A FIFO opened for reading and writing keeps the simulator's input open, and takes commands."""
+    home = SUBNET_MANAGER_HOME
+    settings = environment | {"LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
+    restart = "Restart=on-failure\nRestartSec=1\n"
+    simulator = (
+        "[Unit]\nDescription=InfiniBand fabric (simulated by the lab)\n[Service]\n"
+        f"ExecStartPre=/bin/sh -c 'test -p {COMMANDS} || mkfifo -m600 {COMMANDS}'\n"
+        f"ExecStart=/bin/sh -c 'exec /usr/bin/ibsim -r -s /etc/lab/fabric.net <>{COMMANDS}'\n"
+        "ExecStartPost=/bin/sh -c 'until ss -Hlnu sport = :7070 | grep -q .; do sleep 0.05; done'\nTimeoutStartSec=10\n"
+    )
+    manager = (
+        "[Unit]\nDescription=Subnet manager of the simulated fabric (real opensm)\nRequires=lab-ibsim.service\n"
+        "After=lab-ibsim.service\n[Service]\nWorkingDirectory=/tmp\n"
+        + "".join(f"Environment={key}={value}\n" for key, value in settings.items())
+        + f"ExecStart={home}/usr/sbin/opensm -f /var/log/opensm.log\n"
+    )
+    return {"lab-ibsim.service": simulator + restart, "lab-opensm.service": manager + restart}
+
+
 def wait_active(hosts: list[Host], seconds: float = 20) -> None:
-    """Wait until `ibstat` on each host says Active (its tools must be installed, and opensm run on the head)."""
+    """Wait until `ibstat` on each host says Active (infiniband-diags must be installed there, and the head be on)."""
     for host in hosts:
-        wait_for(lambda host=host: "State: Active" in host.ssh("ibstat", check=False).stdout, seconds,
-                 f"an Active InfiniBand port on {host.name}", pause=0.2)
+        wait_for(
+            lambda host=host: "State: Active" in host.ssh("ibstat", check=False).stdout,
+            seconds,
+            f"an Active InfiniBand port on {host.name}",
+            pause=0.2,
+        )
 
 
 def _link(head: Host, host: Host, up: bool) -> None:

@@ -4,6 +4,7 @@
 host's /sys (lab-hw.service in the base image). A fault is a write into one of these files *in place*: the host sees it at once.
 Every start of a host writes them anew, so a start repairs what `fail_*` broke.
 """
+
 import shutil
 import struct
 import uuid
@@ -18,6 +19,7 @@ CLASS_3D, CLASS_BRIDGE, CLASS_INFINIBAND, CLASS_ETHERNET = 0x030200, 0x068000, 0
 @dataclass(frozen=True)
 class Hardware:
     """What is in one machine. Counts of devices; `gpu_name` as nvidia-smi says it."""
+
     product: str
     vendor: str = "LabCorp (simulated)"
     gpus: int = 0
@@ -66,20 +68,32 @@ def pci_functions(hardware: Hardware) -> list[PciFunction]:
         half = (len(buses) + 1) // 2  # first half of each kind at the first socket
         return [PciFunction(f"0000:{bus:02x}:00.0", vendor, device, class_code, int(i >= half)) for i, bus in enumerate(buses)]
 
-    found = (functions(gpu_bus, NVIDIA, hardware.gpu_device, CLASS_3D) + functions(switch_bus, NVIDIA, NVSWITCH, CLASS_BRIDGE)
-             + functions(hca_bus, MELLANOX, CONNECTX7, CLASS_INFINIBAND) + functions(efa_bus, AMAZON, EFA, CLASS_ETHERNET))
+    found = (
+        functions(gpu_bus, NVIDIA, hardware.gpu_device, CLASS_3D)
+        + functions(switch_bus, NVIDIA, NVSWITCH, CLASS_BRIDGE)
+        + functions(hca_bus, MELLANOX, CONNECTX7, CLASS_INFINIBAND)
+        + functions(efa_bus, AMAZON, EFA, CLASS_ETHERNET)
+    )
     return sorted(found, key=lambda function: function.address)
 
 
 def _pci_files(function: PciFunction) -> dict[str, str | bytes]:
     folder = f"pci/{function.address}"
     cls = function.class_code
-    config = struct.pack("<HHHHBBBB", function.vendor, function.device, 0x0006, 0x0010, 0xA1, cls & 255, cls >> 8 & 255, cls >> 16)
+    config = struct.pack(
+        "<HHHHBBBB", function.vendor, function.device, 0x0006, 0x0010, 0xA1, cls & 255, cls >> 8 & 255, cls >> 16
+    )
     config = config.ljust(0x2C, b"\0") + struct.pack("<HH", function.vendor, 1) + bytes(16)  # 64 bytes: a standard header
     return {
-        f"{folder}/vendor": f"0x{function.vendor:04x}", f"{folder}/device": f"0x{function.device:04x}", f"{folder}/class": f"0x{cls:06x}",
-        f"{folder}/subsystem_vendor": f"0x{function.vendor:04x}", f"{folder}/subsystem_device": "0x0001", f"{folder}/revision": "0xa1",
-        f"{folder}/irq": "0", f"{folder}/numa_node": str(function.numa_node), f"{folder}/config": config,
+        f"{folder}/vendor": f"0x{function.vendor:04x}",
+        f"{folder}/device": f"0x{function.device:04x}",
+        f"{folder}/class": f"0x{cls:06x}",
+        f"{folder}/subsystem_vendor": f"0x{function.vendor:04x}",
+        f"{folder}/subsystem_device": "0x0001",
+        f"{folder}/revision": "0xa1",
+        f"{folder}/irq": "0",
+        f"{folder}/numa_node": str(function.numa_node),
+        f"{folder}/config": config,
         f"{folder}/resource": "\n".join(["0x0 0x0 0x0"] * 7),
     }
 
@@ -99,24 +113,42 @@ def _rdma_files(name: str, function: PciFunction, host: str, host_number: int, l
         kind = {"node_type": "7: <unknown>", "hca_type": "EFA", "fw_ver": "0.0.0.0", "node_desc": f"{host} {name}"}
         port = {"rate": "100 Gb/sec (4X EDR)", "link_layer": "Unspecified", "lid": "0x0", "sm_lid": "0x0"}
     else:
-        kind = {"node_type": "1: CA", "hca_type": "MT4129", "board_id": "LAB0000000001", "fw_ver": "28.42.1000", "node_desc": f"{host} {name}"}
+        kind = {
+            "node_type": "1: CA",
+            "hca_type": "MT4129",
+            "board_id": "LAB0000000001",
+            "fw_ver": "28.42.1000",
+            "node_desc": f"{host} {name}",
+        }
         port = {"rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand", "lid": f"0x{lid:x}", "sm_lid": "0x1"}
     files = {"node_guid": guid, "sys_image_guid": guid} | kind
     files |= {f"ports/1/{key}": value for key, value in port.items()}
     files |= {"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/gids/0": f"fe80:0000:0000:0000:{guid}"}
-    files |= {f"ports/1/counters/{counter}": "0" for counter in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors")}
+    files |= {
+        f"ports/1/counters/{counter}": "0"
+        for counter in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors")
+    }
     return {f"{folder}/{key}": value for key, value in files.items()}
 
 
 def _smbios(dmi: dict[str, str]) -> tuple[bytes, bytes]:
     """SMBIOS 3.2 (entry point, table), as dmidecode reads them, with the same facts as the DMI files."""
+
     def structure(kind: int, handle: int, fixed: bytes, *strings: str) -> bytes:
         text = b"".join(value.encode() + b"\0" for value in strings) + b"\0" if strings else b"\0\0"
         return struct.pack("<BBH", kind, 4 + len(fixed), handle) + fixed + text
+
     vendor, product = dmi["sys_vendor"], dmi["product_name"]
     table = structure(0, 0, bytes([1, 2, 0, 0, 3, 0]) + bytes(14), dmi["bios_vendor"], dmi["bios_version"], dmi["bios_date"])
-    table += structure(1, 1, bytes([1, 2, 3, 4]) + uuid.UUID(dmi["product_uuid"]).bytes_le + bytes([6, 0, 0]),
-                       vendor, product, dmi["product_version"], dmi["product_serial"])
+    table += structure(
+        1,
+        1,
+        bytes([1, 2, 3, 4]) + uuid.UUID(dmi["product_uuid"]).bytes_le + bytes([6, 0, 0]),
+        vendor,
+        product,
+        dmi["product_version"],
+        dmi["product_serial"],
+    )
     table += structure(2, 2, bytes([1, 2, 0, 3, 4]), vendor, dmi["board_name"], dmi["board_serial"], dmi["board_asset_tag"])
     table += structure(3, 3, bytes([1, 23, 0, 2, 3]), vendor, dmi["chassis_serial"], dmi["chassis_asset_tag"])
     table += structure(127, 4, b"")
@@ -143,14 +175,31 @@ def plan(hardware: Hardware, name: str, serial: str, system_uuid: str, address: 
     """
     number = int.from_bytes(bytes(int(part) for part in address.split(".")[2:]), "big")  # host part of a /16
     dmi = {
-        "sys_vendor": hardware.vendor, "product_name": hardware.product, "product_serial": serial, "product_uuid": system_uuid,
-        "product_version": "1", "product_family": "lab", "board_vendor": hardware.vendor, "board_name": "LAB-X1",
-        "board_serial": f"B-{serial}", "board_version": "1", "board_asset_tag": name, "chassis_vendor": hardware.vendor, "chassis_type": "23",
-        "chassis_serial": f"C-{serial}", "chassis_asset_tag": name, "bios_vendor": hardware.vendor, "bios_version": "1.0",
+        "sys_vendor": hardware.vendor,
+        "product_name": hardware.product,
+        "product_serial": serial,
+        "product_uuid": system_uuid,
+        "product_version": "1",
+        "product_family": "lab",
+        "board_vendor": hardware.vendor,
+        "board_name": "LAB-X1",
+        "board_serial": f"B-{serial}",
+        "board_version": "1",
+        "board_asset_tag": name,
+        "chassis_vendor": hardware.vendor,
+        "chassis_type": "23",
+        "chassis_serial": f"C-{serial}",
+        "chassis_asset_tag": name,
+        "bios_vendor": hardware.vendor,
+        "bios_version": "1.0",
         "bios_date": "01/01/2026",
     }
     entry, table = _smbios(dmi)
-    files: dict[str, str | bytes] = {"mount.sh": MOUNT_SCRIPT, "firmware/dmi/tables/DMI": table, "firmware/dmi/tables/smbios_entry_point": entry}
+    files: dict[str, str | bytes] = {
+        "mount.sh": MOUNT_SCRIPT,
+        "firmware/dmi/tables/DMI": table,
+        "firmware/dmi/tables/smbios_entry_point": entry,
+    }
     files |= {f"devices-virtual/dmi/id/{key}": value for key, value in dmi.items()}
     for function in pci_functions(hardware):
         files |= _pci_files(function)
@@ -175,6 +224,7 @@ def write(folder: Path, hardware: Hardware, name: str, serial: str, system_uuid:
 
 
 # --- faults: `folder` is a host's hw/ --------------------------------------------------------------------------------
+
 
 def set_link(folder: Path, device: str, up: bool) -> None:
     """Let the port of an RDMA device go down or come up, as sysfs shows it."""

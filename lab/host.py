@@ -1,7 +1,8 @@
-"""Hosts: real systemd machines (systemd-nspawn), bare metal and cloud instances alike, each with its own disk, network and hardware.
+"""Hosts: real systemd machines (systemd-nspawn), bare metal and cloud instances alike, with their own disk, network and hardware.
 
 All methods work from outside and from inside the box (a BMC, a cloud API): from outside they enter it first.
 """
+
 import fcntl
 import hashlib
 import json
@@ -16,18 +17,29 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lab import fabric, hardware, names, rootfs
+from lab import fabric, hardware, image, names, rootfs
 from lab.box import Box, LabError, cgroup_roots, locked, remove_cgroup, run, wait_for
 from lab.hardware import Hardware
 
-SSH_OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-               "-o", "ConnectTimeout=2", "-o", "BatchMode=yes"]
+SSH_OPTIONS = [
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "ConnectTimeout=2",
+    "-o",
+    "BatchMode=yes",
+]
 SUPERVISOR = Path(__file__).with_name("nspawn.sh")
 
 
 @dataclass(frozen=True)
 class HostSpec:
     """All that identifies a host. It is stored when the host is defined or first started; `destroy` forgets it."""
+
     name: str  # bare metal: head, dgx01; cloud: the instance id
     address: str  # IPv4, in 10.78.0.0/16 (bare metal) or 10.90.0.0/16 (cloud)
     kind: str  # "bare_metal" or "cloud"
@@ -58,18 +70,40 @@ def bare_metal(name: str, address: str | None = None, **changes) -> HostSpec:
     """Spec of a bare-metal host with the published identity of its name; `changes` override fields of HostSpec."""
     address = address or names.ADDRESSES.get(name)
     if address is None:
-        raise LabError(f"bare-metal host {name!r} has no known address: give one in 10.78.0.0/16, or use one of {', '.join(names.ADDRESSES)}")
-    values = dict(name=name, address=address, kind="bare_metal", hostname=name, mac=names.mac_of(name), serial=names.serial_of(name),
-                  uuid=names.uuid_of(name), gateway=names.HALL_GATEWAY, hardware=hardware.bare_metal(name), hosts=names.ADDRESSES,
-                  files=fabric.host_files(name, names.ADDRESSES))
+        raise LabError(
+            f"bare-metal host {name!r} has no known address: give one in 10.78.0.0/16, or use one of {', '.join(names.ADDRESSES)}"
+        )
+    values = dict(
+        name=name,
+        address=address,
+        kind="bare_metal",
+        hostname=name,
+        mac=names.mac_of(name),
+        serial=names.serial_of(name),
+        uuid=names.uuid_of(name),
+        gateway=names.HALL_GATEWAY,
+        hardware=hardware.bare_metal(name),
+        hosts=names.ADDRESSES,
+        files=fabric.host_files(name, names.ADDRESSES),
+    )
     return HostSpec(**(values | changes))
 
 
 def cloud(instance_id: str, address: str, instance_type: str, image: str | None = None, **changes) -> HostSpec:
     """Spec of a cloud instance: hostname ip-A-B-C-D, knows no other host, and gets the AWS endpoint in systemd's environment."""
-    values = dict(name=instance_id, address=address, kind="cloud", hostname=names.cloud_hostname(address), mac=names.mac_of(instance_id),
-                  serial=names.serial_of(instance_id), uuid=names.uuid_of(instance_id), gateway=names.VPC_GATEWAY,
-                  hardware=hardware.instance(instance_type), image=image, environment={"AWS_ENDPOINT_URL": names.AWS_ENDPOINT})
+    values = dict(
+        name=instance_id,
+        address=address,
+        kind="cloud",
+        hostname=names.cloud_hostname(address),
+        mac=names.mac_of(instance_id),
+        serial=names.serial_of(instance_id),
+        uuid=names.uuid_of(instance_id),
+        gateway=names.VPC_GATEWAY,
+        hardware=hardware.instance(instance_type),
+        image=image,
+        environment={"AWS_ENDPOINT_URL": names.AWS_ENDPOINT},
+    )
     return HostSpec(**(values | changes))
 
 
@@ -89,8 +123,10 @@ class Host:
         try:
             return HostSpec.from_json((self.dir / "spec.json").read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise LabError(f"lab {self.box.prefix!r} has no host {self.name!r}; it has: "
-                           f"{', '.join(host.name for host in all_hosts(self.box)) or 'none'}") from None
+            raise LabError(
+                f"lab {self.box.prefix!r} has no host {self.name!r}; it has: "
+                f"{', '.join(host.name for host in all_hosts(self.box)) or 'none'}"
+            ) from None
 
     @property
     def hardware_dir(self) -> Path:
@@ -98,7 +134,7 @@ class Host:
         return self.dir / "hw"
 
     def state(self) -> str:
-        """"on" from the moment `start` returns until the host is off for good; also through its own reboots. "off" otherwise."""
+        """ "on" from the moment `start` returns until the host is off for good; also through its own reboots. "off" otherwise."""
         try:
             handle = open(self.dir / "power")
         except FileNotFoundError:
@@ -146,9 +182,19 @@ class Host:
 
     def ssh_argv(self, *command: str) -> list[str]:
         """Command line that runs `command` on the host as root; usable from where Box.net_prefix works."""
-        return [*self.box.net_prefix(), "ssh", "-i", str(rootfs.ssh_key(self.box.root)), *SSH_OPTIONS, f"root@{self.spec.address}", *command]
+        return [
+            *self.box.net_prefix(),
+            "ssh",
+            "-i",
+            str(rootfs.ssh_key(self.box.root)),
+            *SSH_OPTIONS,
+            f"root@{self.spec.address}",
+            *command,
+        ]
 
-    def ssh(self, command: str | Sequence[str], *, check: bool = True, timeout: float = 60, stdin: str = "") -> subprocess.CompletedProcess:
+    def ssh(
+        self, command: str | Sequence[str], *, check: bool = True, timeout: float = 60, stdin: str = ""
+    ) -> subprocess.CompletedProcess:
         """Run a shell command (str) or an argv as root; LabError if it fails and `check`."""
         line = command if isinstance(command, str) else shlex.join(command)
         done = subprocess.run(self.ssh_argv(line), input=stdin, text=True, capture_output=True, timeout=timeout)
@@ -159,12 +205,14 @@ class Host:
 
     def wait(self, seconds: float = 30) -> str:
         """Wait until sshd answers and systemd has settled; returns systemd's state, "running" or "degraded"."""
+
         def settled() -> str:
             left = max(1.0, end - time.monotonic())
             try:
                 return self.ssh("systemctl is-system-running --wait", check=False, timeout=left).stdout.strip()
             except subprocess.TimeoutExpired:
                 return ""
+
         end = time.monotonic() + seconds
         console = self.dir / "console.log"
         return wait_for(settled, seconds, f"host {self.name} (see {console})", pause=0.05)
@@ -184,7 +232,7 @@ class Host:
         for other in all_hosts(self.box):
             if other.name != self.name and other.spec.address == spec.address:
                 raise LabError(f"address {spec.address} of host {self.name!r} is taken by {other.name!r}: choose another")
-        _layers(self.box, spec.image)  # says so if the image is missing
+        image.layers(self.box, spec.image)  # says so if the image is missing
         self.dir.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".new")
         temporary.write_text(spec.to_json())
@@ -208,8 +256,19 @@ class Host:
         self._connect(spec)
         (self.dir / "started").unlink(missing_ok=True)
         shared = str(self.box.dir / "shared") if spec.shared else "-"
-        self.box.spawn(["sh", str(SUPERVISOR), str(self.dir), self.name, spec.uuid, self.box.cgroup(self.name), shared,
-                        " ".join(map(str, cgroup_roots()))], self.dir / "console.log")
+        self.box.spawn(
+            [
+                "sh",
+                str(SUPERVISOR),
+                str(self.dir),
+                self.name,
+                spec.uuid,
+                self.box.cgroup(self.name),
+                shared,
+                " ".join(map(str, cgroup_roots())),
+            ],
+            self.dir / "console.log",
+        )
         wait_for((self.dir / "started").exists, 10, f"power-on of {self.name} (see {self.dir / 'console.log'})", pause=0.005)
 
     def _mount(self, spec: HostSpec) -> None:
@@ -217,10 +276,17 @@ class Host:
         for folder in ("up", "work", "mnt"):
             (self.dir / folder).mkdir(exist_ok=True)
         if not os.path.ismount(mount):
-            # volatile: never wait for the machine's disk (a lab doesn't outlive a crash of the machine); its mark would refuse a second mount
+            # volatile: never wait for the machine's disk, as a lab doesn't outlive a crash of the machine. The mark that this leaves
+            # would refuse a second mount
             shutil.rmtree(self.dir / "work/work/incompat", ignore_errors=True)
-            options = {"lowerdir": ":".join(map(str, _layers(self.box, spec.image))), "upperdir": self.dir / "up", "workdir": self.dir / "work",
-                       "index": "off", "metacopy": "off", "redirect_dir": "off"}
+            options = {
+                "lowerdir": ":".join(map(str, image.layers(self.box, spec.image))),
+                "upperdir": self.dir / "up",
+                "workdir": self.dir / "work",
+                "index": "off",
+                "metacopy": "off",
+                "redirect_dir": "off",
+            }
             text = ",".join([*(f"{key}={value}" for key, value in options.items()), "volatile"])
             run(["mount", "-t", "overlay", "overlay", "-o", text, str(mount)])
 
@@ -229,7 +295,8 @@ class Host:
         hosts = {"localhost": "127.0.0.1", spec.hostname: spec.address} | spec.hosts
         files = {
             "etc/hostname": f"{spec.hostname}\n",
-            "etc/hosts": "# written by the lab at every start\n" + "".join(f"{address} {name}\n" for name, address in hosts.items()),
+            "etc/hosts": "# written by the lab at every start\n"
+            + "".join(f"{address} {name}\n" for name, address in hosts.items()),
         } | spec.files
         if spec.environment:
             settings = " ".join(f"{key}={value}" for key, value in spec.environment.items())
@@ -250,10 +317,16 @@ class Host:
             return
         run(["ip", "netns", "add", self.name])
         veth = self._veth()
-        run(["ip", "-batch", "-"], stdin=f"link add {veth} type veth peer name eth0 netns {self.name}\n"
-            f"link set {veth} alias {self.box.cgroup(self.name)}\nlink set {veth} master br0 up\n")
-        run(["ip", "-netns", self.name, "-batch", "-"], stdin=f"link set lo up\nlink set eth0 address {spec.mac} up\n"
-            f"address add {spec.address}/{spec.prefix_length} dev eth0\nroute add default via {spec.gateway}\n")
+        run(
+            ["ip", "-batch", "-"],
+            stdin=f"link add {veth} type veth peer name eth0 netns {self.name}\n"
+            f"link set {veth} alias {self.box.cgroup(self.name)}\nlink set {veth} master br0 up\n",
+        )
+        run(
+            ["ip", "-netns", self.name, "-batch", "-"],
+            stdin=f"link set lo up\nlink set eth0 address {spec.mac} up\n"
+            f"address add {spec.address}/{spec.prefix_length} dev eth0\nroute add default via {spec.gateway}\n",
+        )
 
     def _veth(self) -> str:
         return "v" + hashlib.sha256(self.name.encode()).hexdigest()[:8]  # interface names have at most 15 characters
@@ -287,11 +360,16 @@ class Host:
         def dead() -> bool:
             self._kill()  # again: a host that is just being started enters its group a moment later
             return self.state() == "off"
+
         wait_for(dead, 10, f"power-off of {self.name}")
         self._end()
         mount = self.dir / "mnt"
         if os.path.ismount(mount):
-            wait_for(lambda: subprocess.run(["umount", str(mount)], capture_output=True).returncode == 0, 10, f"unmounting the disk of {self.name}")
+            wait_for(
+                lambda: subprocess.run(["umount", str(mount)], capture_output=True).returncode == 0,
+                10,
+                f"unmounting the disk of {self.name}",
+            )
         subprocess.run(["ip", "link", "del", self._veth()], capture_output=True)  # gone already: fine
         if Path("/run/netns", self.name).exists():
             run(["ip", "netns", "del", self.name])
@@ -311,53 +389,6 @@ class Host:
 def all_hosts(box: Box) -> list[Host]:
     """The hosts of a box that exist (were started and not destroyed), by name."""
     return [Host(box, path.parent.name) for path in sorted((box.dir / "hosts").glob("*/spec.json"))]
-
-
-# --- images ------------------------------------------------------------------------------------------------------------
-
-# A baked image carries software, never an identity; these are removed from the baked host's layer
-IDENTITY = ["etc/hostname", "etc/hosts", "etc/ssh/ssh_host_*", "etc/ironburst/node.env", "etc/munge/munge.key",
-            "etc/systemd/system.conf.d/10-lab.conf", "var/log/journal/*", "var/log/*.log", "var/log/*/*.log", "var/lib/systemd/random-seed",
-            "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "root/.bash_history", "root/.ansible", "tmp/*", "var/tmp/*"]
-
-
-def _image_dir(box: Box, image: str) -> Path:
-    return box.dir / "images" / image
-
-
-def _layers(box: Box, image: str | None) -> list[Path]:
-    """Lower layers of a host's disk, uppermost first."""
-    layers = []
-    while image is not None:
-        folder = _image_dir(box, image)
-        if not (folder / "image.json").is_file():
-            known = ", ".join(sorted(path.parent.name for path in box.dir.glob("images/*/image.json"))) or "none"
-            raise LabError(f"lab {box.prefix!r} has no image {image!r}; it has: {known}")
-        layers.append(folder / "layer")
-        image = json.loads((folder / "image.json").read_text())["parent"]
-    return [*layers, rootfs.base_image(box.root)]
-
-
-def bake(host: Host, image: str) -> Path:
-    """Stop `host` and make image `image` of its disk, without identity; the host stays, off. Returns .lab/<prefix>/images/<image>."""
-    target = _image_dir(host.box, image)
-    if target.exists():
-        raise LabError(f"image {image!r} exists already in lab {host.box.prefix!r}")
-    spec = host.spec
-    host.stop()
-    new = target.with_name(f"{image}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    layer = new / "layer"
-    run(["cp", "--archive", str(host.dir / "up"), str(layer)])  # keeps whiteouts and the overlay's attributes
-    for pattern in IDENTITY:
-        for path in layer.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    (layer / "etc").mkdir(exist_ok=True)
-    (layer / "etc/machine-id").write_text("")  # empty: a new one at boot
-    (new / "image.json").write_text(json.dumps({"id": image, "parent": spec.image, "baked_from": spec.name}))
-    new.rename(target)
-    return target
 
 
 def _main(prefix: str, root: str, verb: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 A stack file, a BMC and the host itself (DMI, eth0) all state these, so that they can be compared.
 """
+
 import hashlib
 import ipaddress
 import re

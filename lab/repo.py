@@ -2,7 +2,7 @@
 
 Cached as .lab/cache/repo-<hash of the recipe>/ and served at http://10.78.0.1/: nv/, debian/, lab.gpg and lab.asc (the key).
 """
-import inspect
+
 import os
 import shutil
 import subprocess
@@ -17,10 +17,44 @@ from lab.stub_packages import StubPackage, stub_packages
 
 # Real Debian packages for the roles; their dependencies come along. Add here what a role installs.
 PACKAGES = [
-    "slurmctld", "slurmd", "slurmdbd", "slurm-client", "slurm-wlm", "slurm-wlm-mysql-plugin", "munge", "mariadb-server", "mariadb-client",
-    "python3-pymysql", "containerd", "runc", "rdma-core", "ibverbs-utils", "ibverbs-providers", "infiniband-diags", "opensm", "perftest",
-    "python3-boto3", "gnupg", "gpgv", "numactl", "hwloc", "prometheus-node-exporter", "chrony", "curl", "jq", "acl", "rsync", "logrotate",
-    "sudo", "ethtool", "nvme-cli", "smartmontools", "apt-transport-https", "python3-yaml", "dkms", "udev",
+    "slurmctld",
+    "slurmd",
+    "slurmdbd",
+    "slurm-client",
+    "slurm-wlm",
+    "slurm-wlm-mysql-plugin",
+    "munge",
+    "mariadb-server",
+    "mariadb-client",
+    "python3-pymysql",
+    "containerd",
+    "runc",
+    "rdma-core",
+    "ibverbs-utils",
+    "ibverbs-providers",
+    "infiniband-diags",
+    "opensm",
+    "perftest",
+    "python3-boto3",
+    "gnupg",
+    "gpgv",
+    "numactl",
+    "hwloc",
+    "prometheus-node-exporter",
+    "chrony",
+    "curl",
+    "jq",
+    "acl",
+    "rsync",
+    "logrotate",
+    "sudo",
+    "ethtool",
+    "nvme-cli",
+    "smartmontools",
+    "apt-transport-https",
+    "python3-yaml",
+    "dkms",
+    "udev",
 ]
 MAINTAINER = "lab <lab@example.invalid>"
 
@@ -28,7 +62,7 @@ MAINTAINER = "lab <lab@example.invalid>"
 def repo_path(root: Path = LAB_ROOT) -> Path:
     """Where the repositories of today's recipe lie (or will lie)."""
     stubs = [astuple(package) for package in stub_packages()]
-    code = [inspect.getsource(function) for function in (_build, _pack, _mirror, _index, _sign)]
+    code = [rootfs.code_of(function) for function in (_build, _pack, _mirror, _index, _sign)]
     recipe = rootfs.recipe_hash(rootfs.base_path(root).name, PACKAGES, stubs, code)
     return root / "cache" / f"repo-{recipe}"
 
@@ -53,14 +87,31 @@ def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dic
 
 def serve(box: Box) -> int:
     """Start the web server of the repositories in the box; returns its pid in the box once it answers."""
-    argv = [sys.executable, "-m", "http.server", "--protocol", "HTTP/1.1", "--bind", names.HALL_GATEWAY, "--directory", str(repositories(box.root)), "80"]
+    argv = [
+        sys.executable,
+        "-m",
+        "http.server",
+        "--protocol",
+        "HTTP/1.1",
+        "--bind",
+        names.HALL_GATEWAY,
+        "--directory",
+        str(repositories(box.root)),
+        "80",
+    ]
     pid = box.spawn(argv, box.dir / "log" / "repo.log")
-    probe = [*box.net_prefix(), sys.executable, "-c", f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)"]
+    probe = [
+        *box.net_prefix(),
+        sys.executable,
+        "-c",
+        f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)",
+    ]
     wait_for(lambda: subprocess.run(probe, capture_output=True).returncode == 0, 10, "the repository server (see log/repo.log)")
     return pid
 
 
 # --- building: runs in its own mount namespace ------------------------------------------------------------------------
+
 
 def _build(root: Path, target: Path) -> None:
     new = target.with_suffix(".new")
@@ -79,15 +130,25 @@ def _build(root: Path, target: Path) -> None:
 
 def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
     folder = scratch / f"{package.name}_{package.version.replace(':', '_')}"
-    control = {"Package": package.name, "Version": package.version, "Architecture": "amd64", "Maintainer": MAINTAINER, "Section": "misc",
-               "Depends": package.depends, "Conflicts": package.conflicts, "Provides": package.provides,
-               "Description": f"STUB of {package.name} for the lab (no NVIDIA software)"}
+    control = {
+        "Package": package.name,
+        "Version": package.version,
+        "Architecture": "amd64",
+        "Maintainer": MAINTAINER,
+        "Section": "misc",
+        "Depends": package.depends,
+        "Conflicts": package.conflicts,
+        "Provides": package.provides,
+        "Description": f"STUB of {package.name} for the lab (no NVIDIA software)",
+    }
     files = package.files | {"DEBIAN/control": "".join(f"{key}: {value}\n" for key, value in control.items() if value)}
     lines = [package.after_install] if package.after_install else []
     for unit in package.enable:  # in a chroot (an image build) enabling is all there is to do
-        lines.append(f"systemctl enable -q {unit}\n[ ! -d /run/systemd/system ] || {{ systemctl daemon-reload; systemctl restart {unit}; }}")
+        lines.append(
+            f"systemctl enable -q {unit}\n[ ! -d /run/systemd/system ] || {{ systemctl daemon-reload; systemctl restart {unit}; }}"
+        )
     if lines:
-        files["DEBIAN/postinst"] = "#!/bin/sh\nset -e\n[ \"$1\" = configure ] || exit 0\n" + "\n".join(lines) + "\n"
+        files["DEBIAN/postinst"] = '#!/bin/sh\nset -e\n[ "$1" = configure ] || exit 0\n' + "\n".join(lines) + "\n"
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +165,17 @@ def _mirror(root: Path, pool: Path) -> None:
     up, work, mount = (scratch / name for name in ("up", "work", "mnt"))
     for folder in (up, work, mount):
         folder.mkdir(parents=True)
-    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={rootfs.base_image(root)},upperdir={up},workdir={work}", str(mount)])
+    run(
+        [
+            "mount",
+            "-t",
+            "overlay",
+            "overlay",
+            "-o",
+            f"lowerdir={rootfs.base_image(root)},upperdir={up},workdir={work}",
+            str(mount),
+        ]
+    )
     (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources())
     shutil.copy("/etc/resolv.conf", mount / "etc/resolv.conf")
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
@@ -128,7 +199,14 @@ def _index(folder: Path, origin: str) -> None:
     binary = dist / "main/binary-amd64"
     binary.mkdir(parents=True)
     (binary / "Packages").write_text(run(["apt-ftparchive", "packages", "pool"], cwd=folder))
-    fields = {"Origin": origin, "Label": origin, "Suite": "stable", "Codename": "stable", "Components": "main", "Architectures": "amd64"}
+    fields = {
+        "Origin": origin,
+        "Label": origin,
+        "Suite": "stable",
+        "Codename": "stable",
+        "Components": "main",
+        "Architectures": "amd64",
+    }
     options = [word for key, value in fields.items() for word in ("-o", f"APT::FTPArchive::Release::{key}={value}")]
     (dist / "Release").write_text(run(["apt-ftparchive", *options, "release", "dists/stable"], cwd=folder))
 
@@ -137,7 +215,18 @@ def _sign(folder: Path) -> None:
     """Sign both repositories with a new key and publish its public half; the secret half is thrown away."""
     with tempfile.TemporaryDirectory(prefix="lab-gpg-") as home:  # short path: gpg-agent's socket lies in it
         gpg = ["gpg", "--homedir", home, "--quiet", "--batch", "--yes"]
-        run([*gpg, "--passphrase", "", "--quick-gen-key", f"lab repository <{MAINTAINER.split('<')[1]}", "ed25519", "sign", "never"])
+        run(
+            [
+                *gpg,
+                "--passphrase",
+                "",
+                "--quick-gen-key",
+                f"lab repository <{MAINTAINER.split('<')[1]}",
+                "ed25519",
+                "sign",
+                "never",
+            ]
+        )
         for name in ("nv", "debian"):
             dist = folder / name / "dists/stable"
             run([*gpg, "--output", str(dist / "InRelease"), "--clearsign", str(dist / "Release")])

@@ -2,28 +2,57 @@
 
 Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to it.
 """
+
+import ast
 import hashlib
 import inspect
 import os
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from lab.box import LAB_ROOT, LabError, locked, run
 
 SUITE = "trixie"
 PACKAGES = [
-    "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "python3-apt", "iproute2", "iputils-ping", "procps", "kmod",
-    "pciutils", "ca-certificates", "netbase", "dmidecode",
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "openssh-server",
+    "python3",
+    "python3-apt",
+    "iproute2",
+    "iputils-ping",
+    "procps",
+    "kmod",
+    "pciutils",
+    "ca-certificates",
+    "netbase",
+    "dmidecode",
     "ibsim-utils",  # the fabric simulator belongs to the lab, not to what the product installs
 ]
+# The subnet manager of the lab's simulated switches: unpacked beside the system, since opensm as a package would bring the RDMA tools
+# that a bare host must not have yet
+SUBNET_MANAGER = ["opensm", "libopensm9", "libosmcomp5", "libosmvendor5"]
+SUBNET_MANAGER_HOME = "/opt/lab-opensm"
 LEFT_OUT = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*"]
 # Not wanted in a host: consoles, timers that go to the network, and what makes a clean stop slow
 MASKED = [
-    "console-getty.service", "getty@tty1.service", "systemd-logind.service", "user@.service", "apt-daily.timer", "apt-daily-upgrade.timer",
-    "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "systemd-firstboot.service", "systemd-update-utmp.service",
-    "systemd-update-utmp-runlevel.service", "systemd-networkd-wait-online.service",
+    "console-getty.service",
+    "getty@tty1.service",
+    "systemd-logind.service",
+    "user@.service",
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+    "systemd-firstboot.service",
+    "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service",
+    "systemd-networkd-wait-online.service",
 ]
 FILES = {
     "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=5s\n",
@@ -49,7 +78,9 @@ def apt_sources() -> str:
     release = Path("/etc/os-release").read_text()
     codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.M)
     if not codename or "ID=debian" not in release.splitlines():
-        raise LabError("the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13")
+        raise LabError(
+            "the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13"
+        )
     targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"])
     found = set()
     for line in targets.splitlines():
@@ -57,7 +88,9 @@ def apt_sources() -> str:
         if re.fullmatch(rf"{codename[1]}(-updates|-security)?", suite) and component == "main":
             found.add(f"deb {uri} {suite.replace(codename[1], SUITE)} {component}")
     if not found:
-        raise LabError(f"no Debian package source found: apt-get indextargets names none for {codename[1]}; run 'apt-get update' first")
+        raise LabError(
+            f"no Debian package source found: apt-get indextargets names none for {codename[1]}; run 'apt-get update' first"
+        )
     return "\n".join(sorted(found)) + "\n"
 
 
@@ -66,9 +99,15 @@ def recipe_hash(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
+def code_of(function: Callable) -> str:
+    """A function's code without its comments and layout, to be part of a recipe."""
+    return ast.dump(ast.parse(inspect.getsource(function)))
+
+
 def base_path(root: Path = LAB_ROOT) -> Path:
     """Where the base image of today's recipe lies (or will lie)."""
-    return root / "cache" / f"base-{recipe_hash(SUITE, PACKAGES, LEFT_OUT, MASKED, FILES, inspect.getsource(_build))}"
+    recipe = recipe_hash(SUITE, PACKAGES, SUBNET_MANAGER, SUBNET_MANAGER_HOME, LEFT_OUT, MASKED, FILES, code_of(_build))
+    return root / "cache" / f"base-{recipe}"
 
 
 def ssh_key(root: Path = LAB_ROOT) -> Path:
@@ -90,8 +129,24 @@ def base_image(root: Path = LAB_ROOT) -> Path:
 def in_private_mounts(module: str, *arguments: str) -> None:
     """Run a build module in its own mount and process namespace, so that a crash leaves no mount and no process."""
     repo = Path(__file__).resolve().parents[1]
-    run(["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private",
-         sys.executable, "-m", module, *arguments], cwd=repo, env=os.environ | {"PYTHONPATH": str(repo)})
+    run(
+        [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child=KILL",
+            "--mount-proc",
+            "--propagation",
+            "private",
+            sys.executable,
+            "-m",
+            module,
+            *arguments,
+        ],
+        cwd=repo,
+        env=os.environ | {"PYTHONPATH": str(repo)},
+    )
 
 
 def _build(root: Path, target: Path) -> None:
@@ -104,8 +159,24 @@ def _build(root: Path, target: Path) -> None:
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(key)])
     sources = root / "cache" / "sources.list"
     sources.write_text(apt_sources())
-    run(["mmdebstrap", "--quiet", "--variant=apt", "--mode=root", f"--include={','.join(PACKAGES)}",
-         *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT), SUITE, str(new), str(sources)])
+    unpack = (
+        f"cd /tmp && apt-get -qq -o APT::Sandbox::User=root download {' '.join(SUBNET_MANAGER)}"
+        f" && for deb in *.deb; do dpkg -x $deb {SUBNET_MANAGER_HOME}; done && rm *.deb"
+    )
+    run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=apt",
+            "--mode=root",
+            f"--include={','.join(PACKAGES)}",
+            *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
+            f"--customize-hook=chroot $1 sh -c '{unpack}'",
+            SUITE,
+            str(new),
+            str(sources),
+        ]
+    )
     sources_folder = new / "etc/apt/sources.list.d"
     for path in [*sources_folder.iterdir(), *(new / "etc/ssh").glob("ssh_host_*"), new / "etc/apt/sources.list"]:
         path.unlink(missing_ok=True)

@@ -1,11 +1,12 @@
 """A whole site: one box, its repositories and its hosts. What the demo, the tests and `python -m lab` use.
 
-    site = Site("lab")
-    site.up()                                   # head, dgx01, dgx02 as bare hosts
-    site.ssh("dgx01", "lspci -d 10de:")
-    site.start_host(cloud("i-0123456789abcdef0", "10.90.0.7", "p5.48xlarge"))
-    site.down()
+site = Site("lab")
+site.up()                                   # head, dgx01, dgx02 as bare hosts
+site.ssh("dgx01", "lspci -d 10de:")
+site.start_host(cloud("i-0123456789abcdef0", "10.90.0.7", "p5.48xlarge"))
+site.down()
 """
+
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from lab import host, names, repo, rootfs
 from lab.box import LAB_ROOT, Box, LabError
 from lab.check import check
 from lab.host import Host, HostSpec, bare_metal
+from lab.image import bake
 
 
 class Site:
@@ -59,7 +61,11 @@ class Site:
     def status(self) -> dict:
         """{"prefix", "up", "hosts": [{name, kind, address, state}]}"""
         up = self.box.is_up()
-        hosts = [{"name": h.name, "kind": h.spec.kind, "address": h.spec.address, "state": h.state()} for h in self.hosts()] if up else []
+        hosts = (
+            [{"name": h.name, "kind": h.spec.kind, "address": h.spec.address, "state": h.state()} for h in self.hosts()]
+            if up
+            else []
+        )
         return {"prefix": self.prefix, "up": up, "hosts": hosts}
 
     # --- hosts -------------------------------------------------------------------------------------------------
@@ -97,7 +103,7 @@ class Site:
 
     def bake_image(self, name: str, image: str) -> Path:
         """Stop host `name` and make an image of its disk, without identity; the host stays, off."""
-        return host.bake(self.host(name), image)
+        return bake(self.host(name), image)
 
     def spawn(self, argv: Sequence[str], log_name: str, env: Mapping[str, str] | None = None) -> int:
         """Start a daemon in the box, which dies with it; output goes to .lab/<prefix>/log/<log_name>.log. Returns its pid in the box."""

@@ -1,4 +1,5 @@
 """The box: side by side, one at a time, and nothing left however it ends."""
+
 import os
 import signal
 import subprocess
@@ -27,6 +28,7 @@ def boxes():
     def box(name: str) -> Box:
         made.append(Box(f"t-{name}-{os.getpid()}"))
         return made[-1]
+
     yield box
     for one in made:
         one.down()
@@ -73,7 +75,9 @@ def test_a_kill_leaves_nothing_after_down(boxes, victim):
     before = box.leftovers()
     assert min(before[kind] for kind in ("processes", "network_namespaces", "cgroups", "veths", "folders")) > 0, before
     init = box.pid()
-    os.kill(init if victim == "init" else int(Path(f"/proc/{init}/stat").read_text().rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+    os.kill(
+        init if victim == "init" else int(Path(f"/proc/{init}/stat").read_text().rsplit(")", 1)[1].split()[1]), signal.SIGKILL
+    )
     wait_for(lambda: not box.is_up(), 10, "the end of the box")
     wait_for(lambda: box.leftovers()["processes"] == 0, 10, "the end of its processes")
     box.down()
@@ -96,7 +100,9 @@ def test_a_killed_nspawn_does_not_leave_its_host_running(boxes):
 def test_a_tied_box_dies_with_its_starter(boxes):
     box = boxes("tied")
     code = "import sys; from lab.box import Box; Box(sys.argv[1]).up(tied=True); print('up', flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, box.prefix], cwd=REPO, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, box.prefix], cwd=REPO, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as starter:
         assert starter.stdout.readline() == b"up\n"
         assert box.is_up()
         starter.kill()
@@ -117,8 +123,11 @@ def test_command_line(boxes):
 
     def lab(*words):
         return subprocess.run([sys.executable, "-m", "lab", *words], cwd=REPO, text=True, capture_output=True)
+
     up = lab("up", box.prefix, "--hosts", "dgx01")
-    assert up.returncode == 0 and "dgx01    10.78.0.11   on" in up.stdout.splitlines() and f"lab down {box.prefix}" in up.stdout, up.stderr
+    assert (
+        up.returncode == 0 and "dgx01    10.78.0.11   on" in up.stdout.splitlines() and f"lab down {box.prefix}" in up.stdout
+    ), up.stderr
     again = lab("up", box.prefix)
     assert again.returncode == 1 and again.stderr.startswith(f"lab: lab '{box.prefix}' is already up")
     assert lab("ssh", box.prefix, "dgx01", "hostname").stdout == "dgx01\n"

@@ -1,4 +1,5 @@
 """The pure parts of the lab's site: identity, hardware, fabric file, stub packages, checks."""
+
 import re
 import struct
 import uuid
@@ -22,7 +23,10 @@ def files_of(spec):
 
 def test_published_identity():
     assert [(n, names.mac_of(n), names.serial_of(n)) for n in names.ADDRESSES] == [
-        ("head", "52:54:00:4e:00:0a", "LAB-HEAD"), ("dgx01", "52:54:00:4e:00:0b", "LAB-DGX01"), ("dgx02", "52:54:00:4e:00:0c", "LAB-DGX02")]
+        ("head", "52:54:00:4e:00:0a", "LAB-HEAD"),
+        ("dgx01", "52:54:00:4e:00:0b", "LAB-DGX01"),
+        ("dgx02", "52:54:00:4e:00:0c", "LAB-DGX02"),
+    ]
     instances = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
     everyone = [*names.ADDRESSES, *instances]
     for function in (names.mac_of, names.serial_of, names.uuid_of):
@@ -60,12 +64,23 @@ def test_p5_instance_has_efa_and_no_infiniband():
     assert len(devices) == 32 and devices[:5] == ["rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0", "rdmap96s0"]
     files = files_of(spec)
     assert files["class/infiniband/rdmap79s0/ports/1/link_layer"] == "Unspecified"
-    assert files["devices-virtual/dmi/id/board_asset_tag"] == spec.name and files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
+    assert (
+        files["devices-virtual/dmi/id/board_asset_tag"] == spec.name
+        and files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
+    )
     assert spec.hostname == "ip-10-90-3-7" and spec.environment == {"AWS_ENDPOINT_URL": "http://10.78.0.1:5000"}
 
 
-@pytest.mark.parametrize("spec", [metal("head"), metal(), host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge"),
-                                  host.cloud("i-0123456789abcdef1", "10.90.3.8", "m7i.large")], ids=lambda spec: spec.hardware.product)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        metal("head"),
+        metal(),
+        host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge"),
+        host.cloud("i-0123456789abcdef1", "10.90.3.8", "m7i.large"),
+    ],
+    ids=lambda spec: spec.hardware.product,
+)
 def test_pci_addresses_are_unique_and_guids_too(spec):
     addresses = [f.address for f in hardware.pci_functions(spec.hardware)]
     assert len(set(addresses)) == len(addresses) and addresses == sorted(addresses)
