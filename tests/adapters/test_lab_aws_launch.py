@@ -149,9 +149,9 @@ def test_an_instance_level_subnet_is_refused_beside_interfaces(cloud, ec2, iam, 
 
 def test_32_network_cards(cloud, ec2, subnet):
     nics = [{"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa", "SubnetId": subnet} for n in range(32)]
-    begin = time.monotonic()
+    begin = time.process_time()     # the server is in this process; wall time is at the mercy of other work
     one = run(ec2, NetworkInterfaces=nics)[0]
-    assert time.monotonic() - begin < 2.0       # about 0.1 s on an idle machine
+    assert time.process_time() - begin < 2.0        # about 0.1 s
     shown = ec2.describe_instances(InstanceIds=[one["InstanceId"]])["Reservations"][0]["Instances"][0]["NetworkInterfaces"]
     assert sorted(n["Attachment"]["NetworkCardIndex"] for n in shown) == list(range(32))
     assert len({n["PrivateIpAddress"] for n in shown}) == 32

@@ -76,7 +76,7 @@ def test_an_instance_is_a_host(site):
     told = json.loads(site.host(one).ssh(["python3", "-c", textwrap.dedent(ON_THE_HOST)]).stdout)
     assert told.pop("key").startswith("ASIA")
     assert told == {"id": one, "data": '{"ironburst": 1}', "index": "0", "name": "ip-" + address.replace(".", "-")}
-    assert "AWS_ENDPOINT_URL=http://10.78.0.1:5000" in site.ssh(one, "systemctl show -p DefaultEnvironment").stdout
+    assert "AWS_ENDPOINT_URL=http://10.78.0.1:5000" in site.ssh(one, "systemd-run --quiet --wait --pipe env").stdout
     assert control(site, "GET", "/lab/leftovers")["hosts"] == sorted([one, two])
     control(site, "POST", "/lab/interrupt", json.dumps({"instance_id": one, "notice_s": 0.2}))
     inside(site, "-c", IN_THE_NET, "end", two)
