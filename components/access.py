@@ -102,7 +102,9 @@ def _controller_policy(
     allowed = policies.Pools(
         names=[pool.name for pool in declared],
         instance_types=sorted({pool.instance_type for pool in declared}),
-        used_arns=[*templates, *(where.arn("ec2", each) for each in named)],
+        template_arns=templates,
+        used_arns=[where.arn("ec2", each) for each in named],
+        spot=any("spot" in pool.markets for pool in declared),
         queue_arns=queues,
         image_parameter_arns=[where.arn("ssm", f"parameter{image_parameter(config.name, pool)}") for pool in declared],
     )

@@ -62,8 +62,11 @@ class Pools:
 
     names: Sequence[str]
     instance_types: Sequence[str]
+    template_arns: Sequence[str]
     used_arns: Sequence[str]
-    """launch templates, subnets, security group, key pair, capacity reservations"""
+    """what the templates and the launches name: subnets, security group, key pair, capacity reservations"""
+    spot: bool
+    """whether any pool may rent in the spot market"""
     queue_arns: Sequence[str]
     image_parameter_arns: Sequence[str]
 
@@ -75,19 +78,21 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
     """
     wanted = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{POOL}": list(pools.names)}
     present = {f"ec2:ResourceTag/{CLUSTER}": cluster, f"ec2:ResourceTag/{POOL}": list(pools.names)}
+    launched = {
+        "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
+        "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},
+    }
     instance = scope.arn("ec2", "instance/*")
     parts = [scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
-    images = [scope.arn("ec2", "image/*", account="")]
+    used = [*pools.template_arns, *pools.used_arns, scope.arn("ec2", "image/*", account="")]
+    used += [scope.arn("ec2", "spot-instances-request/*")] if pools.spot else []
     return _document(
-        _allow(
-            "LaunchInstances", ["ec2:RunInstances"], [instance], {"StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)}}
-        ),
+        _allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
         _allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
-        _allow("LaunchFrom", ["ec2:RunInstances"], [*pools.used_arns, *images]),
+        _allow("LaunchFrom", ["ec2:RunInstances"], used),
         _allow("TagAtLaunch", ["ec2:CreateTags"], [instance, *parts], {"StringEquals": {"ec2:CreateAction": "RunInstances"}}),
         _allow("EndPoolInstances", ["ec2:TerminateInstances"], [instance], {"StringEquals": present}),
-        # EC2's Describe actions know no resource-level permission.
-        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeSpotPriceHistory"], ["*"]),
+        _allow("Look", ["ec2:DescribeInstances"], ["*"]),  # it knows no resource-level permission
         _allow("PassNodeRole", ["iam:PassRole"], [node_role_arn], {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
         _allow("Interruptions", ["sqs:ReceiveMessage", "sqs:DeleteMessage"], list(pools.queue_arns)),

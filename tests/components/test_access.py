@@ -1,6 +1,7 @@
 """Least privilege: the policies as pure functions, and as the cluster attaches them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,9 @@ WHERE = policies.Scope("aws", "us-east-1", "123456789012")
 POOLS = policies.Pools(
     names=["p5", "p4d"],
     instance_types=["p4d.24xlarge", "p5.48xlarge"],
+    template_arns=["arn:aws:ec2:us-east-1:123456789012:launch-template/lt-0a"],
     used_arns=["arn:aws:ec2:us-east-1:123456789012:subnet/subnet-0a"],
+    spot=True,
     queue_arns=["arn:aws:sqs:us-east-1:123456789012:q"],
     image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
 )
@@ -71,8 +74,9 @@ def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, v
     assert not cluster(value).all("RolePolicy")
 
 
-def test_launching_is_limited_to_type_and_tags():
+def test_launching_is_limited_to_type_tags_and_the_pools_templates():
     found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert found["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
     limits = found["LaunchInstances"]["Condition"]["StringEquals"]
     assert limits == {
         "aws:RequestTag/ironburst:cluster": "lab",
@@ -81,6 +85,13 @@ def test_launching_is_limited_to_type_and_tags():
     }
     assert found["LaunchInstances"]["Resource"] == ["arn:aws:ec2:us-east-1:123456789012:instance/*"]
     assert "aws:RequestTag/ironburst:pool" in found["LaunchParts"]["Condition"]["StringEquals"]
+
+
+def test_a_spot_request_is_allowed_where_a_pool_has_that_market():
+    request = "arn:aws:ec2:us-east-1:123456789012:spot-instances-request/*"
+    for spot in (True, False):
+        found = statements(policies.controller(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
+        assert (request in found["LaunchFrom"]["Resource"]) is spot
 
 
 def test_only_instances_of_the_pools_can_be_ended():
