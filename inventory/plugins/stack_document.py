@@ -1,0 +1,122 @@
+"""Inventory of a cluster from its published ClusterDocument: no cloud logic, only a translation of names.
+
+Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`, `partition_<name>`.
+Host variables: `ansible_host`, `node_<field>` for every field of the host in the document, and `cluster_software` (a host variable,
+because that beats group_vars: what the document fixes no group_vars may change).
+Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # ansible's own process does not know the repository
+from ironburst.document import DocumentError, read  # noqa: E402
+
+DOCUMENTATION = """
+name: stack_document
+short_description: hosts of an ironburst cluster, from its ClusterDocument
+description:
+  - Reads the ClusterDocument that `ironburst publish` wrote, and makes groups and variables of it. Asks no cloud.
+options:
+  plugin:
+    description: names this plugin
+    required: true
+    choices: [stack_document]
+  document:
+    description:
+      - Path of the published document. A relative path in the file is relative to the file's folder, one in the environment to
+        the current folder.
+    type: path
+    env:
+      - name: IRONBURST_DOCUMENT
+  last_good:
+    description: Where a good copy is kept; it is used while the document itself is gone or damaged. None without it.
+    type: str
+    env:
+      - name: IRONBURST_DOCUMENT_LAST_GOOD
+"""
+
+EXAMPLES = """
+# inventory/prod/stack.yml
+plugin: stack_document
+document: /srv/ironburst/prod.json
+"""
+
+
+def group_name(*parts: str) -> str:
+    """A valid group name: `rack_hall_a_r01` from ("rack", "hall-a", "r01")."""
+    return re.sub(r"\W", "_", "_".join(parts))
+
+
+def groups_of(host: dict) -> list[str]:
+    """The groups of one host of the document."""
+    groups = [*host["roles"], host["kind"]]
+    if host["hall"]:
+        groups.append(group_name("hall", host["hall"]))
+    if host["rack"]:
+        groups.append(group_name("rack", host["hall"] or "", host["rack"]))
+    if host["partition"]:
+        groups.append(group_name("partition", host["partition"]))
+    return groups
+
+
+def cluster_variables(document: dict) -> dict:
+    """Variables of the group `all`, without what group_vars may not change."""
+    return {
+        "cluster_name": document["cluster"],
+        "cluster_serial": document["serial"],
+        "cluster_region": document["region"],
+        "cluster_scheduler": document["scheduler"],
+        "cluster_hosts": document["hosts"],
+        "cluster_pools": document["pools"],
+    }
+
+
+def host_variables(document: dict, host: dict) -> dict:
+    """Variables of one host."""
+    variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+    return variables | {
+        "ansible_host": host["address"],
+        "ansible_user": document["ssh"]["user"],
+        "cluster_software": document["software"],
+    }
+
+
+class InventoryModule(BaseInventoryPlugin):
+    """See DOCUMENTATION."""
+
+    NAME = "stack_document"
+
+    def verify_file(self, path):
+        return super().verify_file(path) and Path(path).name in ("stack.yml", "stack.yaml")
+
+    def parse(self, inventory, loader, path, cache=True):
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        given = self.get_option("document")
+        if not given:
+            raise AnsibleParserError(
+                f"{path} names no ClusterDocument: set IRONBURST_DOCUMENT to the file that `ironburst publish` wrote, or `document:` in {path}"
+            )
+        last_good = self.get_option("last_good")
+        try:
+            model = read(Path(given), Path(os.path.expanduser(last_good)) if last_good else None)
+        except DocumentError as error:
+            raise AnsibleParserError(str(error)) from None
+        document = model.model_dump(mode="json")
+        for key, value in cluster_variables(document).items():
+            self.inventory.set_variable("all", key, value)
+        for host in document["hosts"]:
+            self.inventory.add_host(host["name"])
+            for group in groups_of(host):
+                self.inventory.add_group(group)
+                self.inventory.add_child(group, host["name"])
+            for key, value in host_variables(document, host).items():
+                self.inventory.set_variable(host["name"], key, value)

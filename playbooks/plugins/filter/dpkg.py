@@ -1,0 +1,39 @@
+"""Filters over dpkg's own list, so that a converged host needs no slow question to apt.
+
+The list: lines of `dpkg-query --show --showformat='${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n'`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+
+
+def _rows(lines: list[str]) -> dict[str, tuple[str, str, str]]:
+    """{package: (version, status, wanted)}"""
+    rows = (line.split("|") for line in lines)
+    return {row[0]: (row[1], row[2], row[3]) for row in rows if len(row) == 4}
+
+
+def not_installed(packages: list[str], lines: list[str]) -> list[str]:
+    """Of `packages` ("name" or "name=1.2.*") those that are not installed in such a version."""
+    rows = _rows(lines)
+    missing = []
+    for package in packages:
+        name, _, pattern = package.partition("=")
+        version, status, _ = rows.get(name, ("", "not-installed", ""))
+        if status != "installed" or not fnmatch.fnmatch(version, pattern or "*"):
+            missing.append(package)
+    return missing
+
+
+def not_held(packages: list[str], lines: list[str]) -> list[str]:
+    """Of `packages` (names) those that dpkg does not hold."""
+    rows = _rows(lines)
+    return [package for package in packages if rows.get(package, ("", "", ""))[2] != "hold"]
+
+
+class FilterModule:
+    """Filters of ironburst's roles."""
+
+    def filters(self):
+        return {"not_installed": not_installed, "not_held": not_held}

@@ -1,0 +1,38 @@
+"""Lookup of a secret by its reference, on the control node, at the moment of use: `lookup('secret', 'env:NAME')`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ansible.errors import AnsibleLookupError
+from ansible.plugins.lookup import LookupBase
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
+from ironburst.secrets import SecretError, resolve  # noqa: E402
+
+DOCUMENTATION = """
+name: secret
+author: ironburst
+short_description: a secret by its reference
+description:
+  - Resolves references of the forms env:NAME, file:PATH and aws-secretsmanager:NAME on the control node. Use it with no_log.
+options:
+  _terms:
+    description: references
+    required: true
+  region:
+    description: region of AWS Secrets Manager
+    type: str
+"""
+
+
+class LookupModule(LookupBase):
+    """See DOCUMENTATION."""
+
+    def run(self, terms, variables=None, **kwargs):
+        self.set_options(var_options=variables, direct=kwargs)
+        try:
+            return [resolve(term, region=self.get_option("region")) for term in terms]
+        except SecretError as error:
+            raise AnsibleLookupError(str(error)) from None

@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+"""ironburst-join: at boot a rented node learns its Slurm name, its head and the munge key.
+
+The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the instance metadata service
+(IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials. Writes /etc/ironburst/node.env and
+/etc/munge/munge.key. Exit status 1, and no file touched, if anything is missing: then neither munge nor slurmd starts.
+"""
+
+import json
+import os
+import pwd
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+IMDS = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
+ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
+DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
+SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
+
+
+class JoinError(Exception):
+    """Why the node can't join; one sentence."""
+
+
+def imds(path, token=None, ttl=None):
+    headers = {"X-aws-ec2-metadata-token": token} if token else {"X-aws-ec2-metadata-token-ttl-seconds": str(ttl)}
+    request = urllib.request.Request(f"{IMDS}/latest/{path}", headers=headers, method="GET" if token else "PUT")
+    with urllib.request.urlopen(request, timeout=5) as response:
+        return response.read().decode()
+
+
+def launch():
+    """(user data, ami-launch-index), asked until the metadata service answers or the deadline is over."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            token = imds("api/token", ttl=300)
+            return imds("user-data", token), imds("meta-data/ami-launch-index", token)
+        except urllib.error.HTTPError as error:
+            if error.code in (401, 403, 404):
+                raise JoinError(f"the metadata service at {IMDS} answers {error.code} for {error.url}") from None
+            reason = f"HTTP {error.code}"
+        except OSError as error:
+            reason = str(error)
+        if time.monotonic() > end:
+            raise JoinError(f"the metadata service at {IMDS} did not answer in {DEADLINE_S:g} s: {reason}")
+        time.sleep(0.5)
+
+
+def parse(user_data, index):
+    """(node name, head, reference of the munge key, region) from the launch's user data. Raises JoinError."""
+    try:
+        data = json.loads(user_data)
+    except ValueError:
+        raise JoinError("the user data is not JSON: this instance was not launched by ironburst") from None
+    if not isinstance(data, dict) or data.get("ironburst") != 1:
+        raise JoinError("the user data has no `ironburst: 1`: this instance was not launched by an ironburst that this image knows")
+    try:
+        name, head = data["nodes"][int(index)], data["conf_server"]
+        key, region = data["munge_key"], data["region"]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise JoinError(f"the user data has no usable nodes, conf_server, munge_key or region for launch index {index}: {error!r}") from None
+    for value in (name, head):
+        if not isinstance(value, str) or not SAFE.match(value):
+            raise JoinError(f"the user data names {value!r}, which is no host name or address")
+    return name, head, key, region
+
+
+def munge_key(reference, region):
+    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline."""
+    scheme, _, rest = reference.partition(":")
+    if scheme != "aws-secretsmanager" or not rest:
+        raise JoinError(f"a rented node can only resolve aws-secretsmanager references, not {scheme}:")
+    import boto3
+    from botocore.config import Config
+
+    name, _, field = rest.partition("#")
+    client = boto3.client("secretsmanager", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 5}))
+    try:
+        text = client.get_secret_value(SecretId=name)["SecretString"]
+        key = str(json.loads(text)[field]) if field else text
+    except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
+        raise JoinError(f"the munge key {reference} does not resolve: {type(error).__name__}: {error}") from None
+    key = key.rstrip("\n").encode()
+    if len(key) < 32:
+        raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
+    return key
+
+
+def write(path, content, mode, owner=None):
+    """Write a file at once, with its mode from the first moment on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    if owner:
+        user = pwd.getpwnam(owner)
+        os.chown(new, user.pw_uid, user.pw_gid)
+    new.replace(path)
+
+
+def main():
+    try:
+        name, head, reference, region = parse(*launch())
+        key = munge_key(reference, region)
+    except JoinError as error:
+        print(f"join: {error}", file=sys.stderr)
+        return 1
+    write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if ROOT == Path("/") else None)
+    write(ROOT / "etc/ironburst/node.env", f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode(), 0o644)
+    print(f"join: this is {name}, the head is {head}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

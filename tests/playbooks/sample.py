@@ -1,0 +1,33 @@
+"""The lab's ClusterDocument as the tests of the playbooks use it: from stacks/Pulumi.lab.yaml, with invented cloud ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironburst import document
+from ironburst.config import load
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FIXED_ADDRESS = "10.90.0.7"
+POOL_ZONES = [
+    document.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}") for zone in ("us-east-1a", "us-east-1b")
+]
+
+
+def lab_document(munge_key: str = "env:LAB_MUNGE_KEY", names: tuple[str, ...] | None = None) -> document.ClusterDocument:
+    """The lab's document; `names`: only these hosts are in it."""
+    config = load.load(REPOSITORY / "stacks" / "Pulumi.lab.yaml")
+    observed = document.Observed(
+        instances={"fixed-1": document.CloudInstance(id="i-0123456789abcdef0", address=FIXED_ADDRESS)},
+        pool_zones={"p5": POOL_ZONES},
+        interruption_queue_urls={"p5": "http://10.78.0.1:5000/123456789012/p5"},
+    )
+    built = document.build(config, observed)
+    hosts = [host for host in built.hosts if names is None or host.name in names]
+    return built.model_copy(update={"hosts": hosts, "scheduler": built.scheduler.model_copy(update={"munge_key": munge_key})})
+
+
+def publish(path: Path, **changes: object) -> Path:
+    """Write lab_document(**changes) to `path`."""
+    document.publish(lab_document(**changes), path)
+    return path
