@@ -51,7 +51,7 @@ class FileBackend:
     def write(self, deployment: str) -> None:
         """Replace the checkpoint atomically; `deployment` is JSON text."""
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        temporary.write_text('{"version":3,"checkpoint":{"stack":%s,"latest":%s}}\n' % (json.dumps(self.name), deployment))
+        temporary.write_text(f'{{"version":3,"checkpoint":{{"stack":{json.dumps(self.name)},"latest":{deployment}}}}}\n')
         os.replace(temporary, self.path)
 
     def keep_previous(self) -> None:

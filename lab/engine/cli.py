@@ -46,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
     verbs.add_parser("cancel", parents=[common], help="remove the stack's lock").add_argument("-y", "--yes", action="store_true")
     verbs.add_parser("version", help="print the version")
 
-    stack = verbs.add_parser("stack", help="init, output, export, import, rm").add_subparsers(dest="noun", required=True, parser_class=_Parser)
+    nouns = verbs.add_parser("stack", help="init, output, export, import, rm")
+    stack = nouns.add_subparsers(dest="noun", required=True, parser_class=_Parser)
     init = stack.add_parser("init", parents=[common], help="make an empty stack")
     output = stack.add_parser("output", parents=[common], help="print the stack's outputs")
     output.add_argument("property", nargs="?", help="only this one")

@@ -207,7 +207,8 @@ class Deployment:
                 self.journal.change(keep, delete=True)
             return self._record(_finished(new, outcome), over)
 
-        return self._operate(step, "Create", lambda: provider.create(new.urn, new.type, new.inputs, new.customTimeouts.get("create", 0)), commit)
+        timeout = new.customTimeouts.get("create", 0)
+        return self._operate(step, "Create", lambda: provider.create(new.urn, new.type, new.inputs, timeout), commit)
 
     def _update(self, goal: Goal, provider: Provider, step: Step, over: int) -> Resource:
         old, new = step.old, step.new
@@ -342,7 +343,7 @@ class Deployment:
         while parent:
             if reference := parent.providers.get(goal.package):
                 return reference
-            if parent.custom and parent.provider and package_of(provider_urn(parent.provider).split("::")[2].split("$")[-1]) == goal.package:
+            if parent.custom and parent.provider and parent.package == goal.package:
                 return parent.provider
             parent = self.goals.get(parent.parent)
         return self.default_provider(goal.package, goal.version)
@@ -364,18 +365,19 @@ class Deployment:
             if id_ != UNKNOWN and provider.configured:
                 with self._slots:
                     self.check_running()
-                    outcome = provider.read(urn, goal.type, id_, {}, goal.inputs, goal.timeouts.get("read", 0))
+                    outcome = provider.read(urn, goal.type, id_, goal.inputs, goal.inputs, goal.timeouts.get("read", 0))
                 if not outcome.id:
                     raise StepFailed(f"{goal.type} {goal.name!r}: there is no resource with the id {id_!r}", urn)
                 id_, outputs = outcome.id, outcome.outputs
             new = self._resource(goal, urn, goal.inputs, id=id_, external=True)
             new = dataclasses.replace(new, outputs=with_secrets(new, outputs))
+            op, counted = "read", bool(old and not same(old.outputs, new.outputs))
             if old and not old.external and old.id != id_:
                 self.journal.change(handle, delete=True)  # the program manages it no more: deleted at the end
-                handle = None
+                handle, op, counted = None, "replace", True
             self._record(new, handle)
             self.journal.save()
-            self.events.done(Step("read", urn, old, new), counted=bool(old and old.external and not same(old.outputs, new.outputs)))
+            self.events.done(Step(op, urn, old, new), counted)
             return new
 
     def invoke(self, token: str, args: Props, reference: str, version: str, depends_on: list[str]):

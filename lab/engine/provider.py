@@ -55,6 +55,8 @@ class Diff:
 
     def replace_on(self, paths: list[str]) -> None:
         """Apply replaceOnChanges."""
+        if not self.changed:
+            return
         hit = [key for key in [*self.keys, *self.detailed] if any(path_contains(path, key) for path in paths)]
         self.replaces = list(dict.fromkeys([*self.replaces, *hit]))
 

@@ -32,7 +32,8 @@ def _refresh(deployment: Deployment, handle: int) -> bool:
                 deployment.events.done(Step("delete", old.urn, old))
                 return False
             diff = Diff() if old.external else deployment.registry.get(old.provider).diff(new, old.urn, old.inputs, old.ignoreChanges)
-            unchanged = same(old.outputs, new.outputs) and same(old.inputs, new.inputs) and old.id == new.id
+            # As an `up` of the unchanged program would see it: what no input asks for is taken over, but is no change.
+            unchanged = same(old.outputs, new.outputs) if old.external else not diff.changed
             deployment.journal.change(handle, **{f.name: getattr(new, f.name) for f in dataclasses.fields(new)})
             deployment.events.done(Step("same" if unchanged else "update", old.urn, old, new, diff))
     except Terminated:
@@ -49,7 +50,7 @@ def _read(deployment: Deployment, old: Resource) -> Resource | None:
         deployment.events.diagnostic("warning", str(error), old.urn)
     if not outcome.id:
         return None
-    inputs = old.inputs if outcome.inputs is None or old.external else outcome.inputs
+    inputs = old.inputs if outcome.inputs is None else outcome.inputs
     new = dataclasses.replace(old, id=outcome.id, inputs=inputs, initErrors=outcome.init_errors)
     return dataclasses.replace(new, outputs=with_secrets(new, outcome.outputs))
 

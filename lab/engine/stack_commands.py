@@ -20,7 +20,7 @@ def output(session, args: argparse.Namespace) -> int:
     shown = plain(outputs) if args.show_secrets else masked(outputs)
     if args.property is not None:
         if args.property not in shown:
-            raise EngineError(f"the stack {session.backend.name} has no output {args.property!r}; it has {', '.join(sorted(shown)) or 'none'}")
+            raise EngineError(f"the stack has no output {args.property!r}; it has {', '.join(sorted(shown)) or 'none'}")
         value = shown[args.property]
         print(value if isinstance(value, str) and not args.json else json.dumps(value, ensure_ascii=False))
     elif args.json:

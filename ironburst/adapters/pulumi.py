@@ -1,0 +1,170 @@
+"""Drives the Pulumi CLI, or a command that takes the same verbs and flags.
+
+The CLI itself, not the Automation API: only the CLI honours `stackConfigDir`.
+"""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_TAIL_LINES = 30
+
+
+class PulumiError(Exception):
+    """A command failed. `diagnostics` are the engine's errors: [{"urn"?, "message", "severity"}]; `code` the exit code."""
+
+    def __init__(self, message: str, code: int, diagnostics: list[dict]):
+        super().__init__(message)
+        self.code = code
+        self.diagnostics = diagnostics
+
+
+@dataclass(frozen=True)
+class Result:
+    """`changes`: number of resources by operation (create, update, delete, replace, same, ...).
+
+    `steps` only for a preview: the CLI's own step objects (op, urn, oldState, newState, ...).
+    """
+
+    changes: dict[str, int]
+    diagnostics: list[dict] = field(default_factory=list)
+    steps: list[dict] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        return any(count for op, count in self.changes.items() if op != "same")
+
+
+class Pulumi:
+    """One stack of the project in `folder`.
+
+    `command` is what to run (default `["pulumi"]`), `environment` is added to the inherited one (PULUMI_BACKEND_URL,
+    PULUMI_CONFIG_PASSPHRASE, ...). `progress` gets each JSON event of up, refresh and destroy as it comes. Methods raise PulumiError.
+    """
+
+    def __init__(self, folder: Path, stack: str, command: Sequence[str] = ("pulumi",), environment: dict[str, str] | None = None,
+                 progress: Callable[[dict], None] | None = None):
+        self.folder, self.stack, self.command = Path(folder), stack, list(command)
+        self._environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", **(environment or {})}
+        self._progress = progress or (lambda event: None)
+
+    def stack_exists(self) -> bool:
+        code, _, _ = self._capture("stack", "export", "--stack", self.stack)
+        return code == 0
+
+    def stack_init(self) -> None:
+        """Make the stack; nothing happens when it is there."""
+        if not self.stack_exists():
+            self._checked("stack", "init", self.stack)
+
+    def stack_rm(self) -> None:
+        """Remove the empty stack; its configuration file stays."""
+        self._checked("stack", "rm", self.stack, "--yes", "--preserve-config")
+
+    def export(self) -> dict:
+        """The state as `stack export` prints it; secrets stay encrypted."""
+        return json.loads(self._checked("stack", "export", "--stack", self.stack))
+
+    def outputs(self, show_secrets: bool = False) -> dict[str, Any]:
+        """The stack's outputs; secrets are `[secret]` unless asked for."""
+        return json.loads(self._checked("stack", "output", "--json", "--stack", self.stack, *(["--show-secrets"] if show_secrets else [])))
+
+    def preview(self) -> Result:
+        code, out, err = self._capture("preview", "--stack", self.stack, "--non-interactive", "--json")
+        try:
+            data = json.loads(out)
+        except ValueError:
+            data = {}
+        diagnostics = data.get("diagnostics") or []
+        if code:
+            raise self._error("preview", code, diagnostics, err)
+        return Result(data.get("changeSummary") or {}, diagnostics, data.get("steps") or [])
+
+    def up(self) -> Result:
+        return self._operate("up")
+
+    def refresh(self, preview_only: bool = False) -> Result:
+        """`preview_only`: only look; `Result.changed` tells whether there is drift."""
+        return self._operate("refresh", *(["--preview-only"] if preview_only else []))
+
+    def destroy(self) -> Result:
+        return self._operate("destroy")
+
+    # -- running -------------------------------------------------------------------------------------------------------
+
+    def _operate(self, verb: str, *flags: str) -> Result:
+        """Stream the events. When this process is interrupted, the command is too, and it is waited for: it stops cleanly."""
+        argv = [*self.command, verb, "--stack", self.stack, "--yes", "--skip-preview", "--non-interactive", "--json", *flags]
+        process = self._start(argv)
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        reader = threading.Thread(target=lambda: tail.extend(process.stderr), daemon=True)
+        reader.start()
+        changes: dict[str, int] = {}
+        diagnostics: list[dict] = []
+        try:
+            for line in process.stdout:
+                event = _event(line)
+                if event is None:
+                    tail.append(line)
+                    continue
+                changes = event.get("summaryEvent", {}).get("resourceChanges") or changes
+                if "diagnosticEvent" in event:
+                    diagnostics.append(event["diagnosticEvent"])
+                self._progress(event)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            raise
+        finally:
+            code = process.wait()
+            reader.join()
+        if code:
+            raise self._error(verb, code, diagnostics, "".join(tail))
+        return Result(changes, diagnostics)
+
+    def _start(self, argv: list[str]) -> subprocess.Popen:
+        try:
+            return subprocess.Popen(argv, cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, errors="replace")
+        except FileNotFoundError:
+            what = argv[0] if self.folder.is_dir() else str(self.folder)
+            raise PulumiError(f"{what!r} is not there: the command {self.command} cannot be run in {self.folder}", 127, []) from None
+
+    def _capture(self, *arguments: str) -> tuple[int, str, str]:
+        process = self._start([*self.command, *arguments])
+        out, err = process.communicate()
+        return process.returncode, out, err
+
+    def _checked(self, *arguments: str) -> str:
+        code, out, err = self._capture(*arguments)
+        if code:
+            raise self._error(" ".join(arguments[:2]), code, [], err)
+        return out
+
+    def _error(self, verb: str, code: int, diagnostics: list[dict], stderr: str) -> PulumiError:
+        errors = [d for d in diagnostics if d.get("severity") == "error"]
+        lines = [f"{_name(d)}{d['message'].strip()}" for d in errors] or [line for line in stderr.strip().splitlines()[-3:] if line]
+        why = "; ".join(dict.fromkeys(lines)) or "no reason given"
+        return PulumiError(f"`{verb}` of stack {self.stack} failed (exit code {code}): {why}", code, errors)
+
+
+def _event(line: str) -> dict | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _name(diagnostic: dict) -> str:
+    """`Type name: ` of the resource that the diagnostic is about."""
+    parts = diagnostic.get("urn", "").split("::", 3)
+    return f"{parts[2].rsplit('$', 1)[-1]} {parts[3]}: " if len(parts) == 4 else ""
