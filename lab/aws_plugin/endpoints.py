@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -95,6 +96,11 @@ class Clients:
     @property
     def default_tags(self) -> dict[str, str]:
         return dict((self.config.get("defaultTags") or {}).get("tags") or {})
+
+    @cached_property
+    def account(self) -> str:
+        """The account that the endpoint speaks for."""
+        return self.client("sts").get_caller_identity()["Account"]
 
     def endpoint(self, service: str) -> str:
         for entry in self.config["endpoints"]:

@@ -190,7 +190,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
 
     @staticmethod
     def _rules(spec: Resource, news: Props) -> frozenset[str]:
-        """`userData` replaces only where userDataReplaceOnChange says so; `x?y` in a spec means: x where input y is true."""
+        """The rules that hold for these inputs: `userData` replaces only where userDataReplaceOnChange says so."""
         return frozenset(r.split("?")[0] for r in spec.replacing if "?" not in r or news.get(r.split("?")[1]) in (True, "true"))
 
     # ---- resources: do

@@ -61,9 +61,9 @@ class Aws:
     def ec2(self) -> Any:
         return self.client("ec2")
 
-    @cached_property
+    @property
     def account(self) -> str:
-        return self.client("sts").get_caller_identity()["Account"]
+        return self.clients.account
 
     def arn(self, service: str, resource: str) -> str:
         return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
@@ -94,7 +94,7 @@ class Resource:
     delete:  (aws, id, outputs); a thing that is gone already is no error.
     tag:     (aws, id, outputs, tags to set, keys to drop).
     ready:   (aws, id) -> true when it can be used; create waits for it.
-    replace: inputs (paths without indexes) that cannot change in place.
+    replace: inputs (paths without indexes) that cannot change in place; `x?y`: x, where input y is true.
     name:    the input that is made from the logical name when it isn't given.
     secret:  outputs (and inputs) that are always secret.
     volatile: outputs that an update in place changes.

@@ -31,8 +31,7 @@ RUN = (
     "launchTemplate blockDeviceMappings imageId securityGroupIds"
 )
 # Not a replacement, but EC2 stops and starts the machine for it, under its jobs: the stand-in refuses it at preview.
-RESTARTS = "instanceType userData userDataBase64"
-ASKED_AT_RUN = "networkInterfaces"
+RESTARTS = "instanceType userData"
 
 
 # ---- Instance
@@ -63,10 +62,7 @@ def run_parameters(aws: Aws, new: Props) -> Props:
         image = one(aws.ec2.describe_images(ImageIds=[new["ami"]])["Images"]) if new.get("ami") else None
         disks.append({"deviceName": (image or {}).get("RootDeviceName", "/dev/sda1"), "ebs": root})
     props["blockDeviceMappings"] = disks or None
-    asked = to_boto(input_shape(aws.ec2, "RunInstances"), {k: props[k] for k in RUN.split() if props.get(k) is not None})
-    if new.get("userDataBase64"):
-        raise PluginError("userDataBase64 is not implemented by the stand-in: use userData")
-    return asked
+    return to_boto(input_shape(aws.ec2, "RunInstances"), {k: props[k] for k in RUN.split() if props.get(k) is not None})
 
 
 def create_instance(aws: Aws, new: Props) -> str:

@@ -98,13 +98,10 @@ def create_eip(aws: Aws, new: Props) -> str:
 
 
 def read_eip(aws: Aws, rid: str, state: Props) -> Props | None:
+    """Without the association, which appears when a gateway takes the address: every refresh after the first up would be a change."""
     found = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
-    return {
-        **pick(found, "allocationId domain publicIp associationId networkBorderGroup publicIpv4Pool"),
-        "privateIp": found.get("PrivateIpAddress"),
-        "arn": aws.arn("ec2", f"elastic-ip/{rid}"),
-        "tags": tag_map(found.get("Tags")),
-    }
+    seen = pick(found, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
+    return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(found.get("Tags"))}
 
 
 # ---- NatGateway
