@@ -8,7 +8,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STDLIB = set(sys.stdlib_module_names)
-THIRD_PARTY = {"pydantic", "yaml", "numpy", "boto3", "botocore", "sushy", "requests", "urllib3", "ansible_runner", "ansible", "pulumi", "pulumi_aws"}
+THIRD_PARTY = {
+    "pydantic",
+    "yaml",
+    "numpy",
+    "boto3",
+    "botocore",
+    "sushy",
+    "requests",
+    "urllib3",
+    "ansible_runner",
+    "ansible",
+    "pulumi",
+    "pulumi_aws",
+}
 
 # layer: what its modules may import beside the standard library and themselves
 PURE = {"numpy"}

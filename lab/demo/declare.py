@@ -79,5 +79,3 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
 
 def counts(changes: dict[str, int]) -> str:
     return ", ".join(f"{number} to {op}" for op, number in changes.items() if number) or "no changes"
-
-

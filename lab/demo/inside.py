@@ -29,7 +29,19 @@ class Inside:
             folder.mkdir(parents=True, exist_ok=True)
         key = str(ssh_key(site.box.root))
         self.ssh = [
-            *("ssh", "-i", key, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes"),
+            *(
+                "ssh",
+                "-i",
+                key,
+                "-o",
+                "StrictHostKeyChecking=no",
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+                "-o",
+                "LogLevel=ERROR",
+                "-o",
+                "BatchMode=yes",
+            ),
             *("-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", f"ControlPath={site.dir / 'run'}/ssh-%C"),
         ]
         self.env = {
@@ -65,13 +77,17 @@ class Inside:
 
     def run(self, command: Sequence[str], *, ok: Sequence[int] = (0,), log: str | None = None, stdin: str | None = None) -> str:
         """Run to the end and return standard output; LabError with the last lines unless the exit code is in `ok`."""
-        done = subprocess.run(self.argv(*command), input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True, capture_output=True)
+        done = subprocess.run(
+            self.argv(*command), input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True, capture_output=True
+        )
         if log:
             with self.site.log(log).open("a") as file:
                 file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
         if done.returncode not in ok:
             lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-12:]
-            raise LabError(f"{' '.join(command[:6])} … ended with exit code {done.returncode}:\n" + "\n".join(f"    {line}" for line in lines))
+            raise LabError(
+                f"{' '.join(command[:6])} … ended with exit code {done.returncode}:\n" + "\n".join(f"    {line}" for line in lines)
+            )
         return done.stdout
 
     def spawn(self, command: Sequence[str], log: str) -> int:

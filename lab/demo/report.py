@@ -11,19 +11,41 @@ WIDTH, LEFT, RIGHT = 1080, 150, 20
 PLOT = WIDTH - LEFT - RIGHT
 KINDS = {"wait": "wait", "rent": "rent", "release": "release", "fault": "fault", "other": "other"}
 CSS = """
-:root { --ink: #1d2733; --soft: #667788; --line: #d8dee5; --paper: #fff; --home: #2f6fb0; --rented: #d9822b; --wait: #8d99a6;
-  --rent: #d9822b; --release: #3c8d5a; --fault: #c0392b; --other: #7a5ea8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6ebf0; --soft: #9aa8b5; --line: #33404d; --paper: #161c22; --home: #5a9bd8; --wait: #7f8b97; } }
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1100px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.5em; margin-bottom: .2em; } h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } p.note { color: var(--soft); margin: .2em 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; } th, td { text-align: left; padding: .25em 1em .25em 0; border-bottom: 1px solid var(--line); }
-td.n, th.n { text-align: right; } svg { width: 100%; height: auto; display: block; } text { fill: var(--ink); font-size: 12px; } text.soft { fill: var(--soft); }
-.axis { stroke: var(--line); } .home { fill: var(--home); } .rented { fill: var(--rented); } .pending { fill: var(--wait); opacity: .45; }
-.area { opacity: .75; } .leased { fill: none; stroke: var(--rented); stroke-width: 1.5; stroke-dasharray: 4 3; } .queue { fill: var(--wait); opacity: .75; }
-.mark { stroke: var(--paper); stroke-width: 1; } .mark:hover, rect:hover { stroke: var(--ink); stroke-width: 2; }
-.wait { fill: var(--wait); } .rent { fill: var(--rent); } .release { fill: var(--release); } .fault { fill: var(--fault); } .other { fill: var(--other); }
-.tiles { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; } .tile { border: 1px solid var(--line); border-radius: 6px; padding: .6em 1em; }
-.tile b { display: block; font-size: 1.4em; } .tile span { color: var(--soft); font-size: .9em; }
+:root {
+  --ink: #1d2733; --soft: #667788; --line: #d8dee5; --paper: #fff; --home: #2f6fb0; --rented: #d9822b;
+  --wait: #8d99a6; --rent: #d9822b; --release: #3c8d5a; --fault: #c0392b; --other: #7a5ea8;
+}
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6ebf0; --soft: #9aa8b5; --line: #33404d; --paper: #161c22; --home: #5a9bd8; --wait: #7f8b97; }
+}
+body {
+  font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 1100px; margin: 2em auto; padding: 0 1em;
+}
+h1 { font-size: 1.5em; margin-bottom: .2em; }
+h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
+p.note { color: var(--soft); margin: .2em 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .25em 1em .25em 0; border-bottom: 1px solid var(--line); }
+td.n, th.n { text-align: right; }
+svg { width: 100%; height: auto; display: block; }
+text { fill: var(--ink); font-size: 12px; }
+text.soft { fill: var(--soft); }
+.axis { stroke: var(--line); }
+.home { fill: var(--home); }
+.rented { fill: var(--rented); }
+.pending { fill: var(--wait); opacity: .45; }
+.area { opacity: .75; }
+.leased { fill: none; stroke: var(--rented); stroke-width: 1.5; stroke-dasharray: 4 3; }
+.queue { fill: var(--wait); opacity: .75; }
+.mark { stroke: var(--paper); stroke-width: 1; }
+.mark:hover, rect:hover { stroke: var(--ink); stroke-width: 2; }
+.wait { fill: var(--wait); } .rent { fill: var(--rent); } .release { fill: var(--release); }
+.fault { fill: var(--fault); } .other { fill: var(--other); }
+.tiles { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; }
+.tile { border: 1px solid var(--line); border-radius: 6px; padding: .6em 1em; }
+.tile b { display: block; font-size: 1.4em; }
+.tile span { color: var(--soft); font-size: .9em; }
 """
 
 
@@ -34,7 +56,9 @@ def page(history: History, title: str) -> str:
         f"<h1>{escape(title)}</h1>{head}",
         _tiles(history),
         _panel("Jobs in the queue", _area(history, [("queue", queue(history))], "jobs")),
-        _panel(f"GPUs in use at home ({history.home_gpus} owned)", _area(history, [("home area", gpus_in_use(history, rented=False))], "GPUs")),
+        _panel(
+            f"GPUs in use at home ({history.home_gpus} owned)", _area(history, [("home area", gpus_in_use(history, rented=False))], "GPUs")
+        ),
         _panel(
             "GPUs in use, rented (dashed: leased, from request to termination)",
             _area(history, [("rented area", gpus_in_use(history, rented=True))], "GPUs", line=gpus_leased(history)),
@@ -45,7 +69,10 @@ def page(history: History, title: str) -> str:
         "<h2>Every job</h2>" + _job_table(history),
         "<h2>Every lease</h2>" + _lease_table(history),
     ]
-    return f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><style>{CSS}</style><body>{''.join(parts)}</body></html>\n"
+    name = escape(title)
+    return (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{CSS}</style><body>{''.join(parts)}</body></html>\n"
+    )
 
 
 def _tiles(history: History) -> str:
@@ -57,7 +84,11 @@ def _tiles(history: History) -> str:
         (f"{count['lost']} / {history.run_twice}", "lost / run twice"),
         (f"${history.spent_usd:,.2f}", f"spent of ${history.budget_usd:,.0f} a month (estimate)"),
     ]
-    return "<div class=tiles>" + "".join(f"<div class=tile><b>{value}</b><span>{escape(label)}</span></div>" for value, label in tiles) + "</div>"
+    return (
+        "<div class=tiles>"
+        + "".join(f"<div class=tile><b>{value}</b><span>{escape(label)}</span></div>" for value, label in tiles)
+        + "</div>"
+    )
 
 
 def _x(history: History, at: float) -> float:
@@ -95,7 +126,9 @@ def _path(history: History, points: list[tuple[float, float]], top: float, botto
     return "".join(commands)
 
 
-def _area(history: History, areas: list[tuple[str, list[tuple[float, float]]]], unit: str, line: list[tuple[float, float]] | None = None) -> str:
+def _area(
+    history: History, areas: list[tuple[str, list[tuple[float, float]]]], unit: str, line: list[tuple[float, float]] | None = None
+) -> str:
     bottom = 110.0
     top = max([value for _, points in areas for _, value in points] + [value for _, value in line or []] + [1.0])
     body = _axis(history, bottom)
@@ -116,7 +149,8 @@ def _marks(history: History) -> str:
         body += f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{kind}</text>'
         for mark in history.marks:
             if mark.kind == kind:
-                body += f'<circle class="mark {kind}" cx="{_x(history, mark.at):.1f}" cy="{y}" r="6"><title>{mark.at:.1f} s: {escape(mark.text)}</title></circle>'
+                hover = f"<title>{mark.at:.1f} s: {escape(mark.text)}</title>"
+                body += f'<circle class="mark {kind}" cx="{_x(history, mark.at):.1f}" cy="{y}" r="6">{hover}</circle>'
     return _svg(bottom + 20, body)
 
 
@@ -139,7 +173,8 @@ def _leases(history: History) -> str:
     rows = []
     for n, lease in enumerate(history.leases):
         y = 8 + 19 * n
-        hover = f"{lease.node}: {lease.type} {lease.market} in {lease.zone}, {lease.start:.0f} to {lease.end:.0f} s, ${lease.usd:.2f}, {lease.ended}"
+        what = f"{lease.type} {lease.market} in {lease.zone}"
+        hover = f"{lease.node}: {what}, {lease.start:.0f} to {lease.end:.0f} s, ${lease.usd:.2f}, {lease.ended}"
         rows.append((f"{lease.node} {lease.market}", _bar(history, "rented", lease.start, lease.end, y, hover)))
     return _rows(history, rows)
 
@@ -149,9 +184,20 @@ def _jobs(history: History) -> str:
     for n, job in enumerate(history.jobs):
         y, bars, pending = 8 + 19 * n, "", job.submit
         for run in job.runs:
-            bars += _bar(history, "pending", pending, run.start, y, f"{job.name} waits {run.start - pending:.0f} s") if run.start - pending > 0.5 else ""
+            bars += (
+                _bar(history, "pending", pending, run.start, y, f"{job.name} waits {run.start - pending:.0f} s")
+                if run.start - pending > 0.5
+                else ""
+            )
             where = ", ".join(run.nodes)
-            bars += _bar(history, "rented" if run.rented else "home", run.start, run.end, y, f"{job.name} on {where}: {run.state}, {run.end - run.start:.0f} s")
+            bars += _bar(
+                history,
+                "rented" if run.rented else "home",
+                run.start,
+                run.end,
+                y,
+                f"{job.name} on {where}: {run.state}, {run.end - run.start:.0f} s",
+            )
             pending = run.end
         rows.append((f"{job.name} · {job.gpus} GPUs", bars))
     return _rows(history, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,3 +64,8 @@ printf '%s\\n%s\\n' "$result" "$(printf %s "$result" | sha256sum | cut -d' ' -f1
 mv result-{job.name}.tmp result-{job.name}
 echo "$SLURM_JOB_ID" >> runs-{job.name}
 """
+
+
+def checksum(result: str) -> str:
+    """The checksum that the script wrote beside this result line."""
+    return hashlib.sha256(result.encode()).hexdigest()

@@ -1,0 +1,95 @@
+"""`python -m lab.demo`: see README.md.
+
+Exit codes: 0 done and nothing left, 1 a step failed or something is left, 2 this machine can't, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from ironburst import document
+from ironburst.controller.ledger import Ledger
+from lab.box import LabError
+from lab.check import check
+from lab.demo import burst, collect, converge, declare, explain, giveback, report, summary, trace
+from lab.demo.history import History
+from lab.demo.steps import Steps
+from lab.site import Site
+
+
+def demo(prefix: str, engine_wanted: str) -> int:
+    """The whole story. The lab is down when this returns, whatever happened; its report stays."""
+    try:
+        engine, command = declare.choose_engine(engine_wanted)
+        site = Site(prefix)
+        check(site.box.root)
+    except LabError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    print(f"engine: {engine}")
+    steps, result = Steps(), summary.Summary(engine=engine)
+    code = 1
+    try:
+        result.history = tell(site, command, steps, result)
+        code = 0
+    except LabError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        _keep_logs(site)
+    except KeyboardInterrupt:
+        print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
+        code = 130
+    finally:
+        site.down()
+    if result.leftovers is not None:
+        result.leftovers |= site.box.leftovers()
+    result.seconds = steps.seconds
+    if code == 0:
+        folder = write(site.dir / "report", result)
+        print(summary.text(result, folder / "index.html"))
+        code = 0 if result.good() else 1
+    return code
+
+
+def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:
+    """The six steps. Raises LabError at the first that fails."""
+    with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
+        inside = declare.start_world(site, steps.say)
+    with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
+        pulumi = declare.declare(inside, engine, steps.say)
+    with steps.step("converge", "Converge: Ansible on every host, twice, and the image of rented nodes"):
+        result.converge = converge.converge(inside, steps.say)
+    with steps.step("burst", f"Burst: {len(trace.jobs())} jobs of a real trace through Slurm"):
+        submitted, faults = burst.run(inside, steps.say)
+    with steps.step("explain", "Explain: where the jobs ran, and why money was spent"):
+        published = document.read(inside.document)
+        head, ledger = burst.Head(inside), Ledger(inside.ledger, read_only=True)
+        facts = summary.facts(published, result.engine, trace.COMPRESSION)
+        history = collect.history(head, ledger, published, submitted, site.dir / "shared" / "alice", facts)
+        result.faults = summary.faults(history, faults)
+        explain.explain(inside, history, steps.say)
+    with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
+        result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)
+    return history
+
+
+def write(folder: Path, result: summary.Summary) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").write_text(json.dumps(summary.as_json(result), indent=1) + "\n")
+    (folder / "index.html").write_text(report.page(result.history, "ironburst: the main job on the lab"))
+    return folder
+
+
+def _keep_logs(site: Site) -> None:
+    """The end of each log, before the lab goes away."""
+    folder = site.dir / "report" / "log"
+    folder.mkdir(parents=True, exist_ok=True)
+    for log in (site.dir / "log").glob("*.log"):
+        (folder / log.name).write_bytes(log.read_bytes()[-200_000:])
+    print(f"demo: the logs are in {folder}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto"))

@@ -1,0 +1,137 @@
+"""Step 4: a real trace is submitted to Slurm, and the controller rents for what is worth it, through two faults."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ironburst.controller.ledger import Ledger
+from lab.box import LabError
+from lab.demo import trace
+from lab.demo.declare import control
+from lab.demo.inside import Inside
+
+TYPE = "p5.48xlarge"
+# What the world sells: no spot in the first zone, so that the first request for it is refused.
+CAPACITY = {("us-east-1a", "spot"): 0, ("us-east-1b", "spot"): 2, ("us-east-1a", "on-demand"): 3, ("us-east-1b", "on-demand"): 1}
+NOTICE_S = 5  # EC2 gives 120 s; time is compressed here
+LIMIT_S = 420
+SUBMIT_FOLDER = "/shared/alice"
+
+
+@dataclass
+class Faults:
+    """What went wrong on purpose."""
+
+    refusals_expected: str = "InsufficientInstanceCapacity for spot in us-east-1a"
+    interrupted: str | None = None
+    """instance id of the spot instance that was taken back"""
+
+
+@dataclass
+class Submitted:
+    """Slurm's id of each trace job, and when (seconds since 1970) the first was submitted."""
+
+    began: float
+    ids: dict[str, int] = field(default_factory=dict)
+
+
+class Head:
+    """The head node, as an ordinary user and as an administrator see it."""
+
+    def __init__(self, inside: Inside):
+        self.inside = inside
+
+    def root(self, line: str) -> str:
+        return self.inside.run([*self.inside.head_prefix(), line])
+
+    def alice(self, line: str, stdin: str | None = None) -> str:
+        command = f"cd {SUBMIT_FOLDER} && exec runuser -u alice -- sh -c {shlex.quote(line)}"
+        return self.inside.run([*self.inside.head_prefix(), command], stdin=stdin or "")
+
+    def submit(self, job: trace.TraceJob) -> int:
+        return int(self.alice("sbatch --parsable", stdin=trace.script(job)))
+
+    def queue(self) -> dict[int, str]:
+        """State of every job that Slurm still has in its queue."""
+        lines = self.root("squeue -h -t all -o '%i %T'").split("\n")
+        return {int(job): state for job, state in (line.split() for line in lines if line)}
+
+
+def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
+    """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have ended."""
+    for (zone, market), count in CAPACITY.items():
+        control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
+    start_controller(inside)
+    jobs, head, faults = trace.jobs(), Head(inside), Faults()
+    say(
+        f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {3600 / trace.COMPRESSION:.0f} s, submitted by alice with sbatch"
+    )
+    submitted, todo = Submitted(began=time.time()), list(jobs)
+    ledger = Ledger(inside.ledger, read_only=True)
+    told: set[str] = set()
+    while True:
+        now = time.time() - submitted.began
+        if now > LIMIT_S:
+            raise LabError(f"the burst did not end within {LIMIT_S} s: {_unfinished(head, ledger)}; see {inside.site.log('controller')}")
+        while todo and todo[0].submit_s <= now:
+            job = todo.pop(0)
+            submitted.ids[job.name] = head.submit(job)
+        _tell(ledger, told, submitted, say)
+        if faults.interrupted is None:
+            faults.interrupted = _interrupt_one(inside, head, ledger, say)
+        states = head.queue()
+        if not todo and all(_over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
+            say("every job has ended and every lease is given back")
+            return submitted, faults
+        time.sleep(0.3)
+
+
+def start_controller(inside: Inside) -> int:
+    """`ironburst run`, as the service on the head would; its pid in the box."""
+    prefix = shlex.join(inside.head_prefix())
+    pid = inside.spawn(inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix), "controller")
+    return pid
+
+
+def arguments(inside: Inside) -> list[str]:
+    return ["--document", str(inside.document), "--ledger", str(inside.ledger)]
+
+
+def _over(state: str | None) -> bool:
+    return state is None or state in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+
+
+def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[str], None]) -> str | None:
+    """Take back the first spot instance on which a job has been running."""
+    for lease in ledger.leases():
+        if lease.market == "spot" and lease.state == "ready" and lease.instance_id:
+            on_it = head.root(f"squeue -h -t running -w {lease.node} -o %j").split()
+            if on_it:
+                control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
+                say(f"AWS takes {lease.node} back (spot interruption, {NOTICE_S} s notice) while {', '.join(on_it)} runs on it")
+                return lease.instance_id
+    return None
+
+
+SPOKEN = ("rent", "refused", "launched", "widened", "interrupted", "requeued", "release", "terminated", "given_up", "needs_a_person")
+
+
+def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:
+    """Say what the controller wrote down since the last look."""
+    names = {id: name for name, id in submitted.ids.items()}
+    for event in ledger.events(submitted.began - 1):
+        key = json.dumps([event.at_s, event.kind, event.text])
+        if event.kind in SPOKEN and key not in told:
+            told.add(key)
+            job = f" ({names[event.job]})" if event.job in names else ""
+            say(f"{event.kind}: {event.text}{job}")
+
+
+def _unfinished(head: Head, ledger: Ledger) -> str:
+    jobs = [f"job {id} {state}" for id, state in head.queue().items() if not _over(state)]
+    leases = [f"lease {lease.node} {lease.state}" for lease in ledger.leases()]
+    return ", ".join(jobs + leases) or "nothing is left"

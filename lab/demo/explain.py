@@ -1,0 +1,26 @@
+"""Step 5: the product's own answers to "where is my job" and "why was money spent"."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from lab.demo.burst import arguments
+from lab.demo.history import History
+from lab.demo.inside import Inside
+
+
+def explain(inside: Inside, history: History, say: Callable[[str], None]) -> None:
+    """`ironburst status`, then `ironburst explain` for one job that waited and one that was rented."""
+    prefix = ["--slurm-prefix", shlex.join(inside.head_prefix())]
+    _show("status", inside.run(inside.ironburst("status", *arguments(inside), *prefix)), say)
+    for fate in ("waited", "rented"):
+        job = next((job for job in history.jobs if job.fate == fate), None)
+        if job:
+            _show(f"explain {job.id}", inside.run(inside.ironburst("explain", str(job.id), *arguments(inside))), say)
+
+
+def _show(command: str, text: str, say: Callable[[str], None]) -> None:
+    say(f"$ ironburst {command}")
+    for line in text.rstrip().splitlines():
+        say(f"  {line}")

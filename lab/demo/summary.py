@@ -1,0 +1,97 @@
+"""The demo's result as a person and as a program read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ironburst.document import ClusterDocument
+from lab.demo.burst import Faults
+from lab.demo.history import History
+
+
+@dataclass
+class Summary:
+    engine: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    converge: dict[str, Any] = field(default_factory=dict)
+    history: History | None = None
+    faults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    leftovers: dict[str, int] | None = None
+    """kind: how many; None until it was looked"""
+
+    def good(self) -> bool:
+        """Every job done once, both faults met and survived, the second converge changed nothing, and nothing left."""
+        jobs = self.history.jobs if self.history else ()
+        unchanged = all(host["changed"] == host["failed"] == 0 for host in self.converge.get("second", {}).values())
+        clean = self.leftovers is not None and not any(self.leftovers.values())
+        safe = bool(jobs) and not any(job.fate == "lost" for job in jobs) and self.history.run_twice == 0
+        return safe and unchanged and clean and all(fault["survived"] for fault in self.faults.values())
+
+
+def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
+    """Lines for the head of the report: what was real, and how old the prices are."""
+    ages = [f"{pool.instance_type}: {pool.price_as_of or 'declared'}" for pool in document.pools]
+    return {
+        "Engine": engine,
+        "Input": f"14 jobs of the Microsoft Philly trace (CC-BY-4.0, changed: a slice, time divided by {compression:g})",
+        "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
+        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); a job's work is a sleep",
+        "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",
+    }
+
+
+def faults(history: History, injected: Faults) -> dict[str, dict[str, Any]]:
+    """What was injected, whether the controller met it, and whether every job still ended well."""
+    well = not any(job.fate == "lost" for job in history.jobs) and history.run_twice == 0
+    texts = [mark.text for mark in history.marks if mark.kind == "fault"]
+    refused = sum(text.startswith("refused") and "InsufficientInstanceCapacity" in text for text in texts)
+    interrupted = sum(text.startswith("interrupted") for text in texts)
+    return {
+        "InsufficientInstanceCapacity": {"injected": injected.refusals_expected, "met": refused, "survived": well and refused > 0},
+        "spot interruption": {"injected": injected.interrupted, "met": interrupted, "survived": well and interrupted > 0},
+    }
+
+
+def by_fate(history: History) -> dict[str, dict[str, float]]:
+    """Jobs, GPU-hours and dollars of each fate; a lease's price goes to the rented jobs together."""
+    rows = {}
+    for fate in ("home", "waited", "rented"):
+        jobs = [job for job in history.jobs if job.fate == fate]
+        usd = history.spent_usd if fate == "rented" else 0.0
+        rows[fate] = {"jobs": len(jobs), "gpu_hours": round(sum(job.gpu_hours for job in jobs), 3), "usd": round(usd, 2)}
+    return rows
+
+
+def as_json(result: Summary) -> dict[str, Any]:
+    history = result.history
+    assert history
+    leases = [
+        {"node": x.node, "type": x.type, "zone": x.zone, "market": x.market, "from": x.start, "to": x.end, "usd": x.usd, "ended": x.ended}
+        for x in history.leases
+    ]
+    jobs = by_fate(history) | {"lost": sum(job.fate == "lost" for job in history.jobs), "run_twice": history.run_twice}
+    return {
+        "engine": result.engine, "seconds": result.seconds, "converge": result.converge, "jobs": jobs, "leases": leases,
+        "spent_usd": round(history.spent_usd, 4), "faults": result.faults, "leftovers": result.leftovers, "good": result.good(),
+    }  # fmt: skip
+
+
+def text(result: Summary, page: Path) -> str:
+    data = as_json(result)
+    lines = ["", "Summary", f"  engine      {result.engine}"]
+    for fate, row in by_fate(result.history).items() if result.history else []:
+        lines.append(f"  {fate:11} {row['jobs']:2} jobs, {row['gpu_hours']:.3f} GPU-hours, ${row['usd']:.2f}")
+    lines.append(f"  lost        {data['jobs']['lost']}, run twice {data['jobs']['run_twice']}")
+    first, second = (result.converge.get(run, {}) for run in ("first", "second"))
+    changed = sum(host["changed"] for host in second.values())
+    lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
+    for name, fault in result.faults.items():
+        lines.append(f"  fault       {name}: {'survived' if fault['survived'] else 'NOT survived'}")
+    lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
+    lines += [f"  {name:11} {seconds:6.1f} s" for name, seconds in result.seconds.items()]
+    lines.append(f"  total       {sum(result.seconds.values()):6.1f} s")
+    lines.append(f"  report      {page}")
+    return "\n".join(lines)
