@@ -50,12 +50,23 @@ def wait_for(condition, seconds: float, what: str, pause: float = 0.02):
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path` (created if absent), also against other threads and processes."""
+def locked(path: Path, remove: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock on `path` (created if absent), also against other threads and processes; `remove` it at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    while True:
+        with open(path, "w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                if not os.path.samestat(os.stat(path), os.fstat(handle.fileno())):
+                    continue
+            except FileNotFoundError:
+                continue  # its last holder removed it meanwhile
+            try:
+                yield
+            finally:
+                if remove:
+                    path.unlink()
+            return
 
 
 def cgroup_roots() -> list[Path]:
@@ -226,7 +237,7 @@ class Box:
 
     def down(self) -> None:
         """End everything of this lab and remove what it left, except the folder `report`. Nothing to do is fine."""
-        with locked(self.root / "locks" / f"{self.prefix}.lock"):
+        with locked(self.root / "locks" / f"{self.prefix}.lock", remove=True):
             if (pid := self._find_pid()) is not None:
                 os.kill(pid, signal.SIGKILL)
                 wait_for(lambda: not Path(f"/proc/{pid}").exists(), 20, f"the end of lab {self.prefix!r} (process {pid})")

@@ -75,7 +75,7 @@ def repositories(root: Path = LAB_ROOT) -> Path:
         return target
     with locked(root / "locks" / "repo.lock"):
         if not target.is_dir():
-            rootfs.in_private_mounts("lab.repo", str(root))
+            rootfs.build_apart("lab.repo", root, target)
     return target
 
 
@@ -236,8 +236,14 @@ def _sign(folder: Path) -> None:
         run(["gpgconf", "--homedir", home, "--kill", "all"])
 
 
+def _main(root: Path) -> None:
+    target = repo_path(root)
+    if not target.is_dir():
+        _build(root, target)
+
+
 if __name__ == "__main__":
     try:
-        _build(Path(sys.argv[1]), repo_path(Path(sys.argv[1])))
+        _main(Path(sys.argv[1]))
     except LabError as error:
         sys.exit(str(error))

@@ -122,31 +122,18 @@ def base_image(root: Path = LAB_ROOT) -> Path:
         return target
     with locked(root / "locks" / "base.lock"):
         if not target.is_dir():
-            in_private_mounts("lab.rootfs", str(root))
+            build_apart("lab.rootfs", root, target)
     return target
 
 
-def in_private_mounts(module: str, *arguments: str) -> None:
-    """Run a build module in its own mount and process namespace, so that a crash leaves no mount and no process."""
+def build_apart(module: str, root: Path, target: Path) -> None:
+    """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no process."""
     repo = Path(__file__).resolve().parents[1]
-    run(
-        [
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child=KILL",
-            "--mount-proc",
-            "--propagation",
-            "private",
-            sys.executable,
-            "-m",
-            module,
-            *arguments,
-        ],
-        cwd=repo,
-        env=os.environ | {"PYTHONPATH": str(repo)},
-    )
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private"]
+    command = ["setpriv", "--pdeathsig", "KILL", *namespaces, sys.executable, "-m", module, str(root)]
+    run(command, cwd=repo, env=os.environ | {"PYTHONPATH": str(repo)})
+    if not target.is_dir():
+        raise LabError(f"the recipe in {module} was edited while it was built: run the same again")
 
 
 def _build(root: Path, target: Path) -> None:
@@ -201,8 +188,14 @@ def _build(root: Path, target: Path) -> None:
     new.rename(target)
 
 
+def _main(root: Path) -> None:
+    target = base_path(root)
+    if not target.is_dir():
+        _build(root, target)
+
+
 if __name__ == "__main__":
     try:
-        _build(Path(sys.argv[1]), base_path(Path(sys.argv[1])))
+        _main(Path(sys.argv[1]))
     except LabError as error:
         sys.exit(str(error))

@@ -3,13 +3,14 @@
 import re
 import struct
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lab import check, fabric, hardware, host, names
-from lab.box import Box, LabError
+from lab.box import Box, LabError, locked
 from lab.stub_packages import DRIVER_VERSIONS, stub_packages
 
 
@@ -183,3 +184,18 @@ def test_a_host_keeps_its_spec_and_its_address(tmp_path):
     with pytest.raises(LabError, match="no image 'ami-0'; it has: none"):
         host.Host(box, two.name).define(replace(two, address="10.90.3.8", image="ami-0"))
     assert [known.name for known in host.all_hosts(box)] == [one.name]
+
+
+def test_a_lock_that_is_removed_still_excludes(tmp_path):
+    path, inside, most = tmp_path / "a.lock", [], []
+
+    def work(_):
+        for _ in range(50):
+            with locked(path, remove=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert (len(most), max(most), path.exists()) == (200, 1, False)
