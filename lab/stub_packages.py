@@ -98,7 +98,7 @@ def _container_toolkit(version: str) -> Iterator[StubPackage]:
     v, same = f"{version}-1", f"(= {version}-1)"
     watch = (
         "[Unit]\nDescription=Trigger CDI refresh on NVIDIA driver install (STUB of the lab)\n"
-        "[Path]\nPathExists=/usr/bin/nvidia-smi\nUnit=nvidia-cdi-refresh.service\n[Install]\nWantedBy=multi-user.target\n"
+        "[Path]\nPathChanged=/usr/bin/nvidia-smi\nUnit=nvidia-cdi-refresh.service\n[Install]\nWantedBy=multi-user.target\n"
     )
     refresh = _unit(
         "Refresh NVIDIA CDI specification",
