@@ -14,7 +14,7 @@ from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narro
 from ironburst.burst.eligibility import not_rentable, not_startable
 from ironburst.burst.packing import Placement, Profile, could_ever_fit
 from ironburst.burst.policy import Policy
-from ironburst.burst.renting import GONE, Renting, Slot
+from ironburst.burst.renting import Renting, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Node, Pool, Snapshot
 
 
@@ -82,7 +82,7 @@ class _Round:
     # ---- jobs that have rented nodes
     def _serving(self, job: Job) -> list[Lease]:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
-        mine = [lease for lease in self.snapshot.leases if job.id in lease.jobs and lease.state not in GONE]
+        mine = [lease for lease in self.snapshot.leases if job.id in lease.jobs and usable(lease, self.nodes.get(lease.node))]
         mine = [lease for lease in mine if lease.state == "coming" or self._has_room(lease, job)]
         return mine if len(mine) >= job.nodes else []
 
@@ -203,7 +203,7 @@ class _Round:
         found = []
         for lease in self.snapshot.leases:
             busy = any(lease.node in job.on for job in self.snapshot.jobs)
-            if lease.state in GONE or lease.id in self.used or busy:
+            if lease.state == "leaving" or lease.id in self.used or busy:
                 continue
             if reason := self._not_needed(lease, pools.get(lease.pool), self.nodes.get(lease.node)):
                 found.append(Release(lease.id, lease.node, reason))

@@ -8,9 +8,7 @@ from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Launch
 from ironburst.burst.eligibility import not_in_pool, not_on_market
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import CoolDown, Job, Lease, Pool, Resources, Snapshot
-
-GONE = ("leaving",)
+from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
 
 
 @dataclass
@@ -52,10 +50,11 @@ class Renting:
     @classmethod
     def of(cls, snapshot: Snapshot, policy: Policy) -> Renting:
         pools = {pool.name: pool for pool in snapshot.pools}
+        nodes = {node.name: node for node in snapshot.nodes}
         pending = {job.id: job for job in snapshot.jobs if job.pending}
         slots = []
         for lease in snapshot.leases:
-            if lease.state not in GONE and lease.pool in pools:
+            if lease.pool in pools and usable(lease, nodes.get(lease.node)):
                 slots.append(_slot(lease, pools[lease.pool], snapshot, pending))
         leased = {lease.node for lease in snapshot.leases}
         launchable = {node.name for node in snapshot.nodes if node.launchable}
@@ -189,6 +188,13 @@ class Renting:
             f"({explain.usd(spent)} spent, {explain.usd(month - spent - self.left_usd)} set aside)"
         )
         return Obstacle("budget", text, budget.month_ends_s)
+
+
+def usable(lease: Lease, node: Node | None) -> bool:
+    """Whether a job may count on a lease: it comes, or is there and takes (or is about to take) jobs."""
+    if lease.state == "ready":
+        return node is not None and node.open
+    return lease.state in ("coming", "joined")
 
 
 def _closed(cool_down: CoolDown) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 # a node with one of these takes no new job, now and by itself
 _CLOSED = frozenset(
     ("DOWN", "DRAIN", "FAIL", "ERROR", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "FUTURE", "UNKNOWN",
-     "MAINTENANCE", "INVALID_REG", "REBOOT_ISSUED", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE")
+     "MAINTENANCE", "INVALID_REG", "POWER_DRAIN", "REBOOT_ISSUED", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE")
 )  # fmt: skip
 _MOVING = frozenset(("POWERING_DOWN", "POWERING_UP", "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "DOWN"))
 

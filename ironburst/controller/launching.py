@@ -12,8 +12,17 @@ from ironburst.controller import records
 from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow
 from ironburst.controller.site import Site, launch_request
 from ironburst.ports import (
-    CloudError, Instance, InsufficientCapacity, LaunchRequest, Observation, OutcomeUnknown, QuotaReached, Refused, TokenMismatch,
-)  # fmt: skip
+    CloudError,
+    Instance,
+    InsufficientCapacity,
+    LaunchRequest,
+    Node,
+    Observation,
+    OutcomeUnknown,
+    QuotaReached,
+    Refused,
+    TokenMismatch,
+)
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
@@ -24,9 +33,7 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
     """Take the next step of an early launch, if it can be taken. Whether one was taken."""
     state = leases[0].state
     if state == records.REQUESTED:
-        return _ask(
-            site, launch, leases, observation, next(i for i in reversed(site.ledger.intents(launch.id)) if i.state in ("open", "unknown"))
-        )
+        return _repeat(site, launch, leases, observation)
     if not _needed(site, leases, observation):
         return leave(site, leases, "its jobs need it no more")
     nodes = [node for lease in leases if (node := observation.node(lease.node))]
@@ -38,7 +45,7 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
         site.ledger.update(leases, site.now, state=records.POWERING)
         return True
     if all(node.has("POWERING_UP") for node in nodes):
-        return _request(site, launch, leases, observation)
+        return _request(site, launch, leases)
     if site.now - leases[0].changed_s > launch.boot_s:
         return leave(site, leases, "the scheduler never powered its nodes up")
     if lost := [node for node in nodes if node.launchable]:  # sent back: its lease file wasn't seen
@@ -47,7 +54,7 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
     return False
 
 
-def _power_up(site: Site, nodes: list) -> None:
+def _power_up(site: Site, nodes: list[Node]) -> None:
     if names := [node.name for node in nodes if not node.has("POWER_UP") and not node.has("POWERING_UP")]:
         site.scheduler.power_up(names)
 
@@ -56,7 +63,7 @@ def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> boo
     return any((job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id))
 
 
-def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
+def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
     """A new attempt in the next zone: into the ledger, then to the cloud."""
     done = site.ledger.intents(launch.id)
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
@@ -69,13 +76,21 @@ def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation:
         return leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
     site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
     site.event("requested", f"{request.count} {launch.market} in {left[0]}, attempt {attempt}", launch=launch.id)
-    return _ask(site, launch, site.ledger.leases_of(launch.id), observation, site.ledger.intents(launch.id)[-1])
+    return _ask(site, launch, site.ledger.leases_of(launch.id), site.ledger.intents(launch.id)[-1])
 
 
-def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation, intent: IntentRow) -> bool:
+def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
+    """An intent without an answer: we died over it, or the cloud gave none. Repeat it unchanged while it is still wanted."""
+    intent = next(each for each in reversed(site.ledger.intents(launch.id)) if each.state in ("open", "unknown"))
+    if intent.retry_s > site.now:
+        return False
+    if not _needed(site, leases, observation):
+        return _look(site, launch, leases, intent)
+    return _ask(site, launch, leases, intent)
+
+
+def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
     """Ask the cloud, with exactly what the intent says; then write down what it answered."""
-    if intent.state == "unknown" and (intent.retry_s > site.now or not _needed(site, leases, observation)):
-        return _look(site, launch, leases, intent) if intent.retry_s <= site.now else False
     try:
         found = site.cloud.launch(LaunchRequest(**json.loads(intent.request)))
     except OutcomeUnknown as error:

@@ -82,6 +82,9 @@ def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
 
 
 def _joined(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+    if observation.on(lease.node):  # handed over, and we died before we wrote it down
+        site.ledger.update([lease], site.now, state=records.READY, worked=True)
+        return True
     if dead := _dead(site, lease):
         return _failed(site, lease, dead)
     if node is None or going_down(node.states):
@@ -108,7 +111,7 @@ def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observat
 def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
     """The node goes, whatever runs there: its jobs go back to the queue first."""
     with site.ledger.transaction():
-        if lease.state in (*records.COMING, records.JOINED):
+        if lease.state in records.COMING:  # a joined one may have been handed over a moment ago
             return leave(site, _gang(site, lease), f"{lease.node}: {why}")
         site.ledger.update([lease], site.now, state=records.INTERRUPTED, end_reason=why)
         site.event("interrupted", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)

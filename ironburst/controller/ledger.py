@@ -79,8 +79,8 @@ class Ledger:
             )  # fmt: skip
             for node in launch.nodes:
                 self._db.execute(
-                    "INSERT INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, committed_until_s, made_s, changed_s)"
-                    " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                    "INSERT INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, committed_until_s,"
+                    " made_s, changed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
                     (f"{id}/{node}", id, node, launch.pool, instance_type, launch.market, launch.usd_per_hour, records.INTENDED,
                      launch.committed_until_s, now_s, now_s),
                 )  # fmt: skip
@@ -127,8 +127,8 @@ class Ledger:
 
     def leases_for(self, job: int) -> list[LeaseRow]:
         """Every lease, open or ended, that was meant for a job."""
-        return [_lease(row) for row in self._rows(
-            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? ORDER BY made_s, leases.rowid", job)]  # fmt: skip
+        query = "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? ORDER BY made_s, leases.rowid"
+        return [_lease(row) for row in self._rows(query, job)]
 
     # ---- intents
     def add_intent(self, token: str, launch: str, attempt: int, zone: str, request: dict[str, Any], now_s: float) -> None:
@@ -219,14 +219,13 @@ class Ledger:
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
+        query = """INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
+            state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
+            start_s = coalesce(excluded.start_s, start_s), ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
         with self.transaction():
             for job in jobs:
-                self._db.execute(
-                    "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET state = excluded.state, last_s = excluded.last_s,"
-                    " time_limit_s = excluded.time_limit_s, start_s = coalesce(excluded.start_s, start_s),"
-                    " ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END",
-                    (job.id, job.name, job.user, job.submit_s, job.nodes, job.each.gpus, job.time_limit_s, job.state, job.start_s, ",".join(job.on), now_s),
-                )  # fmt: skip
+                size = (job.nodes, job.each.gpus, job.time_limit_s)
+                self._db.execute(query, (job.id, job.name, job.user, job.submit_s, *size, job.state, job.start_s, ",".join(job.on), now_s))
 
     def left_queue(self, job: int, now_s: float) -> None:
         self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))

@@ -107,7 +107,9 @@ def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: b
 
 def going_down(states: tuple[str, ...]) -> bool:
     """Slurm is taking a node away, or has."""
-    return bool({"POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWERING_DOWN", "POWERED_DOWN", "DOWN"}.intersection(states))
+    return bool(
+        {"POWER_DOWN", "POWER_DRAIN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWERING_DOWN", "POWERED_DOWN", "DOWN"}.intersection(states)
+    )
 
 
 # ---- launching

@@ -63,7 +63,7 @@ class Controller:
             for text in dropped:
                 site.event("dropped", text)
             apply(site, checked, observation, images)
-        observation = self._settle(site, observation)
+            observation = self._settle(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)
         self.ledger.note("last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}))
@@ -88,13 +88,13 @@ class Controller:
     def _settle(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a power_up comes within its power_save_interval."""
         deadline = site.now + site.document.burst.tick_s
-        leases.advance(site, observation)
-        while site.now < deadline and any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
-            if self.clock.wait(_POLL_S):
+        stale = leases.advance(site, observation)
+        while any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
+            if site.now >= deadline or self.clock.wait(_POLL_S):
                 break
             observation = self.scheduler.observe()
-            leases.advance(site, observation)
-        return self.scheduler.observe()
+            stale = leases.advance(site, observation)
+        return self.scheduler.observe() if stale else observation
 
     def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
         """Each job's decision, and the whole round if it differs from the last one."""
