@@ -1,0 +1,48 @@
+"""`ironburst run`: the controller, tick after tick, until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+
+from ironburst.adapters.aws import Aws
+from ironburst.cli import site_options
+from ironburst.cli.tick import as_json, lines
+from ironburst.controller import lock, loop
+from ironburst.controller.loop import SystemClock
+from ironburst.controller.tick import Controller, Report
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser(
+        "run", help="the controller: tick after tick until SIGTERM",
+        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round under way is finished. "
+        f"Prints the rounds in which something happened. {site_options.EXIT_CODES}",
+        epilog="example: ironburst run --document /var/lib/ironburst/cluster.json --ledger /var/lib/ironburst/ledger.sqlite",
+    )  # fmt: skip
+    site_options.add(parser)
+    parser.set_defaults(func=run)
+
+
+@site_options.guarded
+def run(arguments: argparse.Namespace) -> int:
+    read = site_options.document_reader(arguments)
+    document, scheduler, clock = read(), site_options.slurm(arguments), SystemClock()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: clock.stop())
+
+    def told(report: Report | Exception) -> None:
+        if isinstance(report, Exception):
+            print(f"ironburst: {report}", file=sys.stderr, flush=True)
+        elif arguments.json:
+            print(json.dumps(as_json(report)), flush=True)
+        elif report.events:
+            print("\n".join(lines(report)), flush=True)
+
+    with lock.held(site_options.ledger_path(arguments)):
+        ledger = site_options.open_ledger(arguments)
+        loop.run(Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock), clock, read, told)
+        ledger.close()
+    return 0

@@ -1,0 +1,97 @@
+"""What the verbs of the controller have in common: options, how they are read, exit codes.
+
+Exit codes of status, explain, tick, run and reap: 0 done; 1 a crash, which is a bug; 2 bad input (an option, the document, the ledger,
+a job that nobody knows); 3 the scheduler or the cloud can't be reached or refused; 4 another controller holds the lock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from ironburst import document
+from ironburst.adapters.slurm import Slurm
+from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.lock import LockedError
+from ironburst.document import ClusterDocument, DocumentError
+from ironburst.ports import CloudError, SchedulerError
+
+LEDGER = "/var/lib/ironburst/ledger.sqlite"
+EXIT_CODES = "exit codes: 0 done; 1 a bug; 2 bad input; 3 the scheduler or the cloud can't be reached; 4 another controller runs"
+
+
+class BadInput(Exception):
+    """An option or an argument that can't be used; the text is one sentence."""
+
+
+def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: bool = True) -> None:
+    """Add the common options."""
+    if needs_document:
+        parser.add_argument("--document", type=Path, default=None, help="the ClusterDocument (default: $IRONBURST_DOCUMENT)")
+    parser.add_argument("--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})")
+    if slurm:
+        parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND",
+                            help="what to put before Slurm's commands, such as 'ssh root@head' (default: $IRONBURST_SLURM_PREFIX, or nothing)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+
+
+def ledger_path(arguments: argparse.Namespace) -> Path:
+    return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
+
+
+def read_document(arguments: argparse.Namespace) -> ClusterDocument:
+    """Raises BadInput or DocumentError. A last good copy is kept beside the ledger."""
+    path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
+    if not path:
+        raise BadInput("no ClusterDocument: give --document PATH or set IRONBURST_DOCUMENT")
+    return document.read(path)
+
+
+def document_reader(arguments: argparse.Namespace) -> Callable[[], ClusterDocument]:
+    """For the loop: reads anew each time, with a last good copy beside the ledger."""
+    path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
+    if not path:
+        raise BadInput("no ClusterDocument: give --document PATH or set IRONBURST_DOCUMENT")
+    last_good = ledger_path(arguments).with_name("document.last-good.json")
+    return lambda: document.read(path, last_good)
+
+
+def slurm(arguments: argparse.Namespace) -> Slurm:
+    text = arguments.slurm_prefix if arguments.slurm_prefix is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
+    try:
+        return Slurm(shlex.split(text))
+    except ValueError as error:
+        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
+
+
+def open_ledger(arguments: argparse.Namespace, *, read_only: bool = False) -> Ledger:
+    return Ledger(ledger_path(arguments), read_only=read_only)
+
+
+def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Expected errors as one sentence on stderr and their exit code."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return verb(arguments)
+        except (BadInput, DocumentError, LedgerError) as error:
+            code = 2
+            text = str(error)
+        except (SchedulerError, CloudError) as error:
+            code, text = 3, str(error)
+        except LockedError as error:
+            code, text = 4, str(error)
+        print(f"ironburst: {text}", file=sys.stderr)
+        return code
+
+    return run
+
+
+def at(seconds: float | None) -> str:
+    """Local time, for people."""
+    return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%m-%d %H:%M:%S")

@@ -1,0 +1,57 @@
+"""`ironburst tick`: one round of the controller."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ironburst.adapters.aws import Aws
+from ironburst.cli import site_options
+from ironburst.controller import lock
+from ironburst.controller.loop import SystemClock
+from ironburst.controller.tick import Controller, Report
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser(
+        "tick", help="one round of the controller: observe, decide, re-check, apply, record",
+        description=f"One round of the controller: observe, decide, re-check, apply, record. {site_options.EXIT_CODES}",
+        epilog="example: ironburst tick --document /var/lib/ironburst/cluster.json --slurm-prefix 'ssh root@head'",
+    )  # fmt: skip
+    site_options.add(parser)
+    parser.add_argument("--reopen", metavar="POOL", help="first forget what closed this pool: its cause is cured")
+    parser.set_defaults(func=run)
+
+
+@site_options.guarded
+def run(arguments: argparse.Namespace) -> int:
+    document = site_options.document_reader(arguments)()
+    if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
+        pools = ", ".join(pool.name for pool in document.pools) or "none"
+        raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
+    scheduler = site_options.slurm(arguments)
+    with lock.held(site_options.ledger_path(arguments)):
+        ledger = site_options.open_ledger(arguments)
+        if arguments.reopen:
+            ledger.reopen(arguments.reopen)
+        cloud = Aws(document.region or "us-east-1")
+        report = Controller(scheduler, cloud, ledger, SystemClock()).tick(document)
+        ledger.close()
+    print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))
+    return 0
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    return asdict(report)
+
+
+def lines(report: Report) -> list[str]:
+    """One line for the round, one for each thing that happened in it."""
+    leases = ", ".join(f"{count} {state}" for state, count in sorted(report.leases.items())) or "none"
+    out = [f"{site_options.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
+    for event in report.events:
+        about = f"job {event.job} " if event.job is not None else ""
+        out.append(f"  {event.kind}: {about}{event.text}")
+    return out
