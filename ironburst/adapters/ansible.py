@@ -1,0 +1,160 @@
+"""Ansible by ansible-runner: run one playbook, report what it did host by host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """What one run did on one host: numbers of tasks, and the first error."""
+
+    ok: int = 0
+    changed: int = 0
+    failed: int = 0
+    unreachable: int = 0
+    skipped: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class PlaybookRun:
+    """The outcome of one ansible-playbook. `error`: why no host was reached at all (an inventory that can't be read), else None."""
+
+    playbook: str
+    returncode: int
+    hosts: dict[str, HostResult] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """One task's end on one host. `status`: ok, failed, unreachable or skipped; `result`: the module's own answer."""
+
+    host: str
+    role: str | None
+    task: str
+    status: str
+    result: Mapping[str, Any]
+
+
+STATUS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable", "runner_on_skipped": "skipped"}
+
+
+def event_of(data: Mapping[str, Any]) -> Event | None:
+    """The Event in one of ansible-runner's events, None for the kinds that end no task."""
+    status = STATUS.get(data.get("event", ""))
+    details = data.get("event_data") or {}
+    if status is None or "host" not in details:
+        return None
+    if status == "failed" and details.get("ignore_errors"):
+        status = "ok"
+    return Event(details["host"], details.get("role"), details.get("task") or "", status, details.get("res") or {})
+
+
+def error_of(event: Event) -> str:
+    """One line about a failed task."""
+    result = event.result
+    text = result.get("msg") or result.get("stderr") or result.get("stdout") or "no message"
+    if result.get("censored") and not result.get("msg"):
+        text = "its output is hidden, for it deals with a secret"
+    lines = text if isinstance(text, list) else str(text).split("\n")
+    return f"{event.task}: {' '.join(' '.join(str(line) for line in lines).split())}"
+
+
+class Ansible:
+    """Runs playbooks of this repository with one inventory.
+
+    `document` is the ClusterDocument that the inventory reads. Every run has its own folder of ssh connections, closed at its end: two labs
+    with the same addresses never share one, and none is left behind.
+    """
+
+    def __init__(self, inventory: Path, document: Path, environment: Mapping[str, str] | None = None):
+        self.inventory = Path(inventory).resolve()
+        self.document = Path(document).resolve()
+        self.environment = dict(environment or {})
+
+    def play(
+        self,
+        playbook: str,
+        *,
+        hosts: Sequence[str] = (),
+        check: bool = False,
+        variables: Mapping[str, Any] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> PlaybookRun:
+        """Run playbooks/`playbook` on `hosts` (none: all of the inventory)."""
+        import ansible_runner  # imported here: most verbs don't need it
+
+        errors: dict[str, str] = {}
+
+        def handle(data: dict[str, Any]) -> bool:
+            event = event_of(data)
+            if event is not None:
+                if event.status in ("failed", "unreachable"):
+                    errors.setdefault(event.host, error_of(event))
+                if on_event:
+                    on_event(event)
+            return False  # ansible-runner need not keep the event as a file
+
+        with tempfile.TemporaryDirectory(prefix="ironburst-") as folder:  # short: a socket's path has 108 bytes at most
+            connections = Path(folder, "ssh")
+            options = (["--limit", ",".join(hosts)] if hosts else []) + (["--check", "--diff"] if check else [])
+            try:
+                runner = ansible_runner.run(
+                    private_data_dir=folder,
+                    project_dir=str(REPOSITORY),
+                    playbook=str(REPOSITORY / "playbooks" / playbook),
+                    inventory=str(self.inventory),
+                    binary=str(Path(sys.executable).with_name("ansible-playbook")),
+                    cmdline=" ".join(options) or None,
+                    extravars=dict(variables or {}),
+                    envvars=self._environment(connections),
+                    event_handler=handle,
+                    quiet=True,
+                )
+                stats, output = runner.stats or {}, runner.stdout.read()
+            finally:
+                close_connections(connections)
+        reached = {host for counts in stats.values() if isinstance(counts, dict) for host in counts}
+        results = {host: _result(stats, host, errors.get(host)) for host in sorted(reached)}
+        error = None if results or runner.rc == 0 else _first_error(output)
+        return PlaybookRun(playbook, runner.rc, results, error)
+
+    def _environment(self, connections: Path) -> dict[str, str]:
+        return self.environment | {
+            "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(connections),
+            "IRONBURST_CONTROL_PATH_DIR": str(connections),
+            "IRONBURST_DOCUMENT": str(self.document),
+        }
+
+
+def _result(stats: Mapping[str, Any], host: str, error: str | None) -> HostResult:
+    names = {"ok": "ok", "changed": "changed", "failed": "failures", "unreachable": "dark", "skipped": "skipped"}
+    counts = {name: int((stats.get(key) or {}).get(host, 0)) for name, key in names.items()}
+    return HostResult(**counts, error=error if counts["failed"] or counts["unreachable"] else None)
+
+
+def _first_error(output: str) -> str:
+    """The sentence that ansible gave when it reached no host."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    found = re.search(r"^\[ERROR\]: (.+?)(?=\n\n|\n\[|\nOrigin:|\Z)", plain, re.S | re.M) or re.search(r"^ERROR! (.+)$", plain, re.M)
+    return " ".join((found.group(1) if found else plain.strip()[-500:] or "ansible-playbook said nothing").split())
+
+
+def close_connections(folder: Path) -> None:
+    """End the ssh processes that keep connections open below `folder`."""
+    for socket in folder.glob("*") if folder.is_dir() else ():
+        command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "none"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ, timeout=10, check=False)

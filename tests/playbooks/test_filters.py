@@ -1,0 +1,96 @@
+"""The filter plugins of the roles, and the argument specs against the defaults."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+
+PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
+ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
+TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str}
+
+
+def plugin(name):
+    spec = importlib.util.spec_from_file_location(name, PLAYBOOKS / "plugins" / "filter" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("distribution", "version", "expected"),
+    [
+        ("Debian", "13.1", "debian13"),
+        ("Debian", "12.11", "debian12"),
+        ("Ubuntu", "24.04", "ubuntu2404"),
+        ("Rocky", "9.6", "rhel9"),
+        ("RedHat", "8.10", "rhel8"),
+    ],
+)
+def test_os_target(distribution, version, expected):
+    facts = {"distribution": distribution, "distribution_version": version, "distribution_major_version": version.split(".")[0]}
+    assert plugin("os_target").os_target(facts) == expected
+
+
+def test_an_unknown_system_is_refused_with_those_that_are_known():
+    facts = {"distribution": "Fedora", "distribution_version": "42", "distribution_major_version": "42"}
+    with pytest.raises(AnsibleFilterError, match="Fedora 42 is not supported: use one of debian12, debian13"):
+        plugin("os_target").os_target(facts)
+
+
+LINES = ["slurmd|24.11.5-4|installed|hold", "munge|0.5.16|installed|install", "chrony|4.6|config-files|deinstall"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing"),
+    [
+        (["slurmd=24.11*", "munge"], []),
+        (["slurmd=24.1*"], []),
+        (["slurmd=23.11*"], ["slurmd=23.11*"]),
+        (["chrony"], ["chrony"]),
+        (["mariadb-server"], ["mariadb-server"]),
+    ],
+)
+def test_not_installed(wanted, missing):
+    assert plugin("dpkg").not_installed(wanted, LINES) == missing
+
+
+def test_not_held():
+    assert plugin("dpkg").not_held(["slurmd", "munge", "other"], LINES) == ["munge", "other"]
+
+
+def load(role, path):
+    file = PLAYBOOKS / "roles" / role / path
+    return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_argument_specs_agree_with_defaults(role):
+    defaults = load(role, "defaults/main.yml")
+    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    assert set(defaults) == {name for name, option in options.items() if not option.get("required")}
+    for name, value in defaults.items():
+        assert name.startswith(f"{role}_"), name
+        assert "default" not in options[name], f"{name}: one default in two places"
+        if not (isinstance(value, str) and "{{" in value):
+            assert isinstance(value, TYPES[options[name]["type"]]), name
+    assert all(option["description"] for option in options.values())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_default_is_explained(role):
+    file = PLAYBOOKS / "roles" / role / "defaults" / "main.yml"
+    lines = file.read_text().splitlines() if file.exists() else []
+    for name in load(role, "defaults/main.yml"):
+        at = next(number for number, line in enumerate(lines) if line.startswith(f"{name}:"))
+        commented = [line for line in lines[:at] if line and not line.startswith("---")]
+        assert commented and any(line.startswith("#") for line in commented[-3:]), f"{role}: {name} has no comment"
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if "by_os" in str(load(role, "vars/main.yml"))])
+def test_names_for_every_supported_system(role):
+    tables = {name: value for name, value in load(role, "vars/main.yml").items() if name.endswith("_by_os")}
+    for table in tables.values():
+        assert set(table) == set(plugin("os_target").SUPPORTED)

@@ -1,0 +1,123 @@
+"""The join program of rented nodes against a metadata service and a Secrets Manager of its own."""
+
+import http.server
+import importlib.util
+import json
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-join.py"
+KEY = "k" * 40
+USER_DATA = {
+    "ironburst": 1, "cluster": "lab", "nodes": ["p5-1", "p5-2"], "conf_server": "10.78.0.10",
+    "munge_key": "aws-secretsmanager:ironburst/lab/munge-key", "region": "us-east-1",
+}  # fmt: skip
+
+
+class Cloud:
+    """IMDSv2 and Secrets Manager on one port of the loopback."""
+
+    def __init__(self):
+        self.user_data, self.index, self.secret = json.dumps(USER_DATA), "1", KEY
+        self.asked_without_token = 0
+        cloud = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def answer(self, text, status=200):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def do_PUT(self):
+                self.answer("a-token" if self.path == "/latest/api/token" else "", 200 if self.path == "/latest/api/token" else 404)
+
+            def do_GET(self):
+                if self.headers.get("X-aws-ec2-metadata-token") != "a-token":
+                    cloud.asked_without_token += 1
+                    return self.answer("", 401)
+                paths = {"/latest/user-data": cloud.user_data, "/latest/meta-data/ami-launch-index": cloud.index}
+                text = paths.get(self.path)
+                return self.answer(text or "", 404 if text is None else 200)
+
+            def do_POST(self):
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if asked["SecretId"] != "ironburst/lab/munge-key" or cloud.secret is None:
+                    return self.answer(json.dumps({"__type": "ResourceNotFoundException", "message": "no such secret"}), 400)
+                return self.answer(json.dumps({"Name": asked["SecretId"], "SecretString": cloud.secret}))
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    cloud = Cloud()
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", cloud.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.url)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "lab")
+    yield cloud
+    cloud.server.shutdown()
+    cloud.server.server_close()
+
+
+@pytest.fixture
+def join(cloud, monkeypatch, tmp_path):
+    monkeypatch.setenv("IRONBURST_JOIN_ROOT", str(tmp_path))
+    monkeypatch.setenv("IRONBURST_JOIN_DEADLINE", "2")
+    spec = importlib.util.spec_from_file_location("ironburst_join", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_node_learns_its_name_and_gets_the_key(cloud, join, tmp_path, capsys):
+    assert join.main() == 0
+    key = tmp_path / "etc/munge/munge.key"
+    assert key.read_text() == KEY and stat.S_IMODE(key.stat().st_mode) == 0o400
+    assert (tmp_path / "etc/ironburst/node.env").read_text() == "IRONBURST_NODE=p5-2\nIRONBURST_CONF_SERVER=10.78.0.10\n"
+    assert cloud.asked_without_token == 0
+    assert KEY not in "".join(capsys.readouterr())
+
+
+def test_joining_again_replaces_what_is_there(cloud, join, tmp_path):
+    assert join.main() == 0
+    cloud.secret = "n" * 40
+    assert join.main() == 0
+    assert (tmp_path / "etc/munge/munge.key").read_text() == "n" * 40
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"index": "2"}, "no usable nodes, conf_server, munge_key or region for launch index 2"),
+        ({"user_data": "#!/bin/sh"}, "the user data is not JSON"),
+        ({"user_data": "{}"}, "has no `ironburst: 1`"),
+        ({"user_data": json.dumps(USER_DATA | {"ironburst": 2})}, "has no `ironburst: 1`"),
+        ({"user_data": json.dumps(USER_DATA | {"nodes": ["p5-1", "x\nEVIL=1"]})}, "which is no host name or address"),
+        ({"user_data": json.dumps(USER_DATA | {"munge_key": "env:HOME"})}, "can only resolve aws-secretsmanager references"),
+        ({"user_data": None}, "answers 404"),
+        ({"secret": None}, "does not resolve: ResourceNotFoundException"),
+        ({"secret": "short"}, "has 5 bytes; munge wants 32 or more"),
+    ],
+)
+def test_what_can_not_join_says_why_and_touches_nothing(cloud, join, tmp_path, capsys, change, sentence):
+    for name, value in change.items():
+        setattr(cloud, name, value)
+    assert join.main() == 1
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_metadata_service_is_given_up_at_the_deadline(cloud, join, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(join, "IMDS", "http://127.0.0.1:9")
+    assert join.main() == 1
+    assert "did not answer in 2 s" in capsys.readouterr().err

@@ -1,0 +1,109 @@
+"""slurm.conf and its companions as the role slurm_head renders them from a document."""
+
+import re
+from pathlib import Path
+
+import jinja2
+import pytest
+import yaml
+from sample import lab_document
+
+ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
+
+
+def render(name, document=None, **changes):
+    """A template with the role's own defaults and vars, as far as they hold no lookups."""
+    data = (document or lab_document()).model_dump(mode="json")
+    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    nodes = [host for host in data["hosts"] if host["role"] == "gpu"]
+    home = data["scheduler"]["home_partition"]
+    variables = yaml.safe_load((ROLE / "defaults/main.yml").read_text()) | {
+        "cluster_name": data["cluster"],
+        "cluster_pools": data["pools"],
+        "slurm_head_scheduler": data["scheduler"],
+        "slurm_head_nodes": nodes,
+        "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
+    }
+    return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
+
+
+def settings(text):
+    """{key: value} of the plain lines, and the lists of NodeName and PartitionName lines as {name: {key: value}}."""
+    plain, nodes, partitions = {}, {}, {}
+    for line in (line for line in text.splitlines() if line and not line.startswith("#")):
+        words = dict(word.split("=", 1) for word in line.split())
+        if "NodeName" in words:
+            nodes[words.pop("NodeName")] = words
+        elif "PartitionName" in words:
+            partitions[words.pop("PartitionName")] = words
+        else:
+            key, value = line.split("=", 1)
+            assert key not in plain, f"{key} twice"
+            plain[key] = value
+    return plain, nodes, partitions
+
+
+def test_nodes_and_partitions():
+    _, nodes, partitions = settings(render("slurm.conf.j2"))
+    assert nodes["dgx01"] == {"NodeAddr": "10.78.0.11", "CPUs": nodes["dgx01"]["CPUs"], "RealMemory": "1000", "Gres": "gpu:h100:8", "State": "UNKNOWN"}
+    assert nodes["fixed-1"]["NodeAddr"] == "10.90.0.7"
+    assert nodes["p5-1,p5-2,p5-3"]["State"] == "CLOUD" and nodes["p5-1,p5-2,p5-3"]["Weight"] == "10"
+    assert "NodeAddr" not in nodes["p5-1,p5-2,p5-3"]
+    assert partitions["home"] == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080"}
+    assert partitions["fixed"]["Nodes"] == "fixed-1" and "Default" not in partitions["fixed"]
+    burst = partitions["burst-p5"]
+    assert burst["SuspendTime"] == "86400" and burst["MaxTime"] == "60" and burst["DefaultTime"] == "60"
+    assert set(partitions) == {"home", "fixed", "burst-p5"}
+
+
+def test_renting_settings():
+    plain, _, _ = settings(render("slurm.conf.j2"))
+    assert plain["SuspendTime"] == "INFINITE"
+    assert plain["ResumeProgram"] == "/usr/local/sbin/ironburst-resume"
+    assert plain["Prolog"] == "/usr/local/sbin/ironburst-prolog" and "nohold_on_prolog_fail" in plain["SchedulerParameters"]
+    parameters = plain["SlurmctldParameters"].split(",")
+    assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(parameters) and "cloud_dns" not in parameters
+    assert plain["TreeWidth"] == "65533" and plain["ReturnToService"] == "1"
+    assert plain["SlurmctldHost"] == "head(10.78.0.10)"
+
+
+def test_production_confines_jobs_and_the_lab_says_that_it_does_not():
+    assert settings(render("slurm.conf.j2"))[0]["ProctrackType"] == "proctrack/cgroup"
+    assert "ConstrainDevices=yes" in render("cgroup.conf.j2")
+    assert settings(render("slurm.conf.j2", slurm_head_cgroup=False))[0]["ProctrackType"] == "proctrack/linuxproc"
+    assert "CgroupPlugin=disabled" in render("cgroup.conf.j2", slurm_head_cgroup=False)
+
+
+def test_more_settings_come_from_the_inventory():
+    assert settings(render("slurm.conf.j2", slurm_head_settings={"SlurmdParameters": "config_overrides"}))[0]["SlurmdParameters"] == "config_overrides"
+
+
+def test_gres_names_the_devices():
+    lines = render("gres.conf.j2").splitlines()
+    assert "AutoDetect=off" in lines
+    assert "NodeName=dgx01 Name=gpu Type=h100 File=/dev/nvidia[0-7]" in lines
+    assert "NodeName=p5-1,p5-2,p5-3 Name=gpu Type=h100 File=/dev/nvidia[0-7]" in lines
+
+
+def test_one_gpu_is_no_range():
+    document = lab_document()
+    single = document.pools[0].model_copy(update={"gpu": document.pools[0].gpu.model_copy(update={"count": 1})})
+    assert "File=/dev/nvidia0\n" in render("gres.conf.j2", document.model_copy(update={"pools": [single]}))
+
+
+def test_a_cluster_without_pools_and_without_nodes():
+    document = lab_document().model_copy(update={"pools": []})
+    _, nodes, partitions = settings(render("slurm.conf.j2", document))
+    assert set(partitions) == {"home", "fixed"} and not any(node.get("State") == "CLOUD" for node in nodes.values())
+    assert "sinfo" not in render("ironburst-guard.j2", document)
+
+
+def test_the_guard_looks_at_every_burst_partition():
+    assert re.findall(r"--partition=(\S+)", render("ironburst-guard.j2")) == ["burst-p5"]
+
+
+@pytest.mark.parametrize("name", ["ironburst-resume.j2", "ironburst-suspend.j2"])
+def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
+    text = render(name)
+    assert "/var/spool/ironburst/calls" in text
+    assert "aws" not in text.lower()
