@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger
-from lab.box import LabError
+from lab.box import LabError, wait_for
 from lab.demo import trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
@@ -66,10 +66,10 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
     start_controller(inside)
+    wait_for(lambda: inside.ledger.exists(), 30, f"the controller (see {inside.site.log('controller')})")
     jobs, head, faults = trace.jobs(), Head(inside), Faults()
-    say(
-        f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {3600 / trace.COMPRESSION:.0f} s, submitted by alice with sbatch"
-    )
+    hour = f"{3600 / trace.COMPRESSION:.0f} s"
+    say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
     submitted, todo = Submitted(began=time.time()), list(jobs)
     ledger = Ledger(inside.ledger, read_only=True)
     told: set[str] = set()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 import shutil
 import sys
 from collections.abc import Callable
 
-from ironburst.adapters.pulumi import Pulumi
+from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.box import REPO, LabError, wait_for
 from lab.demo.inside import STACK, Inside
 from lab.site import Site
@@ -62,20 +61,25 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
     """validate, preview, up, publish: the product's own verbs."""
     inside.run(inside.ironburst("validate", f"stacks/Pulumi.{STACK}.yaml"), log="declare")
     say(f"stacks/Pulumi.{STACK}.yaml is valid")
-    pulumi = Pulumi(command=inside.argv(*engine), cwd=REPO, stack=STACK, env=dict(os.environ))
-    pulumi.stack_init()
-    previewed = pulumi.preview()
-    say(f"preview: {counts(previewed.changes)}")
-    for line in previewed.diagnostics:
-        if "worst case" in line or "estimate" in line:
-            say(line.strip())
-    done = pulumi.up()
-    say(f"up: {counts(done.changes)}; dgx01, dgx02 and head were verified over Redfish against the declaration")
+    pulumi = Pulumi(REPO, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
+    try:
+        pulumi.stack_init()
+        say(f"preview: {counts(pulumi.preview().changes)}")
+        say(f"up: {counts(pulumi.up().changes)}; head, dgx01 and dgx02 were verified over Redfish before they were accepted")
+    except PulumiError as error:
+        raise LabError(str(error)) from None
     document = json.dumps(pulumi.outputs()["cluster"])
     said = inside.run(inside.ironburst("publish", "--to", str(inside.document)), stdin=document, log="declare")
     say(f"document published: {said.strip().split(': ', 1)[-1]}")
     return pulumi
 
 
+def _tell(event: dict, say: Say) -> None:
+    """What money the declaration can cost at worst: the program's own words."""
+    message = event.get("diagnosticEvent", {}).get("message", "")
+    if "at worst" in message:
+        say(message.strip())
+
+
 def counts(changes: dict[str, int]) -> str:
-    return ", ".join(f"{number} to {op}" for op, number in changes.items() if number) or "no changes"
+    return ", ".join(f"{number} {op}" for op, number in changes.items() if number) or "no changes"

@@ -1,0 +1,70 @@
+"""Step 3: declared hosts become nodes; a second run must change nothing; the same roles bake the image of rented nodes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ironburst import document
+from lab.box import LabError
+from lab.demo.declare import FIXED_IMAGE
+from lab.demo.inside import Inside
+
+INVENTORY = "inventory/lab"
+Say = Callable[[str], None]
+
+
+def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
+    """{"first", "second"}: host -> {"changed", "failed"}."""
+    first = _converge(inside, "first", say)
+    say(f"converged {', '.join(first)}; now once more, and beside it the image of the rented nodes")
+    pools = [pool.name for pool in document.read(inside.document).pools]
+    with ThreadPoolExecutor(1 + len(pools)) as both:
+        baked = [both.submit(_bake, inside, pool, say) for pool in pools]
+        second = _converge(inside, "second", lambda line: None)
+        for image in baked:
+            image.result()
+    say("second run: " + ", ".join(f"{name} changed={host['changed']}" for name, host in second.items()))
+    return {"first": first, "second": second}
+
+
+def _converge(inside: Inside, name: str, say: Say) -> dict[str, Any]:
+    """`ironburst converge`: validate.yml, then site.yml on every host. A line of progress a host and role."""
+    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json")
+    receipt = json.loads(_follow(inside, command, f"converge-{name}", say))
+    hosts = {host: {"changed": said["changed"], "failed": said["failed"]} for host, said in receipt["hosts"].items()}
+    wrong = {host: said["error"] for host, said in receipt["hosts"].items() if said["state"] != "converged"}
+    if wrong or receipt["error"]:
+        raise LabError(f"the {name} converge failed: {receipt['error'] or wrong}; see {inside.site.log('converge-' + name)}")
+    return hosts
+
+
+def _bake(inside: Inside, pool: str, say: Say) -> None:
+    """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
+    command = inside.ironburst(
+        "image", pool, "--document", str(inside.document), "--inventory", INVENTORY, "--base-image", FIXED_IMAGE, "--json"
+    )
+    said = json.loads(_follow(inside, command, "image", lambda line: None))
+    say(f"image of pool {pool}: {said['image']}")
+
+
+def _follow(inside: Inside, command: list[str], log: str, say: Say) -> str:
+    """Run to the end, saying each line of its progress (stderr), which goes to the log, too; returns standard output."""
+    with inside.site.log(log).open("a") as file:
+        process = subprocess.Popen(
+            inside.argv(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout and process.stderr
+        with ThreadPoolExecutor(1) as reader:
+            output = reader.submit(process.stdout.read)
+            for line in process.stderr:
+                file.write(line)
+                say(line.strip().split(" s  ", 1)[-1])
+            text = output.result()
+        file.write(text)
+        if process.wait() and not text.strip():
+            raise LabError(f"{' '.join(command[2:5])} ended with exit code {process.returncode}; see {inside.site.log(log)}")
+    return text
