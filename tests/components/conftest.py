@@ -1,5 +1,6 @@
 """Runs components against Pulumi's mocks and records what they register, as it goes over the wire."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,13 +121,20 @@ def value():
     return lab_value()
 
 
+_built: dict[str, Recording] = {}
+
+
 @pytest.fixture
 def cluster(run):
-    """`cluster(value)` builds the whole cluster of a declaration -> Recording; its result is the document."""
+    """`cluster(value)` builds the whole cluster of a declaration -> Recording; its result is the document. The same declaration
+    is built once for all tests, unless `again` asks for another run."""
     from components.cluster import Cluster
 
-    def build(value):
-        config = valid(value)
-        return run(lambda: Cluster(config.name, config).document)
+    def build(value, again=False):
+        key = json.dumps(value, sort_keys=True)
+        if again or key not in _built:
+            config = valid(value)
+            _built[key] = run(lambda: Cluster(config.name, config).document)
+        return _built[key]
 
     return build
