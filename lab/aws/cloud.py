@@ -10,7 +10,6 @@ import json
 import logging
 import random
 import re
-import secrets
 import socket
 import threading
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, ec2_gaps, events_gaps, placement
+from lab.aws import budgets_gaps, ec2_gaps, events_gaps, images, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -44,6 +43,7 @@ IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 FILTERS = {"instance-lifecycle": "lifecycle", "placement-group-name": "placement.group_name", "client-token": "client_token",
            "capacity-reservation-id": "capacity_reservation_id", "spot-instance-request-id": "spot_instance_request_id"}
 Hook = Callable[[InstanceView], None]
+Bake = Callable[[InstanceView, str], None]
 log = logging.getLogger(__name__)
 
 
@@ -60,9 +60,10 @@ class Cloud:
     _alive = False
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, *, region: str = "us-east-1", seed: int | None = None,
-                 on_launch: Hook | None = None, on_terminate: Hook | None = None):
-        """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises); both hooks run
-        one after another in a thread of their own, so that no API call waits for a boot. Port 0: any free one.
+                 on_launch: Hook | None = None, on_terminate: Hook | None = None, on_bake: Bake | None = None):
+        """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises). on_bake makes the image folder
+        that it is given the name of (the image is `pending` until it returns, and `failed` if it raises). All hooks run one after
+        another in a thread of their own, so that no API call waits for a boot. Port 0: any free one.
 
         Raises OSError if the address can't be listened on."""
         if Cloud._alive:
@@ -70,7 +71,7 @@ class Cloud:
         listener = socket.create_server((host, port), backlog=128)
         Cloud._alive = True
         self.url = f"http://{host}:{listener.getsockname()[1]}"
-        self.region, self.on_launch, self.on_terminate = region, on_launch, on_terminate
+        self.region, self.on_launch, self.on_terminate, self.on_bake = region, on_launch, on_terminate, on_bake
         self.lock, self.capacity = threading.RLock(), Capacity()
         self.launcher = Launcher(self.capacity, random.Random(seed), self._started)
         self.hosts: dict[str, InstanceView] = {}        # instance id -> what on_launch was given, until on_terminate has returned
@@ -136,7 +137,9 @@ class Cloud:
 
         actions = {**placement.ACTIONS, **ec2_gaps.ACTIONS, **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
                    "run_instances": once(self.launcher.run_instances, self.lock),
-                   "create_fleet": once(self.launcher.create_fleet, self.lock)}
+                   "create_fleet": once(self.launcher.create_fleet, self.lock),
+                   "create_image": lambda backend, p: images.create_image(backend, p, self._baking),
+                   "deregister_image": images.deregister_image}
         for name, method in actions.items():
             replace(EC2Response, name, action(method))
         for name in ("stop_instances", "start_instances", "reboot_instances"):
@@ -164,7 +167,7 @@ class Cloud:
         """An image id for something that on_launch can boot. Registering the same id again replaces it.
 
         Raises ValueError for an id that EC2 wouldn't have."""
-        image_id = image_id or f"ami-{secrets.token_hex(9)[:17]}"
+        image_id = image_id or images.new_id()
         if not IMAGE_ID.fullmatch(image_id):
             raise ValueError(f"image id {image_id!r}: must be ami- and 8 or 17 hexadecimal digits, as EC2's are")
         image = Ami(self.backend, image_id, name=name or image_id, owner_id=ACCOUNT, virtualization_type="hvm", architecture="x86_64",
@@ -172,6 +175,20 @@ class Cloud:
         image.folder = folder
         self.backend.amis[image_id] = image
         return image_id
+
+    def _baking(self, instance: Any, image: Any) -> None:
+        self._hooks.submit(self._bake, view_of(instance), image)
+
+    def _bake(self, view: InstanceView, image: Any) -> None:
+        try:
+            if self.on_bake:
+                self.on_bake(view, image.id)
+        except Exception as error:
+            log.exception("%s: the bake of %s failed", image.id, view.instance_id)
+            image.state, image.state_reason = "failed", StateReason(f"Server.InternalError: {error}", "Server.InternalError")
+        else:
+            image.folder = image.id if self.on_bake else view.image_folder
+            image.state = "available"
 
     # ---- life of an instance
     def _started(self, instance: Any) -> None:

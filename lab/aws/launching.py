@@ -16,6 +16,7 @@ from moto.iam.models import iam_backends
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
+from lab.aws.images import need_available
 from lab.aws.launch_spec import Params, primary_first, spec_of, zone_of
 from lab.aws.placement import need_group
 
@@ -153,8 +154,7 @@ def check(backend: Any, spec: Params) -> None:
         raise Ec2Error("MissingParameter", "The request must contain the parameter ImageId")
     if not str(image).startswith("ami-"):
         raise Ec2Error("InvalidAMIID.Malformed", f"Invalid id: \"{image}\" (expecting \"ami-...\")")
-    if image not in backend.amis:
-        raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{image}]' does not exist")
+    need_available(backend, image)
     if not kind:
         raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceType")
     if kind not in INSTANCE_TYPES:

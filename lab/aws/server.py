@@ -16,12 +16,13 @@ from lab.aws.control import DEFAULT_PORT, Control
 from lab.aws.imds import Imds
 from lab.aws.view import InstanceView
 from lab.box import LAB_ROOT, Box, LabError
+from lab.image import bake
 
 log = logging.getLogger("lab.aws")
 
 
 class SiteHosts:
-    """The two hooks: an instance is a host of the box, named after the instance id."""
+    """The hooks: an instance is a host of the box, named after the instance id."""
 
     def __init__(self, box: Box):
         self.box = box
@@ -40,6 +41,13 @@ class SiteHosts:
         hosts.Host(self.box, view.instance_id).destroy()
         log.info("%s: destroyed", view.instance_id)
 
+    def bake(self, view: InstanceView, image: str) -> None:
+        """Make image folder `image` of the instance's disk. The host is off meanwhile and starts again, as CreateImage reboots."""
+        host = hosts.Host(self.box, view.instance_id)
+        bake(host, image)
+        host.start()
+        log.info("%s: baked from %s", image, view.instance_id)
+
     def image_known(self, folder: str) -> bool:
         return (self.box.dir / "images" / folder / "image.json").is_file()
 
@@ -49,7 +57,8 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     box = Box(arguments.prefix, arguments.root)
     site = SiteHosts(box)
     try:
-        cloud = Cloud(arguments.host, arguments.port, region=arguments.region, on_launch=site.launch, on_terminate=site.terminate)
+        cloud = Cloud(arguments.host, arguments.port, region=arguments.region,
+                      on_launch=site.launch, on_terminate=site.terminate, on_bake=site.bake)
         servers = [Imds((arguments.imds_host, arguments.imds_port), cloud.instance_at, arguments.region, cloud.credentials),
                    Control(("127.0.0.1", arguments.control_port), cloud, site.image_known)]
     except OSError as error:

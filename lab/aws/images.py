@@ -1,0 +1,52 @@
+"""CreateImage: an instance's disk becomes an image that can be launched. moto's own is available at once and holds nothing."""
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from moto.ec2.models.amis import Ami
+
+from lab.aws.capacity import tagged
+from lab.aws.faults import Ec2Error
+from lab.aws.launch_spec import Params
+
+
+def new_id() -> str:
+    return f"ami-{secrets.token_hex(9)[:17]}"
+
+
+def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -> Params:
+    """A pending image of a running instance; `started(instance, image)` makes it available or failed, later."""
+    instance = backend.get_instance(p["InstanceId"])
+    if instance.state not in ("running", "stopped"):
+        raise Ec2Error("IncorrectState", f"Instance '{instance.id}' is {instance.state}: it must be running or stopped")
+    if same := [i.id for i in backend.amis.values() if i.name == p["Name"]]:
+        raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {p['Name']} is already in use by AMI {same[0]}")
+    if str(p.get("NoReboot", "")).lower() == "true":
+        raise Ec2Error("UnsupportedOperation", "The lab's cloud makes images of stopped disks only: leave NoReboot out.")
+    image = Ami(backend, new_id(), instance=instance, name=p["Name"], description=p.get("Description"), state="pending",
+                virtualization_type="hvm", architecture="x86_64", root_device_type="ebs", hypervisor="xen")
+    image.state_reason = None
+    for kind, resource in (("image", image), ("snapshot", image.ebs_snapshot)):
+        resource.add_tags({t["Key"]: t["Value"] for t in tagged(p, kind)})
+    backend.amis[image.id] = image
+    started(instance, image)
+    return {"ImageId": image.id}
+
+
+def deregister_image(backend: Any, p: Params) -> Params:
+    """Instances that run from it go on. Its snapshot stays unless the request says otherwise."""
+    image = backend.amis.get(p["ImageId"])
+    backend.deregister_image(p["ImageId"])
+    if str(p.get("DeleteAssociatedSnapshots", "")).lower() == "true" and image.ebs_snapshot.id in backend.snapshots:
+        backend.delete_snapshot(image.ebs_snapshot.id)
+    return {"Return": True}
+
+
+def need_available(backend: Any, image_id: str) -> None:
+    """What RunInstances says of an image that isn't there, or not yet."""
+    if image_id not in backend.amis:
+        raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{image_id}]' does not exist")
+    if backend.amis[image_id].state != "available":
+        raise Ec2Error("InvalidAMIID.Unavailable", f"The image ID '{image_id}' is {backend.amis[image_id].state}, not available")
