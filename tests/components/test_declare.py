@@ -77,7 +77,7 @@ def engine(tmp_path, cloud, bmcs):
 
     def run(*arguments):
         command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", "lab", "--non-interactive"]
-        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=180)
+        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
     return run
 
