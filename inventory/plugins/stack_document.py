@@ -103,7 +103,8 @@ class InventoryModule(BaseInventoryPlugin):
         given = self.get_option("document")
         if not given:
             raise AnsibleParserError(
-                f"{path} names no ClusterDocument: set IRONBURST_DOCUMENT to the file that `ironburst publish` wrote, or `document:` in {path}"
+                f"{path} names no ClusterDocument: set IRONBURST_DOCUMENT to the file that `ironburst publish` wrote, "
+                f"or `document:` in {path}"
             )
         last_good = self.get_option("last_good")
         try:

@@ -97,8 +97,11 @@ class Ansible:
         import ansible_runner  # imported here: most verbs don't need it
 
         errors: dict[str, str] = {}
+        stats: dict[str, dict[str, int]] = {}
 
         def handle(data: dict[str, Any]) -> bool:
+            if data.get("event") == "playbook_on_stats":
+                stats.update({key: value for key, value in data["event_data"].items() if isinstance(value, dict)})
             event = event_of(data)
             if event is not None:
                 if event.status in ("failed", "unreachable"):
@@ -116,23 +119,24 @@ class Ansible:
                     project_dir=str(REPOSITORY),
                     playbook=str(REPOSITORY / "playbooks" / playbook),
                     inventory=str(self.inventory),
-                    binary=str(Path(sys.executable).with_name("ansible-playbook")),
                     cmdline=" ".join(options) or None,
                     extravars=dict(variables or {}),
                     envvars=self._environment(connections),
                     event_handler=handle,
                     quiet=True,
                 )
-                stats, output = runner.stats or {}, runner.stdout.read()
+                output = runner.stdout.read()
             finally:
                 close_connections(connections)
-        reached = {host for counts in stats.values() if isinstance(counts, dict) for host in counts}
+        reached = {host for counts in stats.values() for host in counts}
         results = {host: _result(stats, host, errors.get(host)) for host in sorted(reached)}
         error = None if results or runner.rc == 0 else _first_error(output)
         return PlaybookRun(playbook, runner.rc, results, error)
 
     def _environment(self, connections: Path) -> dict[str, str]:
+        tools = str(Path(sys.executable).parent)  # ansible-playbook of this very environment
         return self.environment | {
+            "PATH": f"{tools}:{os.environ.get('PATH', os.defpath)}",
             "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(connections),
             "IRONBURST_CONTROL_PATH_DIR": str(connections),

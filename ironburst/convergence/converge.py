@@ -30,15 +30,17 @@ class TaskEvent(Protocol):
 class Player(Protocol):
     """What runs playbooks: ironburst.adapters.ansible.Ansible, or a fake in tests."""
 
-    def play(self, playbook: str, *, hosts: Sequence[str] = (), check: bool = False, on_event: Callable[[Any], None] | None = None) -> Any: ...
+    def play(
+        self, playbook: str, *, hosts: Sequence[str] = (), check: bool = False, on_event: Callable[[Any], None] | None = None
+    ) -> Any: ...
 
 
 @dataclass(frozen=True)
 class HostReceipt:
     """What became of one host.
 
-    `state`: converged, drifted (check found differences), failed, unreachable, invalid (validate.yml refused it), busy (runs jobs), unknown (it
-    can't be said whether it runs jobs). The last two were left alone.
+    `state`: converged, drifted (check found differences), failed, unreachable, invalid (validate.yml refused it), busy (runs jobs),
+    unknown (it can't be said whether it runs jobs). The last two were left alone.
     """
 
     state: str
@@ -67,7 +69,10 @@ class Receipt:
 
 
 def select(document: ClusterDocument, limit: str | None) -> list[str]:
-    """Names of the hosts that `limit` (comma-separated names of hosts, roles, kinds, halls or partitions) means; None: all. Raises Selection."""
+    """Names of the hosts that `limit` means: names of hosts, roles, kinds, halls or partitions, comma-separated; None: all.
+
+    Raises Selection.
+    """
     if limit is None:
         return [host.name for host in document.hosts]
     chosen: list[str] = []
@@ -75,7 +80,8 @@ def select(document: ClusterDocument, limit: str | None) -> list[str]:
         found = [host.name for host in document.hosts if word in _words(host)]
         if not found:
             names = ", ".join(host.name for host in document.hosts)
-            raise Selection(f"--limit names {word!r}, but the document has no such host, role, kind, hall or partition; its hosts are {names}")
+            known = "host, role, kind, hall or partition"
+            raise Selection(f"--limit names {word!r}, but the document has no such {known}; its hosts are {names}")
         chosen += [name for name in found if name not in chosen]
     return chosen
 
@@ -96,14 +102,20 @@ def busy_nodes(states: str) -> set[str]:
     return busy
 
 
+class NoAnswer(Exception):
+    """Ansible reached no host at all; the text says why."""
+
+
 def ask_busy(document: ClusterDocument, player: Player) -> set[str] | None:
-    """The nodes with jobs; empty if Slurm is not installed yet; None if it is, but does not answer."""
+    """The nodes with jobs; empty if Slurm is not installed yet; None if it is, but does not answer. Raises NoAnswer."""
     answers: dict[str, Mapping[str, Any]] = {}
 
     def remember(event: TaskEvent) -> None:
         answers[event.task] = event.result
 
-    player.play("busy.yml", hosts=[document.scheduler.head], on_event=remember)
+    run = player.play("busy.yml", hosts=[document.scheduler.head], on_event=remember)
+    if run.error:
+        raise NoAnswer(run.error)
     states, installed = answers.get("States of the nodes"), answers.get("Is Slurm installed at all?")
     if states is None or installed is None:
         return None  # the head could not be reached
@@ -134,7 +146,11 @@ def converge(
         ordered = {host.name: results[host.name] for host in document.hosts if host.name in results}
         return Receipt(document.cluster, document.serial, check, started, round(clock() - started, 1), ordered, error)
 
-    for name, (state, reason) in _left_alone(document, hosts, player).items():
+    try:
+        left_alone = _left_alone(document, hosts, player)
+    except NoAnswer as error:
+        return receipt(str(error))
+    for name, (state, reason) in left_alone.items():
         results[name] = HostReceipt(state, error=reason)
         say(f"{name}: left alone, {reason}")
     todo = [name for name in hosts if name not in results]
@@ -159,7 +175,8 @@ def converge(
         return receipt(run.error)
     for name in todo:
         results[name] = _outcome(run.hosts.get(name), check)
-        say(f"{name}: {results[name].state}, {results[name].changed} changed" + (f": {results[name].error}" if results[name].error else ""))
+        error = results[name].error
+        say(f"{name}: {results[name].state}, {results[name].changed} changed" + (f": {error}" if error else ""))
     return receipt()
 
 
@@ -171,7 +188,8 @@ def _left_alone(document: ClusterDocument, hosts: Sequence[str], player: Player)
     busy = ask_busy(document, player)
     if busy is None:
         head = document.scheduler.head
-        reason = f"for Slurm on {head} does not say whether it runs jobs: repair the head (`ironburst converge --limit {head}`), then converge again"
+        cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
+        reason = f"for Slurm on {head} does not say whether it runs jobs: {cure}"
         return {name: ("unknown", reason) for name in sorted(nodes)}
     return {name: ("busy", "for it runs jobs: converge it when they have ended") for name in sorted(nodes & busy)}
 

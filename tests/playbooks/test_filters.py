@@ -94,3 +94,16 @@ def test_names_for_every_supported_system(role):
     tables = {name: value for name, value in load(role, "vars/main.yml").items() if name.endswith("_by_os")}
     for table in tables.values():
         assert set(table) == set(plugin("os_target").SUPPORTED)
+
+
+@pytest.mark.parametrize(
+    ("packages", "hold", "lines", "due"),
+    [
+        (["slurmd=24.11*"], ["slurmd"], LINES, False),
+        (["slurmd=24.11*"], ["slurmd"], None, True),
+        (["slurmd=23.11*"], ["slurmd"], LINES, True),
+        (["munge"], ["munge"], LINES, True),
+    ],
+)
+def test_packages_due(packages, hold, lines, due):
+    assert plugin("dpkg").packages_due(packages, hold, lines) is due

@@ -13,7 +13,9 @@ GATE = REPOSITORY / "playbooks/roles/node_health/files/ironburst-gate.py"
 PROLOG = REPOSITORY / "playbooks/roles/node_health/files/ironburst-prolog"
 SMI = "".join(f"echo '{n}, NVIDIA H100 80GB HBM3, 580.95.05, 81559'\n" for n in range(8))
 LSPCI = "".join(f"echo '0000:{0x18 + 16 * n:02x}:00.0 0302: 10de:2330 (rev a1)'\n" for n in range(8))
-SETTINGS = {"driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 1, "mounts": ["/shared"]}
+SETTINGS = {
+    "driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 1, "mounts": ["/shared"],
+}  # fmt: skip
 
 
 class Node:

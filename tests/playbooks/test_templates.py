@@ -45,7 +45,8 @@ def settings(text):
 
 def test_nodes_and_partitions():
     _, nodes, partitions = settings(render("slurm.conf.j2"))
-    assert nodes["dgx01"] == {"NodeAddr": "10.78.0.11", "CPUs": nodes["dgx01"]["CPUs"], "RealMemory": "1000", "Gres": "gpu:h100:8", "State": "UNKNOWN"}
+    dgx = nodes["dgx01"]
+    assert dgx == {"NodeAddr": "10.78.0.11", "CPUs": dgx["CPUs"], "RealMemory": "1000", "Gres": "gpu:h100:8", "State": "UNKNOWN"}
     assert nodes["fixed-1"]["NodeAddr"] == "10.90.0.7"
     assert nodes["p5-1,p5-2,p5-3"]["State"] == "CLOUD" and nodes["p5-1,p5-2,p5-3"]["Weight"] == "10"
     assert "NodeAddr" not in nodes["p5-1,p5-2,p5-3"]
@@ -75,7 +76,8 @@ def test_production_confines_jobs_and_the_lab_says_that_it_does_not():
 
 
 def test_more_settings_come_from_the_inventory():
-    assert settings(render("slurm.conf.j2", slurm_head_settings={"SlurmdParameters": "config_overrides"}))[0]["SlurmdParameters"] == "config_overrides"
+    text = render("slurm.conf.j2", slurm_head_settings={"SlurmdParameters": "config_overrides"})
+    assert settings(text)[0]["SlurmdParameters"] == "config_overrides"
 
 
 def test_gres_names_the_devices():

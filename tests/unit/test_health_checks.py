@@ -52,7 +52,8 @@ def test_lspci_fails_closed(outcome):
 
 
 def test_one_gpu_fell_off_the_bus():
-    found = failed(replace(GOOD, lspci=Outcome(0, "".join(LSPCI.splitlines(True)[1:])), nvidia_smi=Outcome(0, "".join(SMI.splitlines(True)[1:]))))
+    lspci, smi = ("".join(text.splitlines(True)[1:]) for text in (LSPCI, SMI))
+    found = failed(replace(GOOD, lspci=Outcome(0, lspci), nvidia_smi=Outcome(0, smi)))
     assert found == {"gpus_on_bus": "7 of 8 GPUs on the PCI bus", "gpu_count": "the driver has 7 of 8 GPUs"}
 
 

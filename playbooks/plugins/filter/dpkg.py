@@ -32,8 +32,13 @@ def not_held(packages: list[str], lines: list[str]) -> list[str]:
     return [package for package in packages if rows.get(package, ("", "", ""))[2] != "hold"]
 
 
+def packages_due(packages: list[str], hold: list[str], lines: list[str] | None) -> bool:
+    """Whether something is to be installed or held; unknown (no list: not a dpkg system, or not asked yet) is yes."""
+    return lines is None or bool(not_installed(packages, lines) or not_held(hold, lines))
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
-        return {"not_installed": not_installed, "not_held": not_held}
+        return {"not_installed": not_installed, "not_held": not_held, "packages_due": packages_due}

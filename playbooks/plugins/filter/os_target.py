@@ -19,7 +19,8 @@ def os_target(facts: dict) -> str:
         target = distribution + facts["distribution_major_version"]
     if target not in SUPPORTED:
         raise AnsibleFilterError(
-            f"{facts['distribution']} {facts['distribution_version']} is not supported: use one of {', '.join(SUPPORTED)} (rhel: also Rocky, Alma)"
+            f"{facts['distribution']} {facts['distribution_version']} is not supported: "
+            f"use one of {', '.join(SUPPORTED)} (rhel: also Rocky, Alma)"
         )
     return target
 

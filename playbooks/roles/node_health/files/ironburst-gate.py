@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""ironburst-gate [--settle SECONDS] [--json]: may this node take jobs? Reads the hardware, writes or removes the stamp that the prolog reads.
+"""ironburst-gate [--settle SECONDS] [--json]: may this node take jobs? Writes or removes the stamp that the prolog reads.
 
 Exit status 0: passed, /run/ironburst/gate.ok is there. 1: not passed, it is gone. The findings are in /run/ironburst/gate.json.
 The judgement is in checks.py (ironburst/health in the repository), what is expected in /etc/ironburst/gate.json.
@@ -70,7 +70,7 @@ def judge():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--settle", type=float, default=0, metavar="SECONDS", help="look again until it passes, this long (links that train)")
+    parser.add_argument("--settle", type=float, default=0, metavar="SECONDS", help="look again until it passes, this long")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     arguments = parser.parse_args()
     folder = ROOT / "run/ironburst"

@@ -63,7 +63,8 @@ def parse(user_data, index):
         name, head = data["nodes"][int(index)], data["conf_server"]
         key, region = data["munge_key"], data["region"]
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise JoinError(f"the user data has no usable nodes, conf_server, munge_key or region for launch index {index}: {error!r}") from None
+        wanted = "nodes, conf_server, munge_key or region"
+        raise JoinError(f"the user data has no usable {wanted} for launch index {index}: {error!r}") from None
     for value in (name, head):
         if not isinstance(value, str) or not SAFE.match(value):
             raise JoinError(f"the user data names {value!r}, which is no host name or address")
