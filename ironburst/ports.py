@@ -113,8 +113,8 @@ class Scheduler(Protocol):
     def heal(self, nodes: Sequence[str]) -> None:
         """Make powered-down nodes that the scheduler holds for DOWN launchable again: behind the drain, powered down."""
 
-    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str]) -> None:
-        """Set a pending job's partitions and the nodes that it must not be given."""
+    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
+        """Set a pending job's partitions and the nodes that it must not be given; `begin_now` lifts the delay of a requeue."""
 
     def requeue(self, job: int) -> None:
         """Stop a job and put it back into the queue."""

@@ -79,7 +79,7 @@ class FakeJob:
 class FakeSlurm:
     """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
 
-    power_save_s, suspend_s, requeue_s = 1.0, 10.0, 5.0
+    power_save_s, suspend_s, requeue_s = 1.0, 10.0, 121.0
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -210,11 +210,12 @@ class FakeSlurm:
         for name in nodes:
             self.nodes[name].states = (self.nodes[name].states - {"DOWN"}) | {"IDLE", "DRAIN"}
 
-    def place(self, job, partitions, excluded):
+    def place(self, job, partitions, excluded, *, begin_now=False):
         fake = self.jobs[job]
         if fake.done or not fake.job.pending:
             raise SchedulerError(f"job {job} isn't pending")
-        fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded))
+        eligible = self.clock.now() if begin_now else fake.job.eligible_s
+        fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
 
     def requeue(self, job):
         fake = self.jobs.get(job)

@@ -68,9 +68,10 @@ class Slurm:
         self._update_nodes(nodes, "resume")
         self._update_nodes(nodes, "drain", "no lease")
 
-    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str]) -> None:
+    def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
         partition, nodes = ",".join(map(_checked, partitions)), ",".join(map(_checked, excluded))
-        self._call("scontrol", "update", f"jobid={int(job)}", f"partition={partition}", f"excnodelist={nodes}")
+        begin = ["starttime=now"] if begin_now else []
+        self._call("scontrol", "update", f"jobid={int(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin)
 
     def requeue(self, job: int) -> None:
         self._call("scontrol", "requeue", str(int(job)))

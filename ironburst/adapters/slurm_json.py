@@ -90,7 +90,7 @@ def number(value: Any) -> float | int | None:
             raise ValueError(f"a number is {{set, infinite, number}}, not {value}")
         return math.inf if value["infinite"] else value["number"] if value["set"] else None
     if isinstance(value, str):
-        return math.inf if value.lower() in ("infinite", "unlimited") else int(value)
+        return math.inf if value.lower() in ("infinite", "infinity", "unlimited") else int(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -100,7 +100,8 @@ class _Round:
         self.used |= {lease.id for lease in serving}
         names = explain.listed(lease.node for lease in serving)
         if coming := [lease.node for lease in serving if lease.state == "coming"]:
-            self.waits.append(Wait(job.id, "coming", f"{explain.listed(coming)} of its rented nodes {names} boots and passes its gate"))
+            missing = "" if len(coming) == len(serving) else f" ({explain.listed(coming)} not yet)"
+            self.waits.append(Wait(job.id, "coming", f"rented for it, to boot and pass the gate: {names}{missing}"))
             return
         pool = next(pool for pool in self.snapshot.pools if pool.name == serving[0].pool)
         self._widen(job, pool, [lease.node for lease in serving])
@@ -122,7 +123,10 @@ class _Round:
         exclusions = self._own_exclusions(job)
         if rented:
             partitions = tuple(name for name in job.partitions if name not in self.pool_of)
-            self.narrow.append(Narrow(job.id, partitions, exclusions, f"no rented node is left for it in {explain.listed(rented)}"))
+            # a gang may get some of its nodes again, so it keeps the delay
+            delayed = job.restarts > 0 and job.nodes == 1 and job.since_s > self.snapshot.now_s
+            reason = f"no rented node is left for it in {explain.listed(rented)}"
+            self.narrow.append(Narrow(job.id, partitions, exclusions, reason, begin_now=delayed))
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
         rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
@@ -176,7 +180,7 @@ class _Round:
             obstacles.append(found)
         launched = self.renting.launch(job, late.text)
         if isinstance(launched, Launch):
-            text = f"{explain.listed(launched.nodes)} ({launched.market}) is being rented for it: {late.text}"
+            text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
             self.waits.append(Wait(job.id, "renting", text))
             return True
         obstacles += launched
@@ -188,12 +192,12 @@ class _Round:
     def _reused(self, job: Job, slots: list[Slot], assign: Assign | None) -> None:
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
-            self.waits.append(Wait(job.id, "renting", f"it shares {names}, which is being rented"))
+            self.waits.append(Wait(job.id, "renting", f"it shares what is being rented: {names}"))
             return
         self.assigns.append(assign)
         self.used |= set(assign.leases)
         if any(slot.coming for slot in slots):
-            self.waits.append(Wait(job.id, "coming", f"it gets {names}, which is rented already and boots"))
+            self.waits.append(Wait(job.id, "coming", f"rented already, to boot and pass the gate: {names}"))
         else:
             self._widen(job, slots[0].pool, [slot.node for slot in slots])
 

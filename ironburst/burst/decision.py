@@ -44,12 +44,16 @@ class Widen:
 
 @dataclass(frozen=True)
 class Narrow:
-    """No rented node is left for this pending job: back to home only."""
+    """No rented node is left for this pending job: back to home only.
+
+    `begin_now` lifts the delay of a requeue (Slurm's is 121 s): it protects the node that the job was on, and that one is gone.
+    """
 
     job: int
     partitions: tuple[str, ...]
     excluded: tuple[str, ...]
     reason: str
+    begin_now: bool = False
 
 
 @dataclass(frozen=True)

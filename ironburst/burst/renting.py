@@ -112,8 +112,7 @@ class Renting:
             if chosen[0].launch >= 0:
                 self._share(chosen[0].launch, job, until, usd)
                 return chosen, None
-            names = explain.listed(slot.node for slot in chosen)
-            reason = f"{names} {'is' if len(chosen) == 1 else 'are'} rented already and {'has' if len(chosen) == 1 else 'have'} room for it"
+            reason = f"rented already, with room for it: {explain.listed(slot.node for slot in chosen)}"
             return chosen, Assign(job.id, tuple(slot.lease for slot in chosen), until, usd, reason)
         return short
 

@@ -15,7 +15,8 @@ from ironburst.controller.ledger import Ledger
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "explain", help="why a job waits or was rented for",
-        description=f"Each decision about one job over time, its rented nodes and their cost; also after it has ended. {site_options.EXIT_CODES}",
+        description="Each decision about one job over time, its rented nodes and their cost; also after it has ended. "
+        + site_options.EXIT_CODES,
         epilog="example: ironburst explain 4711",
     )  # fmt: skip
     parser.add_argument("job", type=int, help="Slurm's job id")

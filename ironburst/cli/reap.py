@@ -15,8 +15,8 @@ from ironburst.controller.tick import Controller
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "reap", help="end rented instances that no lease knows",
-        description="End rented instances of this cluster that no open lease knows. Every tick does this too; young ones and ones with a job "
-        f"on them are spared. {site_options.EXIT_CODES}",
+        description="End rented instances of this cluster that no open lease knows. Every tick does this too; young ones and "
+        f"ones with a job on them are spared. {site_options.EXIT_CODES}",
         epilog="example: ironburst reap --dry-run",
     )  # fmt: skip
     site_options.add(parser)

@@ -18,8 +18,8 @@ from ironburst.controller.tick import Controller, Report
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "run", help="the controller: tick after tick until SIGTERM",
-        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round under way is finished. "
-        f"Prints the rounds in which something happened. {site_options.EXIT_CODES}",
+        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round under way is "
+        f"finished. Prints the rounds in which something happened. {site_options.EXIT_CODES}",
         epilog="example: ironburst run --document /var/lib/ironburst/cluster.json --ledger /var/lib/ironburst/ledger.sqlite",
     )  # fmt: skip
     site_options.add(parser)

@@ -35,8 +35,8 @@ def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: 
         parser.add_argument("--document", type=Path, default=None, help="the ClusterDocument (default: $IRONBURST_DOCUMENT)")
     parser.add_argument("--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})")
     if slurm:
-        parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND",
-                            help="what to put before Slurm's commands, such as 'ssh root@head' (default: $IRONBURST_SLURM_PREFIX, or nothing)")  # fmt: skip
+        told = "what to put before Slurm's commands, such as 'ssh root@head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
+        parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
     parser.add_argument("--json", action="store_true", help="machine-readable")
 
 

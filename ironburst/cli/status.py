@@ -7,9 +7,10 @@ import json
 import time
 from typing import Any
 
-from ironburst.burst import explain
+from ironburst.burst import Job, explain
 from ironburst.cli import site_options
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.records import DecisionRow
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
@@ -42,17 +43,11 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
     """Everything that is shown, as JSON values."""
     home = document.scheduler.home_partition
     why = {row.job: row for row in ledger.decisions()} if ledger else {}
-    queue = [
-        {
-            "job": job.id, "name": job.name, "user": job.user, "state": job.state, "nodes": job.nodes, "gpus": job.nodes * job.each.gpus,
-            "on": list(job.on), "waits_since_s": job.since_s if job.pending else None,
-            "why": why[job.id].text if job.pending and job.id in why else "", "code": why[job.id].code if job.pending and job.id in why else "",
-        }
-        for job in observation.jobs
-    ]  # fmt: skip
+    queue = [_job(job, why.get(job.id) if job.pending else None) for job in observation.jobs]
     nodes = [
-        {"node": n.name, "states": list(n.states), "gpus": n.total.gpus, "gpus_used": sum(j.each.gpus for j in observation.on(n.name)), "reason": n.reason}
-        for n in observation.nodes if home in n.partitions
+        {"node": node.name, "states": list(node.states), "gpus": node.total.gpus, "reason": node.reason,
+         "gpus_used": sum(job.each.gpus for job in observation.on(node.name))}
+        for node in observation.nodes if home in node.partitions
     ]  # fmt: skip
     leases = [
         {
@@ -73,6 +68,14 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         "leases": leases, "closed": closed,
         "money": {"estimates": True, "usd_per_month": budget, "spent_usd": money.spent_usd if money else 0.0,
                   "committed_usd": money.committed_usd if money else 0.0, "prices_as_of": min(ages, default=None)},
+    }  # fmt: skip
+
+
+def _job(job: Job, decided: DecisionRow | None) -> dict[str, Any]:
+    return {
+        "job": job.id, "name": job.name, "user": job.user, "state": job.state, "nodes": job.nodes, "gpus": job.nodes * job.each.gpus,
+        "on": list(job.on), "waits_since_s": job.since_s if job.pending else None,
+        "why": decided.text if decided else "", "code": decided.code if decided else "",
     }  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def _widen(site: Site, widen: Widen, observation: Observation) -> None:
 
 
 def _narrow(site: Site, narrow: Narrow, observation: Observation) -> None:
-    site.scheduler.place(narrow.job, narrow.partitions, narrow.excluded)
+    site.scheduler.place(narrow.job, narrow.partitions, narrow.excluded, begin_now=narrow.begin_now)
     site.event("narrowed", f"{', '.join(narrow.partitions)}: {narrow.reason}", job=narrow.job)
 
 

@@ -340,9 +340,10 @@ def test_rounds_are_written_when_they_change_and_decide_again_the_same(world):
 
 def scenario(world):
     """A gang and a spot job that is interrupted once, to the end."""
-    world.slurm.submit(nodes=2, limit_s=400, runs_s=60)
-    world.slurm.submit(nodes=2, limit_s=600, runs_s=40, requeue=False)
-    world.slurm.submit(limit_s=600, runs_s=40)
+    world.document = document(idle_s=10)
+    world.slurm.submit(nodes=2, limit_s=400, runs_s=40)
+    world.slurm.submit(nodes=2, limit_s=600, runs_s=16, requeue=False)
+    world.slurm.submit(limit_s=600, runs_s=16)
 
 
 def interrupt_once(world):

@@ -1,0 +1,196 @@
+"""The Slurm adapter: every known shape of its JSON, commands as they are run, and answers that must not be believed."""
+
+import copy
+import json
+import math
+import stat
+from pathlib import Path
+
+import pytest
+
+from ironburst.adapters import slurm_json
+from ironburst.adapters.slurm import Slurm
+from ironburst.burst import Resources
+from ironburst.ports import SchedulerError, WrongShape
+
+FIXTURES = Path(__file__).parent / "slurm_fixtures"
+VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
+
+
+def load(version, name):
+    return json.loads((FIXTURES / version / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_queue_of_every_version_reads_the_same(version):
+    jobs = {job.id: job for job in slurm_json.jobs(load(version, "squeue"))}
+    assert sorted(jobs) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
+    running = jobs[1]
+    assert (running.state, running.nodes, running.on, running.each) == ("RUNNING", 2, ("gpu2", "gpu3"), Resources(8, 1, 1000))
+    assert (running.time_limit_s, running.end_s - running.start_s) == (180.0, 180.0)
+    wide = jobs[2]
+    assert wide.pending and wide.partitions == ("home", "burst") and wide.excluded == ("gpu7", "gpu8") and wide.on == ()
+    assert wide.batch and wide.requeue and not wide.held and wide.end_s is None
+    assert jobs[3].array_tasks == "1-3" and jobs[4].each == Resources(2, 2, 1000)
+    assert jobs[6].held and jobs[7].dependency.startswith("afterok:2")
+    assert not jobs[9].batch and not jobs[10].batch  # srun, salloc
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_nodes_of_every_version_read_the_same(version):
+    nodes = {node.name: node for node in slurm_json.nodes(load(version, "nodes"))}
+    assert nodes["gpu2"].open and nodes["gpu2"].total == Resources(8, 2, 1000) and nodes["gpu2"].partitions == ("home",)
+    assert nodes["gpu6"].open and nodes["gpu6"].has("IDLE", "CLOUD") and nodes["gpu6"].address == "10.78.0.196"
+    assert not nodes["gpu8"].open and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN") and nodes["gpu8"].reason == "no lease"
+
+
+def test_the_fixtures_that_are_derived_are_what_the_script_makes():
+    for version in VERSIONS:
+        release = load(version, "squeue")["meta"]["slurm"]["release"]
+        assert ("derived" in release) == (version != "24.11")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("job_state", None), ("job_state", []), ("job_state", {"name": "PENDING"}), ("time_limit", {"minutes": 5}), ("time_limit", "soon"),
+        ("partition", 7), ("node_count", [1]), ("batch_flag", "yes"), ("tres_req_str", 5), ("submit_time", True),
+    ],
+)  # fmt: skip
+def test_an_unknown_shape_is_an_error_with_job_and_reason_never_a_job_less(field, value):
+    answer = load("24.11", "squeue")
+    row = next(job for job in answer["jobs"] if job["job_id"] == 4)
+    row[field] = value
+    with pytest.raises(WrongShape, match=r"job 4 in Slurm's JSON has a shape that isn't known: .*23\.02 to 26\.05"):
+        slurm_json.jobs(answer)
+
+
+def test_a_missing_field_is_named():
+    answer = load("24.11", "squeue")
+    del answer["jobs"][0]["job_state"]
+    with pytest.raises(WrongShape, match="no field 'job_state'"):
+        slurm_json.jobs(answer)
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"jobs": None}, {"Jobs": []}, None])
+def test_an_answer_without_jobs_is_no_empty_queue(answer):
+    with pytest.raises(WrongShape, match="has no list 'jobs'"):
+        slurm_json.jobs(answer)
+
+
+def test_errors_in_the_answer_are_errors():
+    answer = copy.deepcopy(load("24.11", "squeue")) | {"errors": [{"error": "no slurmctld"}], "jobs": []}
+    with pytest.raises(WrongShape, match="no slurmctld"):
+        slurm_json.jobs(answer)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, 5), (0, 0), (None, None), (4294967294, None), (4294967295, math.inf), ("UNLIMITED", math.inf), ("7", 7),
+        ({"set": True, "infinite": False, "number": 5}, 5), ({"set": False, "infinite": False, "number": 0}, None),
+        ({"set": True, "infinite": True, "number": 0}, math.inf),
+    ],
+)  # fmt: skip
+def test_numbers_in_all_their_forms(value, expected):
+    assert slurm_json.number(value) == expected
+
+
+def test_a_job_without_a_finite_limit_has_none():
+    answer = load("24.11", "squeue")
+    answer["jobs"][0]["time_limit"] = {"set": True, "infinite": True, "number": 0}
+    assert slurm_json.jobs(answer)[0].time_limit_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", []), ("dgx01", ["dgx01"]), ("p5-[1-3],head", ["p5-1", "p5-2", "p5-3", "head"]),
+        ("dgx[09-11,20]", ["dgx09", "dgx10", "dgx11", "dgx20"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+    ],
+)  # fmt: skip
+def test_host_lists(text, names):
+    assert slurm_json.expand(text) == names
+
+
+def test_memory_and_typed_gpus():
+    assert slurm_json.tres("cpu=4,mem=1.5G,node=2,billing=4,gres/gpu=16,gres/gpu:h100=16") == Resources(16, 4, 1536)
+    assert slurm_json.tres("cpu=1,mem=2T,gres/gpu:h100=8") == Resources(8, 1, 2 * 1024 * 1024)
+    assert slurm_json.tres("cpu=1,mem=512K") == Resources(0, 1, 1)
+
+
+@pytest.mark.parametrize(("word", "type"), [("gres/gpu:8", ""), ("gres/gpu:h100:8", "h100"), ("gres:gpu:H100:8", "h100")])
+def test_the_gpu_type_that_a_job_insists_on(word, type):
+    answer = load("24.11", "squeue")
+    answer["jobs"][0]["tres_per_node"] = word
+    assert slurm_json.jobs(answer)[0].gpu_type == type
+
+
+# ---- commands
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    """A prefix that writes down its arguments, one a line, and answers with `answer` and `code`."""
+    script, log = tmp_path / "prefix", tmp_path / "log"
+    (tmp_path / "answer").write_text("")
+    (tmp_path / "code").write_text("0")
+    script.write_text(f'#!/bin/sh\nfor a; do echo "$a" >> {log}; done\ncat {tmp_path}/answer\necho oops >&2\nexit $(cat {tmp_path}/code)\n')
+    script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    return tmp_path
+
+
+def said(recorder):
+    return (recorder / "log").read_text().splitlines()
+
+
+def test_a_job_is_placed_by_one_update(recorder):
+    Slurm([str(recorder / "prefix")]).place(7, ["home", "burst-p5"], ["p5-2", "p5-3"])
+    assert said(recorder) == ["scontrol", "update", "jobid=7", "partition=home,burst-p5", "excnodelist=p5-2,p5-3"]
+
+
+def test_the_delay_of_a_requeue_can_be_lifted_and_exclusions_cleared(recorder):
+    Slurm([str(recorder / "prefix")]).place(7, ["home"], [], begin_now=True)
+    assert said(recorder)[2:] == ["jobid=7", "partition=home", "excnodelist=", "starttime=now"]
+
+
+def test_a_reason_with_a_space_stays_one_argument_here_and_behind_ssh(recorder):
+    Slurm([str(recorder / "prefix")]).drain(["p5-1"], "spot interruption; it's over")
+    assert said(recorder)[-1] == "reason=spot interruption; it's over"
+    (recorder / "ssh").symlink_to(recorder / "prefix")
+    (recorder / "log").unlink()
+    Slurm([str(recorder / "ssh"), "root@head"]).drain(["p5-1"], "it's over")
+    assert said(recorder) == ["root@head", """scontrol update nodename=p5-1 state=drain 'reason=it'"'"'s over'"""]
+
+
+@pytest.mark.parametrize("name", ["", "-f", "a b", "x;reboot", "../etc", "a,b", "$(id)"])
+def test_only_names_are_taken_for_names(recorder, name):
+    with pytest.raises(SchedulerError, match="is no name"):
+        Slurm([str(recorder / "prefix")]).put_lease([name])
+    assert not (recorder / "log").exists()
+
+
+def test_a_failing_command_is_one_sentence(recorder):
+    (recorder / "code").write_text("1")
+    with pytest.raises(SchedulerError, match=r"^`scontrol requeue 7` failed with exit code 1: oops$"):
+        Slurm([str(recorder / "prefix")]).requeue(7)
+
+
+def test_an_answer_that_is_no_json_is_no_empty_queue(recorder):
+    (recorder / "answer").write_text("slurm_load_jobs error: Unable to contact slurm controller")
+    with pytest.raises(WrongShape, match="something other than JSON"):
+        Slurm([str(recorder / "prefix")]).observe()
+
+
+def test_no_slurm_here_says_what_to_do():
+    with pytest.raises(SchedulerError, match="--slurm-prefix"):
+        Slurm(["/nonexistent/prefix"]).observe()
+
+
+def test_a_hanging_command_has_an_end(tmp_path):
+    script = tmp_path / "hang"
+    script.write_text("#!/bin/sh\nexec sleep 60\n")
+    script.chmod(0o755)
+    with pytest.raises(SchedulerError, match="no answer in 0.2 s"):
+        Slurm([str(script)], timeout_s=0.2).requeue(1)
