@@ -40,6 +40,7 @@ class Deployment:
         self._claims = threading.Condition(threading.RLock())
         self._claimed: set[int] = set()
         self._busy: set[int] = set()  # old entries that a replacement elsewhere is deleting right now
+        self._replaced: set[str] = set()
         self._aliases: dict[str, list[str]] = {}
         self._defaults: dict[tuple[str, str], str] = {}
         self._default_lock = threading.RLock()
@@ -177,10 +178,13 @@ class Deployment:
         if fresh:
             new = self._resource(goal, urn, checked)
             return self._create(provider, Step("create" if old is None else "replace", urn, old, new), handle)
-        diff = provider.diff(old, urn, checked, goal.ignore_changes)
-        diff.replace_on(goal.replace_on_changes)
-        if self._provider_replaces(old, goal):
-            diff.replaces.append("provider")
+        if goal.deleted_with in self._replaced:
+            diff = Diff(True, ["deletedWith"])
+        elif self._provider_replaces(old, goal):
+            diff = Diff(True, ["provider"])
+        else:
+            diff = provider.diff(old, urn, checked, goal.ignore_changes)
+            diff.replace_on(goal.replace_on_changes)
         if diff.replaces:
             return self._replace(goal, provider, Step("replace", urn, old, self._resource(goal, urn, inputs), diff), handle)
         new = self._resource(goal, urn, checked, id=old.id, outputs=old.outputs)
@@ -192,10 +196,7 @@ class Deployment:
         """Whether a change of the resource's provider needs a new resource."""
         if not old.provider or old.provider == goal.provider:
             return False
-        before, now = provider_urn(old.provider), provider_urn(goal.provider)
-        if before == now:
-            return True  # same provider resource with another id: it was replaced
-        entry = self.journal.providers.get(old.provider)
+        now, entry = provider_urn(goal.provider), self.journal.providers.get(old.provider)
         return bool(entry and self.registry.get(goal.provider).diff_config(now, entry, self.journal.new[now].inputs).replaces)
 
     def _create(self, provider: Provider, step: Step, over: int | None, keep: int | None = None) -> Resource:
@@ -225,6 +226,7 @@ class Deployment:
         if goal.protect:
             raise StepFailed(f"unable to replace {step.urn} as it is marked for protection; remove `protect` from it in the program first",
                              step.urn)
+        self._replaced.add(step.urn)
         checked = provider.check(step.urn, goal.type, {}, step.new.inputs)
         step.new = dataclasses.replace(step.new, inputs=checked)
         first = step.diff.delete_before_replace if goal.delete_before_replace is None else goal.delete_before_replace
@@ -251,7 +253,11 @@ class Deployment:
     def delete(self, handle: int, op: str = "delete", commit: Callable | None = None) -> None:
         """Delete an old entry's resource; where nothing is to be deleted, only the entry goes."""
         old = self.journal.old[handle]
-        step = Step("discard" if old.external else op, old.urn, old)
+        if old.external:
+            op = "discard" if op == "delete" else "discard-replaced"
+        elif old.pendingReplacement:
+            op = "remove-pending-replace"  # deleted by an earlier run
+        step = Step(op, old.urn, old)
         real = old.custom and not (old.is_provider or old.external or old.pendingReplacement or old.retainOnDelete or self.preview
                                    or old.deletedWith in self.doomed)
         call = (lambda: self.registry.get(old.provider).delete(old)) if real else None
@@ -309,6 +315,8 @@ class Deployment:
         op = "create" if old is None else "replace" if diff.replaces else "update" if diff.changed else "same"
         if op == "replace" and goal.protect:
             raise StepFailed(f"unable to replace {urn} as it is marked for protection", urn)
+        if op == "replace":
+            checked = provider.check_config(urn, {}, inputs)  # its defaults anew
         id_ = old.id if op in ("same", "update") else UNKNOWN if self.preview else str(uuid.uuid4())
         new = self._resource(goal, urn, checked, id=id_, outputs=checked)
         provider.configure(old.inputs if op == "same" else checked, id_)

@@ -12,6 +12,7 @@ from lab.engine.provider import Diff
 from lab.engine.state import Resource, encode_resource, urn_parts
 
 SIGNS = {"create": "+", "update": "~", "delete": "-", "replace": "+-", "same": " ", "read": ">", "refresh": "~", "discard": "<"}
+CLEANUP = {"delete-replaced", "discard-replaced", "remove-pending-replace"}
 PAST = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged", "read": "read",
         "discard": "discarded"}
 
@@ -31,7 +32,7 @@ class Step:
     @property
     def shown(self) -> bool:
         """Default providers and clean-up of replaced resources are neither shown nor counted."""
-        return not self.resource.is_default_provider and self.op != "delete-replaced"
+        return not self.resource.is_default_provider and self.op not in CLEANUP
 
 
 class Events:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.engine import VERSION
 from lab.engine.errors import EngineError, Refused
-from lab.engine.properties import SECRET, SIG, Props, is_secret, secret
+from lab.engine.properties import RESOURCE, SECRET, SIG, Props, is_secret, secret
 from lab.engine.secrets import Crypter
 
 STACK_TYPE = "pulumi:pulumi:Stack"
@@ -97,7 +97,8 @@ def encode_value(value: Any, write_secret: Callable[[str], dict]) -> Any:
     if is_secret(value):
         return {SIG: SECRET, **write_secret(json.dumps(value["value"], separators=(",", ":"), ensure_ascii=False))}
     if isinstance(value, dict):
-        return {key: encode_value(item, write_secret) for key, item in value.items()}
+        reference = {"packageVersion": ""} if value.get(SIG) == RESOURCE else {}
+        return reference | {key: encode_value(item, write_secret) for key, item in value.items()}
     return [encode_value(item, write_secret) for item in value] if isinstance(value, list) else value
 
 
