@@ -50,10 +50,12 @@ def test_nodes_and_partitions():
     assert nodes["fixed-1"]["NodeAddr"] == "10.90.0.7"
     assert nodes["p5-1,p5-2,p5-3"]["State"] == "CLOUD" and nodes["p5-1,p5-2,p5-3"]["Weight"] == "10"
     assert "NodeAddr" not in nodes["p5-1,p5-2,p5-3"]
-    assert partitions["home"] == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080"}
+    share = f"DefCpuPerGPU={int(dgx['CPUs']) // 8},DefMemPerGPU=125"  # a job that asks only for GPUs leaves the rest to others
+    assert partitions["home"] == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080", "JobDefaults": share}
     assert partitions["fixed"]["Nodes"] == "fixed-1" and "Default" not in partitions["fixed"]
     burst = partitions["burst-p5"]
     assert burst["SuspendTime"] == "86400" and burst["MaxTime"] == "60" and burst["DefaultTime"] == "60"
+    assert burst["JobDefaults"] == partitions["fixed"]["JobDefaults"] == share
     assert set(partitions) == {"home", "fixed", "burst-p5"}
 
 
@@ -96,6 +98,7 @@ def test_one_gpu_is_no_range():
 def test_a_cluster_without_pools_and_without_nodes():
     document = lab_document().model_copy(update={"pools": []})
     _, nodes, partitions = settings(render("slurm.conf.j2", document))
+    assert burst["JobDefaults"] == partitions["fixed"]["JobDefaults"] == share
     assert set(partitions) == {"home", "fixed"} and not any(node.get("State") == "CLOUD" for node in nodes.values())
     assert "sinfo" not in render("ironburst-guard.j2", document)
 
