@@ -1,0 +1,230 @@
+"""status, explain, tick, run and reap: what they print, and their exit codes. Plus the lock and the ledger that they stand on."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ironburst import cli
+from ironburst.cli import reap, run, status, tick
+from ironburst.controller import lock
+from ironburst.controller.ledger import Ledger, LedgerError, month
+from ironburst.controller.tick import Controller
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A document, a ledger path, and the verbs wired to in-memory ports."""
+    clock = FakeClock()
+    slurm = FakeSlurm(clock)
+    cloud = FakeCloud(clock, slurm)
+    path = tmp_path / "cluster.json"
+    path.write_text(document().model_dump_json())
+    monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
+    monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
+    monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
+    for module in (tick, run, reap):
+        monkeypatch.setattr(module, "Aws", lambda region: cloud)
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
+    for module in (tick, run, reap, status):
+        monkeypatch.setattr(f"{module.__name__}.site_options.slurm", lambda arguments: slurm)
+    monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
+    return type("Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"})
+
+
+def rented(site):
+    """One job runs at home, one was rented for and runs, one waits."""
+    site.slurm.submit(nodes=2, limit_s=7200, runs_s=7200)
+    job = site.slurm.submit(limit_s=600, runs_s=300)
+    site.slurm.submit(limit_s=None)
+    ledger = Ledger(site.ledger)
+    for _ in range(12):
+        Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
+        site.clock.at += 2
+    ledger.close()
+    assert site.slurm.state(job) == "RUNNING"
+    return job
+
+
+def test_status_shows_queue_leases_and_money_with_the_prices_age(site, capsys):
+    job = rented(site)
+    assert cli.main(["status", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [row["job"] for row in said["queue"]] == [1, 2, 3] and "no finite time limit" in said["queue"][2]["why"]
+    assert [(x["node"], x["market"], x["jobs"], x["state"]) for x in said["leases"]] == [("p5-1", "spot", [job], "ready")]
+    assert said["money"]["usd_per_month"] == 20000 and said["money"]["prices_as_of"] == "2026-11-01"
+    assert 0 < said["money"]["spent_usd"] < said["money"]["committed_usd"]
+    assert [node["gpus_used"] for node in said["home"]] == [8, 8]
+    assert cli.main(["status"]) == 0
+    text = capsys.readouterr().out
+    assert "estimates, prices of 2026-11-01" in text and "p5.48xlarge spot us-east-1a" in text
+
+
+def test_status_without_a_ledger_still_shows_the_queue(site, capsys):
+    site.slurm.submit()
+    assert cli.main(["status"]) == 0
+    assert "no controller has run yet" in capsys.readouterr().out and not site.ledger.exists()
+
+
+def test_explain_tells_the_story_also_after_the_job_has_ended(site, capsys):
+    job = rented(site)
+    site.clock.at += 400
+    ledger = Ledger(site.ledger)
+    Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
+    ledger.close()
+    assert cli.main(["explain", str(job), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["state"] == "LEFT_QUEUE" and said["ran_on"] == "p5-1"
+    events = [each["code"] for each in said["story"] if each["kind"] == "event"]
+    assert events[:5] == ["rent", "requested", "launched", "joined", "widened"]
+    assert [each["code"] for each in said["story"] if each["kind"] == "wait"] == ["renting", "coming", "widened"]
+    assert said["leases"][0]["usd"] > 0 and "over the wait limit" in said["leases"][0]["why"]
+    assert cli.main(["explain", str(job)]) == 0
+    assert "rented p5-1: p5.48xlarge spot us-east-1a" in capsys.readouterr().out
+
+
+def test_explain_of_an_infeasible_job_and_of_nobodys_job(site, capsys):
+    rented(site)
+    assert cli.main(["explain", "3"]) == 0
+    assert "can't be rented for" in capsys.readouterr().out
+    assert cli.main(["explain", "99"]) == 2
+    assert capsys.readouterr().err == "ironburst: job 99 was never seen by the controller of this ledger: check the number, or --ledger\n"
+
+
+def test_tick_does_one_round_and_says_what_it_did(site, capsys):
+    site.slurm.submit(nodes=2, limit_s=7200, runs_s=7200)
+    site.slurm.submit(limit_s=600)
+    assert cli.main(["tick"]) == 0
+    text = capsys.readouterr().out
+    assert "rent: job 2" in text and "launched:" in text
+    assert cli.main(["tick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["leases"] == {"launched": 1}
+
+
+def test_reap_ends_orphans_and_dry_run_only_tells(site, capsys):
+    from ironburst.ports import LaunchRequest
+
+    site.cloud.launch(LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}'))
+    assert cli.main(["reap", "--grace", "0", "--dry-run"]) == 0 and len(site.cloud.alive()) == 1
+    assert "would be ended" in capsys.readouterr().out
+    assert cli.main(["reap"]) == 0 and len(site.cloud.alive()) == 1  # young
+    assert cli.main(["reap", "--grace", "0", "--json"]) == 0 and site.cloud.alive() == []
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"orphans": ["i-1"], "ended": True}
+
+
+@pytest.mark.parametrize("verb", ["tick", "run", "reap", "status"])
+def test_without_a_document_nothing_is_touched(site, monkeypatch, capsys, verb):
+    monkeypatch.delenv("IRONBURST_DOCUMENT")
+    assert cli.main([verb]) == 2
+    assert capsys.readouterr().err == "ironburst: no ClusterDocument: give --document PATH or set IRONBURST_DOCUMENT\n"
+    assert not site.ledger.exists()
+
+
+@pytest.mark.parametrize("verb", ["tick", "run", "reap", "status"])
+def test_a_document_of_an_unknown_version_is_refused(site, capsys, verb):
+    site.path.write_text('{"version": 7}')
+    assert cli.main([verb]) == 2 and "version 7" in capsys.readouterr().err
+
+
+def test_a_scheduler_out_of_reach_is_exit_code_3(site, monkeypatch, capsys):
+    from ironburst.adapters.slurm import Slurm
+
+    monkeypatch.setattr(f"{status.__name__}.site_options.slurm", lambda arguments: Slurm(["/nonexistent/prefix"]))
+    assert cli.main(["status"]) == 3 and "--slurm-prefix" in capsys.readouterr().err
+
+
+def test_a_second_controller_is_refused_and_told_who_the_first_is(site, capsys):
+    with lock.held(site.ledger):
+        assert cli.main(["tick"]) == 4
+    assert f"process {os.getpid()} on" in capsys.readouterr().err
+    assert cli.main(["tick"]) == 0
+
+
+def test_the_lock_ends_with_its_process(tmp_path):
+    code = f"import sys, time; sys.path.insert(0, {os.getcwd()!r})\nfrom ironburst.controller import lock\n"
+    code += f"with lock.held({str(tmp_path / 'l')!r}):\n    print('held', flush=True); time.sleep(60)\n"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with pytest.raises(lock.LockedError, match=f"process {process.pid} "), lock.held(tmp_path / "l"):
+        pass
+    process.kill()
+    process.wait()
+    with lock.held(tmp_path / "l"):
+        pass
+
+
+def test_an_unknown_pool_can_not_be_reopened(site, capsys):
+    assert cli.main(["tick", "--reopen", "p6"]) == 2
+    assert capsys.readouterr().err == "ironburst: --reopen p6: there is no such pool; the document has: p5\n"
+
+
+def test_run_ticks_until_sigterm_and_survives_an_unreachable_site(site, monkeypatch, capsys):
+    from ironburst.controller.loop import SystemClock
+    from ironburst.ports import SchedulerError
+
+    clock = SystemClock()
+    monkeypatch.setattr(run, "SystemClock", lambda: clock)
+    site.path.write_text(document(tick_s=1).model_dump_json())
+    calls, real = [], site.slurm.observe
+
+    def observe():
+        calls.append(1)
+        if len(calls) == 1:
+            raise SchedulerError("slurmctld is away")
+        if len(calls) == 3:
+            threading.Timer(0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return real()
+
+    monkeypatch.setattr(site.slurm, "observe", observe)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        assert cli.main(["run", "--json"]) == 0
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+    out = capsys.readouterr()
+    assert "slurmctld is away" in out.err and len(out.out.splitlines()) >= 1
+
+
+# ---- the ledger
+
+
+def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "bad").write_bytes(b"no database at all, but long enough to be looked at" * 10)
+    with pytest.raises(LedgerError, match="can't be used as a ledger"):
+        Ledger(tmp_path / "bad")
+    Ledger(tmp_path / "new").close()
+    db = sqlite3.connect(tmp_path / "new")
+    db.execute("UPDATE meta SET value = '9'")
+    db.commit()
+    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1"):
+        Ledger(tmp_path / "new")
+
+
+def test_a_failed_transaction_leaves_nothing(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    with pytest.raises(RuntimeError), ledger.transaction():
+        ledger.event("x", "y", 1.0)
+        raise RuntimeError
+    assert ledger.events() == []
+
+
+def test_cool_downs_double_and_are_forgiven(tmp_path):
+    ledger, place = Ledger(tmp_path / "l"), ("p5", "a", "spot", 1)
+    assert [ledger.cool_down(*place, 60, "ICE", t, 1) - t for t in (0, 60, 180)] == [60, 120, 240]
+    ledger.forget_old_refusals(1, 180 + 240 + 400)
+    assert ledger.cool_down(*place, 60, "ICE", 5000, 1) == 5480  # not forgiven before 2 * 240 s after its end
+    ledger.forget_old_refusals(1, 50000)
+    assert ledger.cool_down(*place, 60, "ICE", 50000, 1) == 50060
+
+
+def test_months_are_calendar_months():
+    assert month(1_795_262_400.0) == (1_793_491_200.0, 1_796_083_200.0)  # November 2026
+    december = month(1_797_000_000.0)
+    assert december[1] - december[0] == 31 * 86400
