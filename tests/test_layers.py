@@ -35,11 +35,12 @@ MAY = {
     "ironburst.config": {"pydantic", "yaml", "ironburst.catalog", "ironburst.secrets", "ironburst.software"},
     "ironburst.document": {"pydantic", "ironburst.config", "ironburst.catalog"},
     "ironburst.ports": {"ironburst.burst"},
+    "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports"},
     "ironburst.baremetal": {"pydantic", "ironburst.catalog", "ironburst.secrets"},
     "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
     "ironburst.convergence": {"ironburst.document", "ironburst.ports", "ironburst.health"},
     "ironburst.adapters": {
-        *{"ironburst.ports", "ironburst.document", "ironburst.burst", "ironburst.baremetal", "ironburst.secrets"},
+        *{"ironburst.ports", "ironburst.images", "ironburst.document", "ironburst.burst", "ironburst.baremetal", "ironburst.secrets"},
         *{"boto3", "botocore", "sushy", "requests", "urllib3", "ansible_runner"},
     },
     "ironburst.cli": {"ironburst"},

@@ -7,7 +7,6 @@ A build instance has no tag `ironburst:lease`, by which the controller and its r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import boto3
@@ -16,31 +15,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import CLUSTER, POOL, Aws
+from ironburst.images import Build, Image
 from ironburst.ports import CloudError, Instance
 
 ROLE = "ironburst:role"  # image-build for the instance, image for what it becomes
 
 
-@dataclass(frozen=True)
-class Build:
-    """What the build instance is launched from. `token` <= 64 ASCII characters: a repeat with it starts nothing new."""
-
-    cluster: str
-    pool: str
-    launch_template_id: str
-    base_image: str
-    token: str
-
-
-@dataclass(frozen=True)
-class Image:
-    id: str
-    state: str  # pending, available, failed, ...
-    reason: str = ""
-
-
 class AwsImages:
-    """All methods raise CloudError (ironburst.ports)."""
+    """The Images (ironburst.images) of one region."""
 
     def __init__(self, region: str, session: Any = None):
         """`session`: a boto3.Session, for tests."""
@@ -51,8 +33,8 @@ class AwsImages:
         self._ssm = session.client("ssm", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4}))
 
     def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id. CapacityError: nothing was started. OutcomeUnknown: repeat unchanged."""
-        tags = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": f"{build.cluster}-{build.pool}-image-build"})
+        name = f"{build.cluster}-{build.pool}-image-build"
+        tags = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": name})
         answer = self._call(
             self._once.run_instances, MinCount=1, MaxCount=1, ClientToken=build.token, ImageId=build.base_image,
             LaunchTemplate={"LaunchTemplateId": build.launch_template_id, "Version": "$Latest"},
@@ -61,16 +43,13 @@ class AwsImages:
         return answer["Instances"][0]["InstanceId"]
 
     def instance(self, token: str) -> Instance | None:
-        """The instance of a launch; None while EC2 doesn't show it."""
         found = self._aws.by_token(token)
         return found[0] if found else None
 
     def end(self, ids: list[str]) -> None:
-        """Terminate; ids that are gone already are fine."""
         self._aws.terminate(ids)
 
     def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
-        """Begin an image of the instance, which is rebooted so that its disk is at rest; the image's id."""
         spelled = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image", "Name": name} | tags)
         return self._call(
             self._once.create_image, InstanceId=instance_id, Name=name, Description=f"rented nodes of pool {build.pool}",
@@ -78,12 +57,10 @@ class AwsImages:
         )["ImageId"]  # fmt: skip
 
     def named(self, name: str) -> str | None:
-        """The id of our image of that name: names are unique in an account and region."""
         found = self._call(self._ec2.describe_images, Owners=["self"], Filters=[{"Name": "name", "Values": [name]}])["Images"]
         return found[0]["ImageId"] if found else None
 
     def image(self, image_id: str) -> Image | None:
-        """None while (or if) EC2 doesn't know the id."""
         try:
             found = self._call(self._ec2.describe_images, ImageIds=[image_id])["Images"]
         except CloudError as error:
@@ -93,11 +70,9 @@ class AwsImages:
         return Image(found[0]["ImageId"], found[0]["State"], (found[0].get("StateReason") or {}).get("Message", "")) if found else None
 
     def forget(self, image_id: str) -> None:
-        """Deregister an image and delete its snapshots."""
         self._call(self._ec2.deregister_image, ImageId=image_id, DeleteAssociatedSnapshots=True)
 
     def published(self, parameter: str) -> str | None:
-        """The image that the pool's parameter names."""
         return self._aws.image_id(parameter)
 
     def publish(self, parameter: str, image_id: str) -> None:
