@@ -72,6 +72,7 @@ class FakeJob:
     job: Job
     runs_s: float
     ends: float | None = None
+    completes: float | None = None  # being requeued up to then
     done: str = ""
     started: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
 
@@ -79,7 +80,7 @@ class FakeJob:
 class FakeSlurm:
     """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
 
-    power_save_s, suspend_s, requeue_s = 1.0, 10.0, 121.0
+    power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 1.5
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -132,6 +133,8 @@ class FakeSlurm:
         for job in self.jobs.values():
             if job.ends is not None and job.ends <= now and not job.done:
                 self._end(job, "COMPLETED")
+            if job.completes is not None and job.completes <= now:
+                self._requeued(job)
         self.schedule()
 
     def schedule(self) -> None:
@@ -203,7 +206,7 @@ class FakeSlurm:
         for name in nodes:
             for fake in self._on(name):
                 self.forced.append((name, fake.job.id))
-                self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeue(fake)
+                self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
             self._power_down(self.nodes[name])
 
     def heal(self, nodes):
@@ -224,8 +227,12 @@ class FakeSlurm:
         self._requeue(fake)
 
     def _requeue(self, fake: FakeJob) -> None:
-        now = self.clock.now()
-        fake.ends = None
+        """Its processes are ended first: it holds its nodes for a moment."""
+        fake.ends, fake.completes = None, self.clock.now() + self.complete_s
+        fake.job = replace(fake.job, state="COMPLETING")
+
+    def _requeued(self, fake: FakeJob) -> None:
+        now, fake.completes = self.clock.now(), None
         fake.job = replace(fake.job, state="PENDING", on=(), start_s=None, end_s=None, submit_s=now, eligible_s=now + self.requeue_s,
                            restarts=fake.job.restarts + 1)  # fmt: skip
 

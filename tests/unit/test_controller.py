@@ -7,6 +7,7 @@ import pytest
 from ironburst.burst import Decision, Policy, Snapshot, decide, from_json
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.site import token
 from ironburst.controller.tick import Controller
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
 from tests.fakes import Breaking, Crash, FakeClock, FakeCloud, FakeSlurm, document
@@ -206,8 +207,9 @@ def test_a_spot_interruption_puts_the_job_back_and_it_is_decided_anew(world):
     first = world.ledger.leases()[0]
     world.cloud.interrupt(first.instance_id)
     world.tick()
-    assert world.slurm.jobs[job].job.pending and world.cloud.queue == []
-    world.tick(2)
+    assert world.slurm.jobs[job].job.state == "COMPLETING" and world.cloud.queue == []
+    assert world.cloud.all[first.instance_id].instance.alive  # until the job has left it
+    world.tick(3)
     assert world.slurm.jobs[job].job.partitions == ("home",) and world.slurm.jobs[job].job.excluded == ()  # no lease is left
     assert world.slurm.forced == [] and not world.cloud.all[first.instance_id].instance.alive
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 1200)
@@ -285,6 +287,21 @@ def test_the_reaper_ends_orphans_and_spares_the_young_and_the_working(world):
     world.until(lambda: world.events("needs_a_person"), 600)
     assert len(world.cloud.alive()) == 1
     world.until(lambda: world.cloud.alive() == [], 3000)
+
+
+def test_the_reaper_never_touches_what_is_leased_however_old(world):
+    world.fill_home()
+    job = world.slurm.submit(limit_s=7200, runs_s=1000)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 1200)
+    assert len(world.slurm.jobs[job].started) == 1 and world.events("orphan") == []
+
+
+def test_a_token_is_the_same_for_every_repeat_and_no_other_attempt():
+    assert (
+        token("lab", "l", 1) == token("lab", "l", 1)
+        and len({token(*each) for each in [("lab", "l", 1), ("lab", "l", 2), ("lab", "m", 1)]}) == 3
+    )
+    assert len(token("lab" * 50, "l", 1)) <= 64 and token("läb", "l", 1).isascii()
 
 
 def test_what_has_no_lease_is_put_right(world):
