@@ -31,8 +31,8 @@ lab-packages: ## Debian packages that the lab needs on this machine (root)
 demo: setup lab-packages ## the main job on the lab, end to end (root, 2 GB of disk)
 	$(PY) -m lab.demo
 
-test: setup lab-packages ## all tests; those with hosts need root (what CI runs)
-	$(PY) -m pytest
+test: setup lab-packages ## all tests but the slow ones; those with hosts need root (what CI runs)
+	$(PY) -m pytest -m "not slow"
 
 test-fast: setup ## the tests that need no lab
 	$(PY) -m pytest -m "not lab and not slow"
