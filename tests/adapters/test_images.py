@@ -1,0 +1,332 @@
+"""`ironburst image` against the lab's cloud (moto in process, on loopback): the order of things, and the cleanup after each failure."""
+
+import json
+import signal
+from types import SimpleNamespace
+
+import boto3
+import pytest
+
+from ironburst.adapters.ansible import HostResult, PlaybookRun
+from ironburst.adapters.aws import Aws
+from ironburst.adapters.aws_images import AwsImages
+from ironburst.cli import image as cli
+from ironburst.cli import main
+from ironburst.images import BakeError, bake
+from ironburst.ports import CloudError, Refused
+from lab.aws.cloud import Cloud
+from lab.aws.testing import REGION, Clients, live, network, refused
+from tests.fakes import document
+
+P5, BASE = "p5.48xlarge", "ami-0123456789abcdef0"
+
+
+@pytest.fixture(scope="module")
+def server():
+    baked = []
+    hooks = SimpleNamespace(baked=baked, error=None)
+
+    def on_bake(view, image):
+        if hooks.error:
+            raise hooks.error
+        baked.append((view.instance_id, image))
+
+    cloud = Cloud(seed=7, on_launch=lambda view: None, on_bake=on_bake)
+    cloud.test_hooks = hooks
+    yield cloud
+    cloud.close()
+
+
+@pytest.fixture(scope="module")
+def clients(server):
+    return Clients(server.url)
+
+
+@pytest.fixture(scope="module")
+def images(server):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", server.url)
+        return AwsImages(REGION, boto3.Session("lab", "lab", region_name=REGION))
+
+
+@pytest.fixture
+def cloud(server):
+    server.reset()
+    server.register_image("", BASE)
+    server.test_hooks.baked.clear()
+    server.test_hooks.error = None
+    return server
+
+
+@pytest.fixture
+def world(cloud, clients, images, monkeypatch):
+    """The pool with real launch templates in two zones, and `bake` with everything given."""
+    monkeypatch.setattr("ironburst.images.REPEAT_S", 0.0)
+    monkeypatch.setattr("ironburst.images.APPEAR_S", 0.0)
+    ec2 = clients("ec2")
+    vpc, first = network(ec2)
+    second = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    zones = []
+    for zone, subnet in (("us-east-1a", first), ("us-east-1b", second)):
+        tags = [{"ResourceType": "instance", "Tags": [{"Key": "ironburst:pool", "Value": "p5"}, {"Key": "Name", "Value": "lab-p5"}]}]
+        data = {"InstanceType": P5, "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}], "TagSpecifications": tags}
+        made = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)["LaunchTemplate"]["LaunchTemplateId"]
+        zones.append({"zone": zone, "subnet_id": subnet, "launch_template_id": made})
+    values = document().model_dump(mode="json")
+    values["pools"] = [values["pools"][0] | {"name": "p5", "instance_type": P5, "zones": zones}]
+    made = type(document()).model_validate(values)
+    said = []
+
+    def run(playbook=lambda address: None, answers=lambda address: True, boot_s=30):
+        pool = made.pools[0].model_copy(update={"boot_s": boot_s})
+        return bake(images, made, pool, BASE, playbook, said.append, answers=answers, pause_s=0.01)
+
+    return SimpleNamespace(
+        cloud=cloud, ec2=ec2, ssm=clients("ssm"), document=made, pool=made.pools[0], run=run, said=said, hooks=cloud.test_hooks
+    )
+
+
+def parameter(world):
+    found = world.ssm.get_parameters(Names=[world.pool.image_parameter])["Parameters"]
+    return found[0]["Value"] if found else None
+
+
+def made_images(world):
+    return [i for i in world.ec2.describe_images(Owners=["self"])["Images"] if i["ImageId"] != BASE]
+
+
+def changing(world):
+    """The changing calls of the bake itself, in order."""
+    names = ("RunInstances", "CreateImage", "PutParameter", "TerminateInstances", "DeregisterImage")
+    return [action for action, _ in world.cloud.calls if action in names]
+
+
+def nothing_left(world):
+    snapshots = world.ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]  # the base image has one
+    return live(world.ec2) == [] and made_images(world) == [] and len(snapshots) == 1
+
+
+def test_the_whole_bake(world):
+    seen = []
+    before = "ami-0aaaaaaaaaaaaaaaa"
+    world.ssm.put_parameter(Name=world.pool.image_parameter, Value=before, Type="String")
+    world.cloud.calls.clear()
+    done = world.run(playbook=lambda address: seen.append((address, live(world.ec2)[0])))
+    (address, instance), = seen
+    tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+    assert address == instance["PrivateIpAddress"] and instance["ImageId"] == BASE and done.instance == instance["InstanceId"]
+    assert tags["ironburst:role"] == "image-build" and tags["ironburst:pool"] == "p5" and "ironburst:lease" not in tags
+    assert changing(world) == ["RunInstances", "CreateImage", "PutParameter", "TerminateInstances"]
+    assert world.hooks.baked == [(done.instance, done.image)]
+    assert (parameter(world), done.previous) == (done.image, before)
+    assert live(world.ec2) == []
+    (image,) = made_images(world)
+    assert image["State"] == "available" and {"Key": "ironburst:base-image", "Value": BASE} in image["Tags"]
+    assert "USD an hour" in world.said[0]
+    started = world.ec2.run_instances(MinCount=1, MaxCount=1, ImageId=done.image, InstanceType=P5)["Instances"][0]
+    world.cloud.settle()
+    assert world.cloud.hosts[started["InstanceId"]].image_folder == done.image
+
+
+def test_the_controller_never_sees_the_build_instance(world, server, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    aws = Aws(REGION, boto3.Session("lab", "lab", region_name=REGION))
+    seen = []
+    world.run(playbook=lambda address: seen.append((len(live(world.ec2)), aws.instances(world.document.cluster))))
+    assert seen == [(1, [])]
+
+
+def test_the_next_zone_when_the_first_has_none(world):
+    world.cloud.capacity[P5, "us-east-1a", "on-demand"] = 0
+    assert world.run().zone == "us-east-1b"
+    assert live(world.ec2) == []
+
+
+def test_no_zone_has_one(world):
+    for zone in ("us-east-1a", "us-east-1b"):
+        world.cloud.capacity[P5, zone, "on-demand"] = 0
+    with pytest.raises(BakeError, match="no zone of pool p5"):
+        world.run()
+    assert changing(world) == ["RunInstances", "RunInstances"]
+
+
+def test_a_lost_answer_of_the_launch_is_repeated_with_its_token(world, monkeypatch):
+    monkeypatch.setattr("ironburst.images.REPEAT_S", 5.0)
+    world.cloud.fault("RunInstances", "InternalError", status=500, after=True)
+    world.run()
+    states = [i["State"]["Name"] for r in world.ec2.describe_instances()["Reservations"] for i in r["Instances"]]
+    assert states == ["terminated"]
+
+
+def test_what_a_lost_launch_started_is_ended(world):
+    world.cloud.fault("RunInstances", "InternalError", status=500, after=True, times=-1)
+    with pytest.raises(CloudError, match="InternalError"):
+        world.run()
+    states = [i["State"]["Name"] for r in world.ec2.describe_instances()["Reservations"] for i in r["Instances"]]
+    assert states == ["terminated"] and nothing_left(world)
+
+
+def fail(error):
+    def raises(address):
+        raise error
+
+    return raises
+
+
+@pytest.mark.parametrize("error", [BakeError("task x failed"), KeyboardInterrupt(), RuntimeError("a bug")], ids=["failed", "Ctrl-C", "bug"])
+def test_the_playbook_fails(world, error):
+    with pytest.raises(type(error)):
+        world.run(playbook=fail(error))
+    assert changing(world) == ["RunInstances", "TerminateInstances"]
+    assert nothing_left(world) and parameter(world) is None
+
+
+def test_sshd_never_answers(world):
+    with pytest.raises(BakeError, match="waited 1 s in vain until sshd answers"):
+        world.run(answers=lambda address: False, boot_s=1)
+    assert nothing_left(world)
+
+
+def test_the_instance_dies_at_boot(world, monkeypatch):
+    monkeypatch.setattr(world.cloud, "on_launch", fail(RuntimeError("no disk")))
+    with pytest.raises(BakeError, match=r"is terminated \(Server.InternalError\)"):
+        world.run()
+    assert nothing_left(world)
+
+
+def test_create_image_is_refused(world):
+    world.cloud.fault("CreateImage", "InvalidParameterValue")
+    with pytest.raises(Refused, match="CreateImage: InvalidParameterValue"):
+        world.run()
+    assert nothing_left(world) and parameter(world) is None
+
+
+def test_a_lost_answer_of_create_image_finds_the_image(world):
+    world.cloud.fault("CreateImage", "InternalError", status=500, after=True)
+    done = world.run()
+    assert [i["ImageId"] for i in made_images(world)] == [done.image] and parameter(world) == done.image
+
+
+def test_the_image_fails(world):
+    world.hooks.error = RuntimeError("the disk is full")
+    with pytest.raises(BakeError, match="is failed .*the disk is full"):
+        world.run()
+    assert changing(world) == ["RunInstances", "CreateImage", "DeregisterImage", "TerminateInstances"]
+    assert nothing_left(world) and parameter(world) is None
+
+
+def test_the_parameter_cannot_be_written(world):
+    world.cloud.fault("PutParameter", "AccessDeniedException")
+    with pytest.raises(BakeError, match=r"ami-\w+ is made and kept, but /ironburst/lab/p5/image doesn't name it"):
+        world.run()
+    assert live(world.ec2) == [] and len(made_images(world)) == 1
+
+
+def test_it_says_so_when_the_end_cannot_be_made_sure(world):
+    world.cloud.fault("TerminateInstances", "UnauthorizedOperation", status=403)
+    with pytest.raises(BakeError, match="may still run"):
+        world.run()
+    assert len(live(world.ec2)) == 1 and any("it has the client token image-" in line for line in world.said)
+
+
+def test_ctrl_c_during_the_cleanup_is_left_alone(world, images, monkeypatch):
+    ends = images.end
+
+    def interrupted(ids):
+        signal.raise_signal(signal.SIGINT)
+        ends(ids)
+
+    monkeypatch.setattr(images, "end", interrupted)
+    world.run()
+    assert live(world.ec2) == [] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# ---- the lab's CreateImage
+def test_an_image_is_pending_until_it_is_baked(cloud, clients):
+    ec2 = clients("ec2")
+    instance = ec2.run_instances(MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5)["Instances"][0]["InstanceId"]
+    cloud.settle()
+    states = []
+    cloud.on_bake, before = (lambda view, image: states.append(ec2.describe_images(ImageIds=[image])["Images"][0]["State"])), cloud.on_bake
+    made = ec2.create_image(InstanceId=instance, Name="one")["ImageId"]
+    cloud.settle()
+    cloud.on_bake = before
+    assert states == ["pending"] and ec2.describe_images(ImageIds=[made])["Images"][0]["State"] == "available"
+    assert refused(ec2.create_image, InstanceId=instance, Name="one") == ("InvalidAMIName.Duplicate", 400)
+    assert refused(ec2.create_image, InstanceId=instance, Name="two", NoReboot=True) == ("UnsupportedOperation", 400)
+    ec2.deregister_image(ImageId=made)
+    assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == ("InvalidAMIID.NotFound", 400)
+    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2     # the base image's, and this one's: it stays
+
+
+def test_an_image_that_is_not_available_does_not_start(cloud, clients):
+    cloud.backend.amis[BASE].state = "pending"
+    assert refused(clients("ec2").run_instances, MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5) == ("InvalidAMIID.Unavailable", 400)
+
+
+# ---- the command
+@pytest.fixture
+def verb(world, server, tmp_path, monkeypatch):
+    """Runs `ironburst image p5 ...`; the playbook is a stand-in that returns `verb.play`."""
+    for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "lab", "AWS_SECRET_ACCESS_KEY": "lab"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("ironburst.images.ssh_answers", lambda address: True)
+    path = tmp_path / "document.json"
+    path.write_text(world.document.model_dump_json())
+    given = SimpleNamespace(variables=None, play=PlaybookRun("image.yml", 0, {"image-p5": HostResult(ok=3, changed=2)}))
+
+    class Ansible:
+        def __init__(self, inventory, document):
+            assert document == path
+
+        def play(self, playbook, *, variables, on_event):
+            given.variables = variables
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # ansible-runner leaves handlers of its own behind
+            return given.play
+
+    monkeypatch.setattr(cli, "Ansible", Ansible)
+    defaults = {"--document": str(path), "--base-image": BASE, "--inventory": "inventory/lab"}
+
+    def call(pool="p5", **changed):
+        options = defaults | {f"--{key.replace('_', '-')}": value for key, value in changed.items()}
+        return main(["image", pool, *(word for pair in options.items() for word in pair), "--json"])
+
+    given.call = call
+    return given
+
+
+def test_the_command(verb, world, tmp_path, capsys):
+    key = tmp_path / "key"
+    key.write_text("")
+    assert verb.call(ssh_key=str(key), user="admin") == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["image"] == parameter(world) and out["parameter"] == "/ironburst/lab/p5/image" and set(out["seconds"]) == {
+        "instance", "playbook", "image"}
+    assert verb.variables.pop("image_address").startswith("10.90.")
+    assert verb.variables == {"image_pool": "p5", "image_user": "admin", "ansible_ssh_private_key_file": str(key)}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_command_fails_with_the_playbook_s_error(verb, world, capsys):
+    verb.play = PlaybookRun("image.yml", 2, {"image-p5": HostResult(failed=1, error="Install the packages: no such package")})
+    assert verb.call() == 3
+    assert capsys.readouterr().err.splitlines()[-1] == "image: playbooks/image.yml ended with 2: Install the packages: no such package"
+    assert nothing_left(world)
+
+
+@pytest.mark.parametrize(
+    ("pool", "changed", "said"),
+    [
+        ("p6", {}, "image: cluster lab has no pool 'p6'; its pools are: p5"),
+        ("p5", {"base_image": "debian"}, "image: --base-image 'debian': must be an image id, ami- and 8 or 17 hexadecimal digits"),
+        ("p5", {"base_image": "ami-0bbbbbbbbbbbbbbbb"}, "image: --base-image ami-0bbbbbbbbbbbbbbbb is not in us-east-1, or not shared"),
+        ("p5", {"inventory": "inventory/moon"}, "image: inventory/moon is no inventory of this repository"),
+        ("p5", {"ssh_key": "/nonexistent"}, "image: --ssh-key /nonexistent: there is no such file"),
+        ("p5", {"document": "/nonexistent"}, "image: there is no ClusterDocument at /nonexistent"),
+    ],
+)
+def test_bad_input_starts_nothing(verb, world, capsys, pool, changed, said):
+    assert verb.call(pool, **changed) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(said) and err.count("\n") == 1
+    assert changing(world) == []
