@@ -80,7 +80,7 @@ class FakeJob:
 class FakeSlurm:
     """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
 
-    power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 1.5
+    power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
