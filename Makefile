@@ -41,8 +41,9 @@ lint: setup ## ruff, and ansible-lint's production profile
 	$(VENV)/bin/ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
 
-schema: setup ## write stacks/schema.json from the config models
+schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json
+	PYTHONPATH=. $(PY) docs/generate.py
 
 lock: setup ## write requirements/*.txt from *.in
 	$(PY) -m pip install --quiet uv

@@ -56,6 +56,8 @@ MASKED = [
 ]
 FILES = {
     "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=5s\n",
+    # no power cut to survive, no manuals to read: packages install in half the time
+    "etc/dpkg/dpkg.cfg.d/lab": "".join(["force-unsafe-io\n", *(f"path-exclude={path}\n" for path in LEFT_OUT)]),
     "etc/ssh/sshd_config.d/lab.conf": "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n",
     # nspawn mounts /sys itself, so the host's hardware is laid over it from inside (hardware.py writes /lab-hw)
     "etc/systemd/system/lab-hw.service": """[Unit]

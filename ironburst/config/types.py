@@ -12,7 +12,7 @@ from ironburst import secrets
 from ironburst.config.ranges import RangeError, expand
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"^(\d+)([smhd])$")
+DURATION_PATTERN = r"^(\d+)([smhd])$"
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 
 
@@ -20,7 +20,7 @@ def seconds(value: Any) -> int:
     """`10s`, `15m`, `2h`, `7d` -> seconds. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = _DURATION.match(str(value))
+    match = re.match(DURATION_PATTERN, str(value))
     if not match or int(match[1]) == 0:
         raise ValueError("is not a duration; write a number above zero with a unit, as in 30s, 15m, 2h or 7d")
     return int(match[1]) * _UNITS[match[2]]
@@ -79,7 +79,7 @@ Duration = Annotated[
     int,
     BeforeValidator(seconds),
     PlainSerializer(duration_text, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _DURATION.pattern, "examples": ["30s", "15m", "2h", "7d"]}),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "examples": ["30s", "15m", "2h", "7d"]}),
 ]
 Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR_LIST, "examples": ["dgx[01-04]"]})]
 Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]

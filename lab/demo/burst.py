@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ironburst.controller.ledger import Ledger
+from ironburst.controller.ledger import Ledger, LedgerError
 from lab.box import LabError, wait_for
 from lab.demo import trace
 from lab.demo.declare import control
@@ -66,12 +66,11 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
     start_controller(inside)
-    wait_for(lambda: inside.ledger.exists(), 30, f"the controller (see {inside.site.log('controller')})")
+    ledger = wait_for(lambda: _ledger(inside), 30, f"the controller (see {inside.site.log('controller')})")
     jobs, head, faults = trace.jobs(), Head(inside), Faults()
     hour = f"{3600 / trace.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
     submitted, todo = Submitted(began=time.time()), list(jobs)
-    ledger = Ledger(inside.ledger, read_only=True)
     told: set[str] = set()
     while True:
         now = time.time() - submitted.began
@@ -95,6 +94,14 @@ def start_controller(inside: Inside) -> int:
     prefix = shlex.join(inside.head_prefix())
     pid = inside.spawn(inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix), "controller")
     return pid
+
+
+def _ledger(inside: Inside) -> Ledger | None:
+    """The controller's ledger, as soon as it has made it."""
+    try:
+        return Ledger(inside.ledger, read_only=True)
+    except LedgerError:
+        return None
 
 
 def arguments(inside: Inside) -> list[str]:

@@ -17,7 +17,7 @@ def explain(inside: Inside, history: History, say: Callable[[str], None]) -> Non
     for fate in ("waited", "rented"):
         job = next((job for job in history.jobs if job.fate == fate), None)
         if job:
-            _show(f"explain {job.id}", inside.run(inside.ironburst("explain", str(job.id), *arguments(inside))), say)
+            _show(f"explain {job.id}", inside.run(inside.ironburst("explain", str(job.id), "--ledger", str(inside.ledger))), say)
 
 
 def _show(command: str, text: str, say: Callable[[str], None]) -> None:

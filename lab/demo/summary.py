@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.document import ClusterDocument
+from lab.demo import trace
 from lab.demo.burst import Faults
 from lab.demo.history import History
 
@@ -36,7 +37,7 @@ def facts(document: ClusterDocument, engine: str, compression: float) -> dict[st
     ages = [f"{pool.instance_type}: {pool.price_as_of or 'declared'}" for pool in document.pools]
     return {
         "Engine": engine,
-        "Input": f"14 jobs of the Microsoft Philly trace (CC-BY-4.0, changed: a slice, time divided by {compression:g})",
+        "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace (CC-BY-4.0, changed: a slice, time divided by {compression:g})",
         "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
         "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); a job's work is a sleep",
         "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",

@@ -15,7 +15,7 @@ from lab.demo.steps import Steps
 
 def test_the_slice_has_gangs_and_starts_at_zero():
     jobs = trace.jobs()
-    assert len(jobs) == 14
+    assert len(jobs) == 12
     assert jobs[0].submit_s == 0 and [j.submit_s for j in jobs] == sorted(j.submit_s for j in jobs)
     assert [job.nodes for job in jobs if job.nodes > 1] == [2, 2, 2]
     assert all(job.limit_minutes * 60 > job.run_s for job in jobs)
