@@ -18,11 +18,12 @@ help: ## list the commands
 
 setup: $(VENV)/ready ## Python environment from pinned, hashed requirements
 
-$(VENV)/ready: requirements/dev.txt
+$(VENV)/ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ironburst needs Python 3.11 or newer; give one with make PYTHON=...")'
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 lab-packages: ## Debian packages that the lab needs on this machine (root)

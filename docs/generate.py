@@ -19,12 +19,14 @@ def config() -> str:
     """Every key of a stack file: path in the file, type, default, meaning."""
     whole = schema()
     definitions = whole["$defs"]
-    out = [NOTE, "# Configuration", "", f"Everything lies under `config` → `{KEY}` in `stacks/Pulumi.<env>.yaml`. A key without a default is required.", ""]
+    where = f"Everything lies under `config` → `{KEY}` in `stacks/Pulumi.<env>.yaml`."
+    out = [NOTE, "# Configuration", "", where, ""]
     todo: list[tuple[str, dict[str, Any]]] = [("", whole["properties"]["config"]["properties"][KEY])]
     seen: set[str] = set()
     while todo:
         path, model = todo.pop(0)
-        out += [f"## `{path or KEY}`", "", _line(model.get("description", "")), "", "| key | type | default | meaning |", "|---|---|---|---|"]
+        out += [f"## `{path or KEY}`", "", _line(model.get("description", "")), ""] if "description" in model else [f"## `{path}`", ""]
+        out += ["| key | type | default | meaning |", "|---|---|---|---|"]
         for key, prop in model["properties"].items():
             out.append(f"| `{key}` | {_type(prop)} | {_default(prop, key in model.get('required', []))} | {_meaning(prop)} |")
             if (inner := _inner(prop)) and inner[0] not in seen:
@@ -36,8 +38,8 @@ def config() -> str:
 
 def _inner(prop: dict[str, Any]) -> tuple[str, str] | None:
     """(definition, suffix of the path) of the model in a property."""
-    forms = [(prop, ""), (prop.get("items"), "[]"), (prop.get("additionalProperties"), ".<name>"), *((form, "") for form in prop.get("anyOf", []))]
-    for form, suffix in forms:
+    forms = [(prop, ""), (prop.get("items"), "[]"), (prop.get("additionalProperties"), ".<name>")]
+    for form, suffix in [*forms, *((form, "") for form in prop.get("anyOf", []))]:
         if isinstance(form, dict) and "$ref" in form:
             return form["$ref"].rsplit("/", 1)[-1], suffix
     return None
@@ -52,7 +54,7 @@ def _type(prop: dict[str, Any]) -> str:
         return f"list of {_type(prop['items'])}"
     if prop.get("type") == "object":
         return f"name: {_type(prop['additionalProperties'])}"
-    return "section" if "$ref" in prop else {"string": "text", "boolean": "yes or no"}.get(prop["type"], prop["type"])
+    return "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])
 
 
 def _default(prop: dict[str, Any], required: bool) -> str:

@@ -21,7 +21,7 @@ class Software(Strict):
     """Versions that every GPU node gets, owned or rented."""
 
     driver: str = Field(pattern=r"^\d{3}\.\d+(\.\d+)?$", description="NVIDIA driver, full version", examples=["580.95.05"])
-    kernel_module: Literal["open", "proprietary"] = "open"
+    kernel_module: Literal["open", "proprietary"] = Field(default="open", description="flavour of the driver; Blackwell needs open")
     cuda: str = Field(pattern=r"^\d+\.\d+$", description="CUDA toolkit, major.minor", examples=["13.0"])
     container_toolkit: str = Field(pattern=r"^\d+\.\d+\.\d+$", description="NVIDIA container toolkit", examples=["1.18.0"])
     container_runtime: Literal["containerd"] = "containerd"
@@ -32,15 +32,15 @@ class Software(Strict):
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
-    user: str = "root"
+    user: str = Field(default="root", description="user that Ansible logs in as")
     key_name: str | None = Field(default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key")
 
 
 class SlurmNode(Strict):
     """What Slurm is told of a node, where it differs from the catalogue (threads off, memory kept back)."""
 
-    cpus: int = Field(gt=0)
-    memory_mb: int = Field(gt=0)
+    cpus: int = Field(gt=0, description="CPUs= of the node in slurm.conf")
+    memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")
 
 
 class Bmc(Strict):
@@ -49,29 +49,29 @@ class Bmc(Strict):
     addresses: Range = Field(description="URLs, one a node", examples=["https://10.0.9.[11-14]"])
     username: str
     password: SecretRef
-    verify_tls: bool = True
+    verify_tls: bool = Field(default=True, description="no: the BMC's certificate is its maker's own")
 
 
 class Rack(Strict):
     name: Name
-    units: int = Field(default=42, gt=0, le=60)
+    units: int = Field(default=42, gt=0, le=60, description="height of the rack")
 
 
 class Nodes(Strict):
     """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
 
     names: Range = Field(examples=["dgx[01-04]"])
-    role: Literal["gpu", "head"] = "gpu"
+    role: Literal["gpu", "head"] = Field(default="gpu", description="head: runs the scheduler, no jobs")
     platform: str | None = Field(default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"])
-    rack: Name
+    rack: Name = Field(description="one of the hall's racks")
     units: list[Annotated[int, Field(gt=0)]] = Field(description="lowest rack unit of each node")
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
-    addresses: Range = Field(examples=["10.0.1.[11-14]"])
+    addresses: Range = Field(description="in the hall's cidr, one a node", examples=["10.0.1.[11-14]"])
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
     serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
     bmc: Bmc
     infiniband_links: int | None = Field(default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none")
-    power_off_on_delete: bool = False
+    power_off_on_delete: bool = Field(default=False, description="destroy powers the node off; otherwise it goes on running")
     slurm: SlurmNode | None = None
 
 
@@ -103,11 +103,11 @@ class ExistingVpc(Strict):
 
 
 class CloudNetwork(Strict):
-    cidr: Network
-    zones: list[str] = Field(min_length=1)
-    existing: ExistingVpc | None = None
+    cidr: Network = Field(description="network of the VPC; halls must not overlap it")
+    zones: list[str] = Field(min_length=1, description="availability zones with subnets", examples=["us-east-1a"])
+    existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
     egress: Literal["nat", "endpoints"] = Field(default="nat", description="how private nodes reach out")
-    hall_link: HallLink | None = None
+    hall_link: HallLink | None = Field(default=None, description="rented nodes reach the head through it")
 
 
 class CapacityBlock(Strict):
@@ -119,14 +119,14 @@ class Group(Strict):
     """Fixed cloud nodes: always there, one resource a node."""
 
     name: Name
-    instance_type: str
+    instance_type: str = Field(examples=["p5.48xlarge"])
     count: int = Field(gt=0, le=1000)
-    zone: str
-    image: str = Field(pattern=r"^ami-[0-9a-f]+$")
+    zone: str = Field(description="one of the network's zones")
+    image: str = Field(pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes")
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$")
-    capacity_block: CapacityBlock | None = None
-    root_disk_gb: int = Field(default=200, gt=0)
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
+    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     slurm: SlurmNode | None = None
 
 
@@ -134,12 +134,14 @@ class Pool(Strict):
     """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
     name: Name
-    instance_type: str
-    max_nodes: int = Field(gt=0, le=1000)
+    instance_type: str = Field(examples=["p5.48xlarge"])
+    max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
     zones: list[str] = Field(min_length=1, description="in order of preference")
-    markets: list[Literal["on-demand", "spot"]] = Field(default=["on-demand"], min_length=1)
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$")
-    root_disk_gb: int = Field(default=200, gt=0)
+    markets: list[Literal["on-demand", "spot"]] = Field(
+        default=["on-demand"], min_length=1, description="spot is only for one-node batch jobs that may be requeued"
+    )
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     boot: Duration = Field(default=900, validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(default=600, validate_default=True, description="an idle node is given back after this")
     max_run: Duration = Field(default=86400, validate_default=True, description="longest time limit of a job that may rent")
@@ -149,8 +151,8 @@ class Pool(Strict):
 class Price(Strict):
     """USD per hour, replacing the catalogue's (a discount, a savings plan)."""
 
-    on_demand: float | None = Field(default=None, gt=0)
-    spot: float | None = Field(default=None, gt=0)
+    on_demand: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
+    spot: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
 
 
 class Cloud(Strict):
@@ -170,8 +172,8 @@ class Budget(Strict):
 class Scheduler(Strict):
     kind: Literal["slurm"] = "slurm"
     head: str = Field(description="name of the bare-metal node with slurmctld")
-    home_partition: Name = "home"
-    munge_key: SecretRef
+    home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
+    munge_key: SecretRef = Field(description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:")
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it")
 
 

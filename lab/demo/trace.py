@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SLICE = Path(__file__).with_name("data") / "philly_slice.csv"
-COMPRESSION = 300  # one hour of the trace is 12 s of the demo
+COMPRESSION = 450  # one hour of the trace is 8 s of the demo
 GPUS_PER_NODE = 8
 
 
