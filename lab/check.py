@@ -9,25 +9,11 @@ from pathlib import Path
 from lab.box import LAB_ROOT, LabError, cgroup_roots
 
 FREE_BYTES = 2 * 10**9
-COMMANDS = {  # command: Debian package
-    "systemd-nspawn": "systemd-container",
-    "mmdebstrap": "mmdebstrap",
-    "ip": "iproute2",
-    "apt-ftparchive": "apt-utils",
-    "ssh": "openssh-client",
-    "ssh-keygen": "openssh-client",
-    "gpg": "gpg",
-    "gpgconf": "gpgconf",
-    "gpg-agent": "gpg-agent",
-    "unshare": "util-linux",
-    "nsenter": "util-linux",
-    "setpriv": "util-linux",
-    "flock": "util-linux",
-    "mount": "mount",
-    "dpkg-deb": "dpkg",
-    "apt-get": "apt",
-    "chroot": "coreutils",
-}
+# of the Debian packages in packages.sh
+COMMANDS = (
+    "systemd-nspawn", "mmdebstrap", "ip", "apt-ftparchive", "ssh", "ssh-keygen", "gpg", "gpgconf", "gpg-agent", "unshare", "nsenter",
+    "setpriv", "flock", "mount", "dpkg-deb", "apt-get", "chroot",
+)  # fmt: skip
 
 
 def check(root: Path = LAB_ROOT) -> None:
@@ -36,12 +22,8 @@ def check(root: Path = LAB_ROOT) -> None:
         raise LabError(
             "the lab makes namespaces and mounts, which needs root on Linux: run it as root (sudo), or run only the tests without hosts"
         )
-    missing = {command: package for command, package in COMMANDS.items() if shutil.which(command) is None}
-    if missing:
-        raise LabError(
-            f"the lab needs {', '.join(sorted(missing))}, not found on this machine: "
-            f"apt-get install -y --no-install-recommends {' '.join(sorted(set(missing.values())))}"
-        )
+    if missing := [command for command in COMMANDS if shutil.which(command) is None]:
+        raise LabError(f"the lab needs {', '.join(missing)}, not found on this machine: install them with `make lab-packages`")
     if any(blank in str(root) for blank in " \t\n:,"):
         raise LabError(
             f"the lab's folder {str(root)!r} has a blank, colon or comma in its path, which overlay mounts can't take: move the checkout"

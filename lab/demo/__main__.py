@@ -14,7 +14,7 @@ from ironburst import document
 from ironburst.controller.ledger import Ledger
 from lab.box import LabError
 from lab.check import check
-from lab.demo import burst, collect, converge, declare, explain, giveback, report, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, report, summary, trace
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.site import Site
@@ -30,7 +30,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     print(f"engine: {engine}")
-    steps, result = Steps(), summary.Summary(engine=engine)
+    steps, result, usage = Steps(), summary.Summary(engine=engine), figures.Usage(site.box.root)
     code = 1
     try:
         result.history = tell(site, command, steps, result)
@@ -46,6 +46,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
     if result.leftovers is not None:
         result.leftovers |= site.box.leftovers()
     result.seconds = steps.seconds
+    result.figures |= usage.stop()
     if code == 0:
         folder = write(site.dir / "report", result)
         print(summary.text(result, folder / "index.html"))
@@ -69,6 +70,7 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         facts = summary.facts(published, result.engine, trace.COMPRESSION)
         history = collect.history(head, ledger, published, submitted, site.dir / "shared" / "alice", facts)
         result.faults = summary.faults(history, faults)
+        result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
         explain.explain(inside, history, steps.say)
     with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
         result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)

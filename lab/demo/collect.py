@@ -28,7 +28,8 @@ def history(head: Head, ledger: Ledger, document: ClusterDocument, submitted: Su
     for job in trace.jobs():
         id = submitted.ids[job.name]
         submit, mine = runs.get(id, (job.submit_s, ()))
-        waited = any(decision.kind == "wait" for decision in ledger.decisions(id))
+        # a decision that stood for longer than the one round in which a job comes and starts
+        waited = any(decision.kind == "wait" and decision.last_s > decision.at_s for decision in ledger.decisions(id))
         done = bool(mine) and mine[-1].state == "COMPLETED" and results[job.name] == ""
         fate = "lost" if not done else "rented" if mine[-1].rented else "waited" if waited else "home"
         jobs.append(JobHistory(id, job.name, job.gpus, job.nodes, submit, mine, fate))

@@ -11,12 +11,13 @@ from lab.demo.inside import Inside
 
 
 def explain(inside: Inside, history: History, say: Callable[[str], None]) -> None:
-    """`ironburst status`, then `ironburst explain` for one job that waited and one that was rented."""
+    """`ironburst status`, then `ironburst explain` for one job that waited and one that was rented, gangs first."""
     prefix = ["--slurm-prefix", shlex.join(inside.head_prefix())]
     _show("status", inside.run(inside.ironburst("status", *arguments(inside), *prefix)), say)
     for fate in ("waited", "rented"):
-        job = next((job for job in history.jobs if job.fate == fate), None)
-        if job:
+        jobs = sorted((job for job in history.jobs if job.fate == fate), key=lambda job: -job.nodes)
+        if jobs:
+            job = jobs[0]
             _show(f"explain {job.id}", inside.run(inside.ironburst("explain", str(job.id), "--ledger", str(inside.ledger))), say)
 
 

@@ -20,6 +20,8 @@ class Summary:
     converge: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
+    """how quickly the controller acted, and what the demo took of the machine"""
     leftovers: dict[str, int] | None = None
     """kind: how many; None until it was looked"""
 
@@ -76,7 +78,8 @@ def as_json(result: Summary) -> dict[str, Any]:
     jobs = by_fate(history) | {"lost": sum(job.fate == "lost" for job in history.jobs), "run_twice": history.run_twice}
     return {
         "engine": result.engine, "seconds": result.seconds, "converge": result.converge, "jobs": jobs, "leases": leases,
-        "spent_usd": round(history.spent_usd, 4), "faults": result.faults, "leftovers": result.leftovers, "good": result.good(),
+        "spent_usd": round(history.spent_usd, 4), "faults": result.faults, "figures": result.figures,
+        "leftovers": result.leftovers, "good": result.good(),
     }  # fmt: skip
 
 
@@ -92,6 +95,10 @@ def text(result: Summary, page: Path) -> str:
     for name, fault in result.faults.items():
         lines.append(f"  fault       {name}: {'survived' if fault['survived'] else 'NOT survived'}")
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
+    quick = result.figures
+    lines.append(f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s")
+    lines.append(f"  joined      jobs ran {quick['joined_to_running_s']} s after their nodes had joined")
+    lines.append(f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory")
     lines += [f"  {name:11} {seconds:6.1f} s" for name, seconds in result.seconds.items()]
     lines.append(f"  total       {sum(result.seconds.values()):6.1f} s")
     lines.append(f"  report      {page}")

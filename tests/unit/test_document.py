@@ -33,7 +33,7 @@ def test_the_lab_document(lab):
     assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (8, 8, "LAB-DGX01")
     pool = lab.pool("p5")
     assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
-    assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 120)
+    assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
     assert pool.image_parameter == "/ironburst/lab/p5/image"
     assert pool.usd_per_hour["on-demand"] > pool.usd_per_hour["spot"] > 0
 
