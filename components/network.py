@@ -26,11 +26,7 @@ class Network(pulumi.ComponentResource):
         self._name, self._network, self._region = name, network, region
         self._child = pulumi.ResourceOptions(parent=self)
         if network.existing:
-            if network.hall_link:
-                raise pulumi.RunError(
-                    "cloud.network.hall_link stands beside cloud.network.existing: an existing network is used, never changed; "
-                    "link it to the hall where it is kept and leave hall_link out"
-                )
+            assert not network.hall_link  # config's checks
             self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
             self.subnet_ids = {zone: pulumi.Output.from_input(subnet) for zone, subnet in network.existing.subnets.items()}
         else:

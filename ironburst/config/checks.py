@@ -235,6 +235,10 @@ def scheduler(config: ClusterConfig) -> Findings:
         yield Finding(
             path, heads, "one-head", f"there are {len(heads)} head nodes and one is supported (no fenced store for a backup yet); keep one"
         )
+    key = config.scheduler.munge_key
+    if config.cloud and config.cloud.pools and not key.startswith("aws-secretsmanager:"):
+        message = "must be an aws-secretsmanager: reference where there are burst pools: a rented node reads the key at boot, by its role"
+        yield Finding(path_of("scheduler", "munge_key"), key, "munge-key", message)
 
 
 def platforms(config: ClusterConfig) -> Findings:
@@ -357,6 +361,9 @@ def links(config: ClusterConfig) -> Findings:
     if not link:
         return
     path = ("cloud", "network", "hall_link")
+    if config.cloud.network.existing:
+        message = "stands beside existing: such a network is used, never changed; link it to the hall where it is kept, and leave this out"
+        yield Finding(path_of(*path), link.kind, "hall-link", message)
     if link.hall not in {hall.name for hall in config.halls}:
         yield Finding(path_of(*path, "hall"), link.hall, "unknown-hall", f"{link.hall!r} is not a declared hall")
     needed = {"vpn": ("peer_address", "peer_asn"), "direct-connect": ("gateway_id",)}

@@ -1,7 +1,6 @@
 import ipaddress
 
 import pytest
-from pulumi import RunError
 
 from components.network import ENDPOINTS, Network
 from ironburst.config.models import CloudNetwork
@@ -103,8 +102,3 @@ def test_an_existing_network_gets_a_security_group_and_nothing_else(network):
     }
     assert recording.one("SecurityGroup").inputs["vpcId"] == "vpc-0a"
     assert recording.result == {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}
-
-
-def test_an_existing_network_is_not_linked(network):
-    with pytest.raises(RunError, match="hall_link"):
-        network(existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a"}}, hall_link=VPN)

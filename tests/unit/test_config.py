@@ -93,6 +93,13 @@ BAD = {
     "spot in a reservation": ("cloud.pools[0].capacity_reservation", "cr-0123", "cloud.pools[0].markets", "no spot instance"),
     "unknown hall in the link": ("cloud.network.hall_link.hall", "hall-b", "cloud.network.hall_link.hall", "not a declared hall"),
     "link without peer": ("cloud.network.hall_link.peer_asn", None, "cloud.network.hall_link.peer_asn", "needed for a vpn link"),
+    "link of an existing network": (
+        "cloud.network.existing",
+        {"vpc_id": "vpc-1", "subnets": {"us-east-1a": "subnet-a", "us-east-1b": "subnet-b"}},
+        "cloud.network.hall_link",
+        "never changed",
+    ),
+    "munge key that rented nodes can't read": ("scheduler.munge_key", "env:MUNGE_KEY", "scheduler.munge_key", "aws-secretsmanager:"),
     "CUDA too new for the driver": ("software.driver", "535.104.05", "software", "CUDA"),
 }
 
