@@ -1,0 +1,103 @@
+"""The demo as a whole: what it must show, two side by side, and what is left when it is killed or stopped at any moment."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from lab.box import LAB_ROOT, REPO, Box, LabError, wait_for
+from lab.check import check
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+DEMO_S = 1200
+STEPS = ("1. Set up", "2. Declare", "3. Converge", "4. Burst", "5. Explain", "6. Give back")
+
+
+@pytest.fixture(autouse=True)
+def machine():
+    try:
+        check()
+    except LabError as missing:
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def demo(prefix):
+    """A demo that runs, and its output's path. The lab is down afterwards."""
+    output = LAB_ROOT / f"{prefix}.out"
+    with output.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab.demo"], cwd=REPO, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            env=os.environ | {"LAB_PREFIX": prefix, "ENGINE": "embedded"},
+        )  # fmt: skip
+    try:
+        yield process, output
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        clean(prefix)
+        output.unlink()
+
+
+def clean(prefix):
+    subprocess.run(["make", "-s", "clean-lab", f"LAB_PREFIX={prefix}"], cwd=REPO, check=True, stdout=subprocess.DEVNULL)
+
+
+def leftovers(prefix):
+    return {kind: count for kind, count in Box(prefix).leftovers().items() if count}
+
+
+def summary(prefix):
+    return json.loads((LAB_ROOT / prefix / "report" / "summary.json").read_text())
+
+
+def test_two_side_by_side_do_the_main_job():
+    with demo("t-demo-a") as (one, one_says), demo("t-demo-b") as (two, two_says):
+        assert one.wait(DEMO_S) == 0, one_says.read_text()
+        assert two.wait(DEMO_S) == 0, two_says.read_text()
+        for prefix in ("t-demo-a", "t-demo-b"):
+            told = summary(prefix)
+            assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
+            assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
+            assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
+            assert {host["changed"] for host in told["converge"]["second"].values()} == {0} and len(told["converge"]["second"]) == 4
+            assert not any(told["leftovers"].values()) and not leftovers(prefix)
+            assert told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"]
+            assert "<svg" in (LAB_ROOT / prefix / "report" / "index.html").read_text()
+
+
+def stop_at(step, prefix, process, output, sig, after_s):
+    """Send `sig` some seconds after the step began."""
+    wait_for(lambda: step in output.read_text() or process.poll() is not None, DEMO_S, f"{prefix}: step {step}", pause=0.1)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(after_s)
+    os.killpg(process.pid, sig)
+
+
+@pytest.mark.parametrize("step", STEPS[:4])
+def test_ctrl_c_cleans_up(step):
+    prefix = "t-demo-c"
+    with demo(prefix) as (process, output):
+        stop_at(step, prefix, process, output, signal.SIGINT, 1.0)
+        assert process.wait(120) == 130, output.read_text()
+        assert not leftovers(prefix)
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_a_kill_leaves_nothing_after_clean_lab(number):
+    """At ten random moments: in each step in turn, for the burst and the converge more often, since they are the longest."""
+    step = [*STEPS[:4], *STEPS[2:4], *STEPS[2:4], STEPS[5], STEPS[0]][number]
+    longest = {"1": 4, "2": 12, "3": 100, "4": 60, "6": 3}[step[0]]
+    after_s = random.Random(f"{number}").uniform(0.2, longest)
+    prefix = "t-demo-k"
+    with demo(prefix) as (process, output):
+        stop_at(step, prefix, process, output, signal.SIGKILL, after_s)
+        process.wait(30)
+        clean(prefix)
+        assert not leftovers(prefix), f"killed {after_s:.1f} s into {step}"
