@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.box import REPO, LabError
+from lab.host import SSH_OPTIONS
 from lab.rootfs import ssh_key
 from lab.site import Site
 
@@ -28,22 +29,8 @@ class Inside:
         for folder in (self.state, self.ansible):
             folder.mkdir(parents=True, exist_ok=True)
         key = str(ssh_key(site.box.root))
-        self.ssh = [
-            *(
-                "ssh",
-                "-i",
-                key,
-                "-o",
-                "StrictHostKeyChecking=no",
-                "-o",
-                "UserKnownHostsFile=/dev/null",
-                "-o",
-                "LogLevel=ERROR",
-                "-o",
-                "BatchMode=yes",
-            ),
-            *("-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", f"ControlPath={site.dir / 'run'}/ssh-%C"),
-        ]
+        shared = ("ControlMaster=auto", "ControlPersist=60", f"ControlPath={site.dir / 'run'}/ssh-%C")
+        self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
         self.env = {
             "PATH": f"{REPO / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "AWS_ENDPOINT_URL": "http://10.78.0.1:5000",
