@@ -76,6 +76,7 @@ def repositories(root: Path = LAB_ROOT) -> Path:
     with locked(root / "locks" / "repo.lock"):
         if not target.is_dir():
             rootfs.build_apart("lab.repo", root, target)
+            rootfs.forget_older(root, target)
     return target
 
 

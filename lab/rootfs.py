@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.box import LAB_ROOT, LabError, locked, run
+from lab.box import LAB_ROOT, Box, LabError, locked, run
 
 SUITE = "trixie"
 PACKAGES = [
@@ -58,6 +58,7 @@ FILES = {
     "etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultTimeoutStopSec=5s\n",
     # no power cut to survive, no manuals to read: packages install in half the time
     "etc/dpkg/dpkg.cfg.d/lab": "".join(["force-unsafe-io\n", *(f"path-exclude={path}\n" for path in LEFT_OUT)]),
+    "etc/apt/apt.conf.d/lab": 'APT::Keep-Downloaded-Packages "false";\n',
     "etc/ssh/sshd_config.d/lab.conf": "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n",
     # nspawn mounts /sys itself, so the host's hardware is laid over it from inside (hardware.py writes /lab-hw)
     "etc/systemd/system/lab-hw.service": """[Unit]
@@ -125,7 +126,17 @@ def base_image(root: Path = LAB_ROOT) -> Path:
     with locked(root / "locks" / "base.lock"):
         if not target.is_dir():
             build_apart("lab.rootfs", root, target)
+            forget_older(root, target)
     return target
+
+
+def forget_older(root: Path, target: Path) -> None:
+    """Remove what older recipes left beside `target`, unless a lab is up that may still use it."""
+    if any(Box(folder.parent.name, root).is_up() for folder in root.glob("*/box.pid")):
+        return
+    for folder in target.parent.glob(f"{target.name.split('-')[0]}-*"):
+        if folder != target:
+            shutil.rmtree(folder)
 
 
 def build_apart(module: str, root: Path, target: Path) -> None:

@@ -66,7 +66,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
     start_controller(inside)
-    ledger = wait_for(lambda: _ledger(inside), 30, f"the controller (see {inside.site.log('controller')})")
+    ledger = wait_for(lambda: _ledger(inside), 30, "the controller (see controller.log)")
     jobs, head, faults = trace.jobs(), Head(inside), Faults()
     hour = f"{3600 / trace.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
@@ -75,7 +75,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
     while True:
         now = time.time() - submitted.began
         if now > LIMIT_S:
-            raise LabError(f"the burst did not end within {LIMIT_S} s: {_unfinished(head, ledger)}; see {inside.site.log('controller')}")
+            raise LabError(f"the burst did not end within {LIMIT_S} s: {_unfinished(head, ledger)}; see controller.log")
         while todo and todo[0].submit_s <= now:
             job = todo.pop(0)
             submitted.ids[job.name] = head.submit(job)

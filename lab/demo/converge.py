@@ -38,7 +38,7 @@ def _converge(inside: Inside, name: str, say: Say) -> dict[str, Any]:
     hosts = {host: {"changed": said["changed"], "failed": said["failed"]} for host, said in receipt["hosts"].items()}
     wrong = {host: said["error"] for host, said in receipt["hosts"].items() if said["state"] != "converged"}
     if wrong or receipt["error"]:
-        raise LabError(f"the {name} converge failed: {receipt['error'] or wrong}; see {inside.site.log('converge-' + name)}")
+        raise LabError(f"the {name} converge failed: {receipt['error'] or wrong}")
     return hosts
 
 
@@ -60,11 +60,13 @@ def _follow(inside: Inside, command: list[str], log: str, say: Say) -> str:
         assert process.stdout and process.stderr
         with ThreadPoolExecutor(1) as reader:
             output = reader.submit(process.stdout.read)
+            last = ""
             for line in process.stderr:
                 file.write(line)
+                last = line.strip() or last
                 say(line.strip().split(" s  ", 1)[-1])
             text = output.result()
         file.write(text)
         if process.wait() and not text.strip():
-            raise LabError(f"{' '.join(command[2:5])} ended with exit code {process.returncode}; see {inside.site.log(log)}")
+            raise LabError(f"ironburst {' '.join(command[3:5])} ended with exit code {process.returncode}: {last}")
     return text

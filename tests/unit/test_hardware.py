@@ -2,6 +2,7 @@
 
 import re
 import struct
+import subprocess
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import check, fabric, hardware, host, names
-from lab.box import Box, LabError, locked
+from lab import check, fabric, hardware, host, names, rootfs
+from lab.box import Box, LabError, locked, wait_for
 from lab.stub_packages import DRIVER_VERSIONS, stub_packages
 
 
@@ -151,6 +152,24 @@ def test_check_names_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "FREE_BYTES", 10**18)
     with pytest.raises(LabError, match="GB of free disk"):
         check.check(tmp_path)
+
+
+def test_older_images_go_unless_a_lab_is_up(tmp_path):
+    for name in ("base-old", "base-new", "repo-old"):
+        (tmp_path / "cache" / name).mkdir(parents=True)
+    box = tmp_path / "busy"
+    box.mkdir()
+    process = subprocess.Popen(["sleep", "60"], env={"LAB_BOX": str(box)})
+    try:
+        (box / "box.pid").write_text(str(process.pid))
+        wait_for(lambda: Box("busy", tmp_path).is_up(), 10, "the process to have its environment")
+        rootfs.forget_older(tmp_path, tmp_path / "cache" / "base-new")
+        assert (tmp_path / "cache" / "base-old").is_dir()
+    finally:
+        process.kill()
+        process.wait()
+    rootfs.forget_older(tmp_path, tmp_path / "cache" / "base-new")
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["base-new", "repo-old"]
 
 
 @pytest.mark.parametrize("prefix", ["", "Lab", "a b", "../x", "cache", "locks", "1a"])
