@@ -31,6 +31,8 @@ PACKAGES = [
     "ca-certificates",
     "netbase",
     "dmidecode",
+    "perl",  # with udev, on every Debian server: here once, not once in each host
+    "udev",
     "ibsim-utils",  # the fabric simulator belongs to the lab, not to what the product installs
 ]
 # The subnet manager of the lab's simulated switches: unpacked beside the system, since opensm as a package would bring the RDMA tools

@@ -96,7 +96,8 @@ def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observat
     if dead := _dead(site, lease):
         return interrupt(site, lease, dead)
     if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
-        return interrupt(site, lease, "the scheduler lost its node (DOWN)")
+        why = f": {node.reason}" if node and node.reason else ""
+        return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
     if going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
         site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
         return True
