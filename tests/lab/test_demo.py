@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def demo(prefix):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         clean(prefix)
+        shutil.rmtree(LAB_ROOT / prefix, ignore_errors=True)  # its report
         output.unlink()
 
 
@@ -68,7 +70,8 @@ def test_two_side_by_side_do_the_main_job():
             assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
             assert {host["changed"] for host in told["converge"]["second"].values()} == {0} and len(told["converge"]["second"]) == 4
             assert not any(told["leftovers"].values()) and not leftovers(prefix)
-            assert told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"]
+            # one tick, and Slurm's own round of 1 s in which it hands a power_up over
+            assert 0 < told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"] + 1
             assert "<svg" in (LAB_ROOT / prefix / "report" / "index.html").read_text()
 
 
