@@ -281,12 +281,10 @@ def _answered(call: Callable[[], T], pause_s: float) -> T:
 
 
 @contextlib.contextmanager
-def signals(handler: Any = None) -> Iterator[None]:
-    """Another handler of Ctrl-C and SIGTERM inside; without one, only keep what is inside from changing them (ansible-runner does)."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def signals(handler: Any) -> Iterator[None]:
+    """Another handler of Ctrl-C and SIGTERM inside."""
+    kept = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        for number in kept if handler is not None else ():
-            signal.signal(number, handler)
         yield
     finally:
         for number, before in kept.items():

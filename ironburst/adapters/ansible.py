@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,7 +96,7 @@ class Ansible:
         variables: Mapping[str, Any] | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> PlaybookRun:
-        """Run playbooks/`playbook` on `hosts` (none: all of the inventory)."""
+        """Run playbooks/`playbook` on `hosts` (none: all of the inventory). SIGINT or SIGTERM ends it and raises KeyboardInterrupt."""
         import ansible_runner  # imported here: most verbs don't need it
 
         errors: dict[str, str] = {}
@@ -114,17 +117,21 @@ class Ansible:
             connections = Path(folder, "ssh")
             options = (["--limit", ",".join(hosts)] if hosts else []) + (["--check", "--diff"] if check else [])
             try:
-                runner = ansible_runner.run(
-                    private_data_dir=folder,
-                    project_dir=str(REPOSITORY),
-                    playbook=str(REPOSITORY / "playbooks" / playbook),
-                    inventory=str(self.inventory),
-                    cmdline=" ".join(options) or None,
-                    extravars=dict(variables or {}),
-                    envvars=self._environment(connections),
-                    event_handler=handle,
-                    quiet=True,
-                )
+                with _stoppable() as stopped:
+                    runner = ansible_runner.run(
+                        private_data_dir=folder,
+                        project_dir=str(REPOSITORY),
+                        playbook=str(REPOSITORY / "playbooks" / playbook),
+                        inventory=str(self.inventory),
+                        cmdline=" ".join(options) or None,
+                        extravars=dict(variables or {}),
+                        envvars=self._environment(connections),
+                        event_handler=handle,
+                        cancel_callback=stopped.is_set,
+                        quiet=True,
+                    )
+                if stopped.is_set():
+                    raise KeyboardInterrupt
                 output = runner.stdout.read()
             finally:
                 close_connections(connections)
@@ -142,6 +149,21 @@ class Ansible:
             "IRONBURST_CONTROL_PATH_DIR": str(connections),
             "IRONBURST_DOCUMENT": str(self.document),
         }
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, for the time inside. (ansible-runner's own handlers would stay, and swallow later signals.)"""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _result(stats: Mapping[str, Any], host: str, error: str | None) -> HostResult:

@@ -20,6 +20,7 @@ EXIT_CODES = """exit codes:
   3  --check found differences
   4  a host failed, could not be reached, is not what was declared, or can't say whether it runs jobs
   5  nodes were left alone because they run jobs; the others are converged
+  130  Ctrl-C or SIGTERM; the hosts are as far as the progress says
 
 example: ironburst converge --document .lab/lab/document.json --inventory inventory/lab --limit dgx01"""
 
@@ -58,7 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
 
-    receipt = converge(document, hosts, Ansible(arguments.inventory, Path(given)), check=arguments.check, say=say)
+    try:
+        receipt = converge(document, hosts, Ansible(arguments.inventory, Path(given)), check=arguments.check, say=say)
+    except KeyboardInterrupt:
+        print("converge: stopped; the hosts are as far as the lines above say: converge again", file=sys.stderr)
+        return 130
     text = json.dumps(receipt.as_json(), indent=1)
     if arguments.receipt:
         arguments.receipt.write_text(text + "\n")

@@ -95,14 +95,11 @@ def _playbook(ansible: Ansible, pool: PoolDocument, variables: dict[str, str], s
                 seen.add(event.role)
                 say(f"role {event.role}")
 
-        with signals():
-            done = ansible.play(
-                "image.yml", variables={"image_pool": pool.name, "image_address": address} | variables, on_event=told
-            )
+        done = ansible.play("image.yml", variables={"image_pool": pool.name, "image_address": address} | variables, on_event=told)
         result = done.hosts.get(host)
         if done.returncode or not result:
             errors = [h.error for h in done.hosts.values() if h.error] + ([done.error] if done.error else [])
-            raise BakeError(f"playbooks/image.yml ended with {done.returncode}: {errors[0] if errors else 'it was stopped'}")
+            raise BakeError(f"playbooks/image.yml ended with {done.returncode}: {errors[0] if errors else 'no message'}")
         say(f"{host} is converged: {result.changed} tasks changed it")
 
     return play

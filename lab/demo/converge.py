@@ -22,11 +22,14 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     first = _converge(inside, "first", say)
     say(f"converged {', '.join(first)}; now once more, and beside it the image of the rented nodes")
     pools = [pool.name for pool in document.read(inside.document).pools]
-    with ThreadPoolExecutor(1 + len(pools)) as both:
+    both = ThreadPoolExecutor(1 + len(pools))
+    try:
         baked = [both.submit(_bake, inside, pool, say) for pool in pools]
         second = _converge(inside, "second", lambda line: None)
         for image in baked:
             image.result()
+    finally:
+        both.shutdown(wait=False)  # after Ctrl-C: the end of the lab ends what still runs
     say("second run: " + ", ".join(f"{name} changed={host['changed']}" for name, host in second.items()))
     return {"first": first, "second": second}
 
@@ -58,14 +61,16 @@ def _follow(inside: Inside, command: list[str], log: str, say: Say) -> str:
             inside.argv(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert process.stdout and process.stderr
-        with ThreadPoolExecutor(1) as reader:
+        reader, last = ThreadPoolExecutor(1), ""
+        try:
             output = reader.submit(process.stdout.read)
-            last = ""
             for line in process.stderr:
                 file.write(line)
                 last = line.strip() or last
                 say(line.strip().split(" s  ", 1)[-1])
             text = output.result()
+        finally:
+            reader.shutdown(wait=False)
         file.write(text)
         if process.wait() and not text.strip():
             raise LabError(f"ironburst {' '.join(command[3:5])} ended with exit code {process.returncode}: {last}")

@@ -1,0 +1,37 @@
+"""The Ansible adapter: a real ansible-playbook is stopped by a signal, and signals work as before afterwards."""
+
+import json
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+from ironburst.adapters import ansible
+from lab.box import wait_for
+
+
+def test_a_signal_ends_the_run_and_is_not_swallowed(tmp_path, monkeypatch):
+    (tmp_path / "playbooks").mkdir()
+    waits = "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.command: sh -c 'echo $$ > {0}/began; exec sleep 600'\n"
+    (tmp_path / "playbooks" / "wait.yml").write_text(waits.format(tmp_path))
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"here": here}}}))
+    (tmp_path / "ansible.cfg").write_text("")
+    monkeypatch.setattr(ansible, "REPOSITORY", tmp_path)
+    monkeypatch.setenv("ANSIBLE_HOME", str(tmp_path / "home"))
+    began = tmp_path / "began"
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt():
+        wait_for(lambda: began.exists() and began.read_text(), 60, "the task to begin")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        ansible.Ansible(tmp_path / "hosts.yml", tmp_path / "none.json").play("wait.yml")
+    sender.join()
+    os.kill(int(began.read_text()), signal.SIGKILL)  # ansible leaves what a task has started on the host
+    assert signal.getsignal(signal.SIGINT) is before
