@@ -30,7 +30,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     print(f"engine: {engine}")
-    steps, result, usage = Steps(), summary.Summary(engine=engine), figures.Usage(site.box.root)
+    steps, result, usage = Steps(), summary.Summary(engine=engine), figures.Usage(site.box.root, prefix)
     code = 1
     try:
         result.history = tell(site, command, steps, result)

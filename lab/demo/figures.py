@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -36,27 +35,26 @@ def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> d
 
 
 class Usage:
-    """Peaks of disk and memory while it runs, sampled each second.
+    """Peaks of disk and memory while it runs, sampled every few seconds.
 
-    Disk is the cached images, and what the disk's use grew by since; memory is what the machine has less than before.
+    Disk is what the cached images and this lab's folder hold; memory is what the machine has less than before, whoever uses it.
     """
 
-    def __init__(self, root: Path):
-        self.root = root
-        self.disk = self.memory = 0
-        self._cached = sum(_size(path) for path in (base_path(root), repo_path(root)))
-        self._disk_before, self._memory_before = shutil.disk_usage(root).used, _available()
+    def __init__(self, root: Path, prefix: str):
+        self._folders = (base_path(root), repo_path(root), root / prefix)
+        self._disk = self._memory = 0
+        self._before = _available()
         self._stop = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        while not self._stop.wait(1.0):
-            self.disk = max(self.disk, shutil.disk_usage(self.root).used - self._disk_before + self._cached)
-            self.memory = max(self.memory, self._memory_before - _available())
+        while not self._stop.wait(3.0):
+            self._disk = max(self._disk, sum(map(_size, self._folders)))
+            self._memory = max(self._memory, self._before - _available())
 
     def stop(self) -> dict[str, float]:
         self._stop.set()
-        return {"disk_peak_mb": round(self.disk / 1e6), "memory_peak_mb": round(self.memory / 1e6)}
+        return {"disk_peak_mb": round(self._disk / 1e6), "memory_peak_mb": round(self._memory / 1e6)}
 
 
 def _available() -> int:
@@ -65,6 +63,6 @@ def _available() -> int:
 
 
 def _size(path: Path) -> int:
-    if not path.exists():
-        return 0
-    return int(subprocess.run(["du", "-sB1", str(path)], capture_output=True, text=True, check=True).stdout.split()[0])
+    """Bytes on disk below `path`. What vanishes meanwhile counts or not."""
+    told = subprocess.run(["du", "-sxB1", str(path)], capture_output=True, text=True).stdout.split()
+    return int(told[0]) if told else 0

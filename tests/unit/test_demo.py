@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from ironburst.controller.records import EventRow
 from lab.box import LabError
-from lab.demo import declare, history, report, trace
+from lab.demo import declare, figures, history, report, trace
 from lab.demo.history import History, JobHistory, LeaseHistory, Mark, Run
 from lab.demo.steps import Steps
 
@@ -115,3 +116,20 @@ def test_an_engine_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: "/opt/pulumi")
     assert declare.choose_engine("auto")[1] == ["/opt/pulumi"]
     assert declare.choose_engine("embedded")[1][-1] == "lab.engine"
+
+
+def test_the_slowest_reaction_counts():
+    def event(at, kind, launch, job=None):
+        return EventRow(at, kind, launch, "", job, "")
+
+    class Told:
+        def events(self, since):
+            return [
+                event(100.0, "rent", "a", 7), event(101.5, "requested", "a"), event(104.0, "joined", "a"), event(105.0, "joined", "a"),
+                event(110.0, "rent", "b", 8), event(110.5, "requested", "b"), event(111.0, "requested", "b"),
+            ]  # fmt: skip
+
+    run = Run(start=7.0, end=20.0, nodes=("p5-1", "p5-2"), rented=True, state="COMPLETED")
+    told = History(16, 8, (JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")), (), (), 0, 1.0)
+    said = figures.reaction(Told(), told, began=100.0, tick_s=2)
+    assert said == {"tick_s": 2, "rent_to_request_s": 1.5, "joined_to_running_s": 2.0}
