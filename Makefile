@@ -29,7 +29,7 @@ $(VENV)/ready: requirements/dev.txt pyproject.toml
 lab-packages: ## Debian packages that the lab needs on this machine (root)
 	@sh lab/packages.sh
 
-demo: setup lab-packages ## the main job on the lab, end to end (root, 2 GB of disk)
+demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk)
 	$(PY) -m lab.demo
 
 test: setup lab-packages ## all tests but the slow ones; those with hosts need root (what CI runs)

@@ -25,7 +25,8 @@ def config() -> str:
     seen: set[str] = set()
     while todo:
         path, model = todo.pop(0)
-        out += [f"## `{path or KEY}`", "", _line(model.get("description", "")), ""] if "description" in model else [f"## `{path}`", ""]
+        out += [f"## `{path or KEY}`", ""]
+        out += [_line(model["description"]), ""] if "description" in model else []
         out += ["| key | type | default | meaning |", "|---|---|---|---|"]
         for key, prop in model["properties"].items():
             out.append(f"| `{key}` | {_type(prop)} | {_default(prop, key in model.get('required', []))} | {_meaning(prop)} |")

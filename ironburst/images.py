@@ -14,11 +14,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ironburst import catalog
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import CapacityError, CloudError, Instance, OutcomeUnknown
+from ironburst.signals import handled
 
 IMAGE_S = 3600.0  # EC2 copies a big root disk for tens of minutes
 REPEAT_S = 60.0  # how long a call without an answer is repeated
@@ -139,7 +140,7 @@ def bake(
             raise BakeError(f"image {image} is made and kept, but {where} doesn't name it ({error}): write it there") from None
         say(f"{pool.image_parameter} = {image} (was: {previous or 'none'})")
     finally:
-        with signals(signal.SIG_IGN):
+        with handled(signal.SIG_IGN):
             if begun and not available:
                 _forget(images, image, name, say)
             ended = _end(images, tried, say, pause_s)
@@ -278,17 +279,6 @@ def _answered(call: Callable[[], T], pause_s: float) -> T:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(pause_s)
-
-
-@contextlib.contextmanager
-def signals(handler: Any) -> Iterator[None]:
-    """Another handler of Ctrl-C and SIGTERM inside."""
-    kept = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, before in kept.items():
-            signal.signal(number, before)
 
 
 def stop(*_: object) -> None:

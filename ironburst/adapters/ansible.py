@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from ironburst.signals import handled
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -96,11 +96,15 @@ class Ansible:
         variables: Mapping[str, Any] | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> PlaybookRun:
-        """Run playbooks/`playbook` on `hosts` (none: all of the inventory). SIGINT or SIGTERM ends it and raises KeyboardInterrupt."""
+        """Run playbooks/`playbook` on `hosts` (none: all of the inventory). SIGINT or SIGTERM ends it and raises KeyboardInterrupt.
+
+        Main thread only.
+        """
         import ansible_runner  # imported here: most verbs don't need it
 
         errors: dict[str, str] = {}
         stats: dict[str, dict[str, int]] = {}
+        stopped = threading.Event()
 
         def handle(data: dict[str, Any]) -> bool:
             if data.get("event") == "playbook_on_stats":
@@ -117,7 +121,8 @@ class Ansible:
             connections = Path(folder, "ssh")
             options = (["--limit", ",".join(hosts)] if hosts else []) + (["--check", "--diff"] if check else [])
             try:
-                with _stoppable() as stopped:
+                # ansible-runner's own handlers would stay, and swallow later signals
+                with handled(lambda *_: stopped.set()):
                     runner = ansible_runner.run(
                         private_data_dir=folder,
                         project_dir=str(REPOSITORY),
@@ -149,21 +154,6 @@ class Ansible:
             "IRONBURST_CONTROL_PATH_DIR": str(connections),
             "IRONBURST_DOCUMENT": str(self.document),
         }
-
-
-@contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, for the time inside. (ansible-runner's own handlers would stay, and swallow later signals.)"""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _result(stats: Mapping[str, Any], host: str, error: str | None) -> HostResult:

@@ -19,8 +19,9 @@ from pathlib import Path
 from ironburst.adapters.ansible import Ansible, Event
 from ironburst.adapters.aws_images import AwsImages
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument, read
-from ironburst.images import BakeError, Say, bake, signals, stop
+from ironburst.images import BakeError, Say, bake, stop
 from ironburst.ports import CloudError
+from ironburst.signals import handled
 
 AMI = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 EXIT_CODES = """exit codes:
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     variables |= {"image_user": arguments.user} if arguments.user else {}
     playbook = _playbook(Ansible(arguments.inventory, path), pool, variables, say)
     try:
-        with signals(stop):
+        with handled(stop):
             baked = bake(images, document, pool, arguments.base_image, playbook, say)
     except (BakeError, CloudError) as error:
         return _failed(str(error))

@@ -142,9 +142,9 @@ class Pool(Strict):
     )
     capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
-    boot: Duration = Field(default=900, validate_default=True, description="longest time from launch to joined")
-    idle: Duration = Field(default=600, validate_default=True, description="an idle node is given back after this")
-    max_run: Duration = Field(default=86400, validate_default=True, description="longest time limit of a job that may rent")
+    boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
+    idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this")
+    max_run: Duration = Field(default="1d", validate_default=True, description="longest time limit of a job that may rent")
     slurm: SlurmNode | None = None
 
 
@@ -180,10 +180,10 @@ class Scheduler(Strict):
 class Burst(Strict):
     """When renting is worth it."""
 
-    tick: Duration = Field(default=10, validate_default=True, description="one controller round")
-    wait_limit: Duration = Field(default=7200, validate_default=True, description="a job predicted to wait longer may rent")
+    tick: Duration = Field(default="10s", validate_default=True, description="one controller round")
+    wait_limit: Duration = Field(default="2h", validate_default=True, description="a job predicted to wait longer may rent")
     cool_down: Duration = Field(
-        default=600, validate_default=True, description="pause after insufficient capacity, per type, zone and market"
+        default="10m", validate_default=True, description="pause after insufficient capacity, per type, zone and market"
     )
 
 

@@ -7,17 +7,12 @@ from typing import Any
 
 from ironburst.config.load import KEY
 from ironburst.config.models import ClusterConfig
-from ironburst.config.types import DURATION_PATTERN, duration_text
 
 
 def schema() -> dict[str, Any]:
     """Schema of a whole stack file: our key typed, other providers' keys free."""
     cluster = ClusterConfig.model_json_schema(ref_template="#/$defs/{model}", mode="validation")
     definitions = cluster.pop("$defs")
-    for model in definitions.values():
-        for prop in model["properties"].values():
-            if prop.get("pattern") == DURATION_PATTERN and "default" in prop:
-                prop["default"] = duration_text(prop["default"])  # as people write it
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ironburst stack configuration",

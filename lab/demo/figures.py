@@ -41,7 +41,7 @@ class Usage:
     """
 
     def __init__(self, root: Path, prefix: str):
-        self._folders = (base_path(root), repo_path(root), root / prefix)
+        self._images, self._folder = (base_path(root), repo_path(root)), root / prefix
         self._disk = self._memory = 0
         self._before = _available()
         self._stop = threading.Event()
@@ -49,12 +49,13 @@ class Usage:
 
     def _watch(self) -> None:
         while not self._stop.wait(3.0):
-            self._disk = max(self._disk, sum(map(_size, self._folders)))
+            self._disk = max(self._disk, _size(self._folder))
             self._memory = max(self._memory, self._before - _available())
 
     def stop(self) -> dict[str, float]:
         self._stop.set()
-        return {"disk_peak_mb": round(self._disk / 1e6), "memory_peak_mb": round(self._memory / 1e6)}
+        disk = self._disk + sum(map(_size, self._images))
+        return {"disk_peak_mb": round(disk / 1e6), "memory_peak_mb": round(self._memory / 1e6)}
 
 
 def _available() -> int:

@@ -147,9 +147,9 @@ def test_a_second_controller_is_refused_and_told_who_the_first_is(site, capsys):
 
 
 def test_the_lock_ends_with_its_process(tmp_path):
-    code = f"import sys, time; sys.path.insert(0, {os.getcwd()!r})\nfrom ironburst.controller import lock\n"
-    code += f"with lock.held({str(tmp_path / 'l')!r}):\n    print('held', flush=True); time.sleep(60)\n"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    code = f"import sys; sys.path.insert(0, {os.getcwd()!r})\nfrom ironburst.controller import lock\n"
+    code += f"with lock.held({str(tmp_path / 'l')!r}):\n    print('held', flush=True); sys.stdin.read()\n"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     with pytest.raises(lock.LockedError, match=f"process {process.pid} "), lock.held(tmp_path / "l"):
         pass
