@@ -12,7 +12,7 @@ from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import Aws, parameters
 from ironburst.ports import Interruption, LaunchRequest
 from lab.aws.cloud import Cloud
-from lab.aws.testing import REGION, Clients, live, network
+from lab.aws.testing import REGION, live, network
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
 
@@ -22,11 +22,6 @@ def server():
     cloud = Cloud(seed=7)
     yield cloud
     cloud.close()
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
 
 
 @pytest.fixture(scope="module")

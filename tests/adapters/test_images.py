@@ -15,7 +15,7 @@ from ironburst.cli import main
 from ironburst.images import BakeError, bake
 from ironburst.ports import CloudError, Refused
 from lab.aws.cloud import Cloud
-from lab.aws.testing import REGION, Clients, live, network, refused
+from lab.aws.testing import REGION, live, network, refused
 from tests.fakes import document
 
 P5, BASE = "p5.48xlarge", "ami-0123456789abcdef0"
@@ -35,11 +35,6 @@ def server():
     cloud.test_hooks = hooks
     yield cloud
     cloud.close()
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
 
 
 @pytest.fixture(scope="module")

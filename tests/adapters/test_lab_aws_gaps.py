@@ -6,7 +6,7 @@ import pytest
 
 from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
-from lab.aws.testing import Clients, network, refused
+from lab.aws.testing import network, refused
 
 ACCOUNT = "123456789012"
 RULES = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}]}
@@ -17,11 +17,6 @@ def server():
     cloud = Cloud(seed=7)
     yield cloud
     cloud.close()
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from lab.aws.capacity import stash
 from lab.aws.cloud import Cloud
-from lab.aws.testing import Clients, live, network, refused
+from lab.aws.testing import live, network, refused
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
 
@@ -24,11 +24,6 @@ def cloud(server):
     server.reset()
     server.register_image("baked", IMAGE)
     return server
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from lab.aws import client as control_client
 from lab.aws.cloud import Cloud
 from lab.aws.control import Control
 from lab.aws.imds import tree
-from lab.aws.testing import Clients, client, live, network, refused
+from lab.aws.testing import client, live, network, refused
 from lab.box import wait_for
 
 P5, IMAGE = "p5.48xlarge", "ami-0123456789abcdef0"
@@ -50,11 +50,6 @@ def cloud(server, hooks):
     server.register_image("baked", IMAGE)
     hooks.seen.clear()
     return server
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
 
 
 @pytest.fixture

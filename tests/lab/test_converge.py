@@ -7,10 +7,9 @@ import shlex
 import pytest
 
 from lab import hardware
-from lab.box import LabError, wait_for
-from lab.check import check
+from lab.box import wait_for
 from lab.demo.inside import Inside
-from lab.site import Site
+from tests import sites
 from tests.playbooks import sample
 
 pytestmark = pytest.mark.lab
@@ -20,17 +19,8 @@ STAMP = "/run/ironburst/gate.ok"
 
 @pytest.fixture(scope="module")
 def site():
-    try:
-        check()
-    except LabError as missing:
-        pytest.skip(str(missing))
-    site = Site(f"t-conv-{os.getpid()}")
-    site.up(start=["head", "dgx01"], tied=True)
-    try:
+    with sites.running(f"t-conv-{os.getpid()}", "head", "dgx01") as site:
         yield site
-    finally:
-        site.down()
-    assert not any(site.box.leftovers().values())
 
 
 @pytest.fixture(scope="module")

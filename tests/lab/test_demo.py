@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lab.box import LAB_ROOT, REPO, Box, LabError, wait_for
-from lab.check import check
+from lab.box import LAB_ROOT, REPO, Box, wait_for
+from tests.sites import need_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 DEMO_S = 1200
@@ -21,10 +21,7 @@ STEPS = ("1. Set up", "2. Declare", "3. Converge", "4. Burst", "5. Explain", "6.
 
 @pytest.fixture(autouse=True)
 def machine():
-    try:
-        check()
-    except LabError as missing:
-        pytest.skip(str(missing))
+    need_lab()
 
 
 @contextmanager

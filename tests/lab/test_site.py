@@ -8,8 +8,7 @@ import pytest
 
 from lab import fabric, hardware, host, names, repo
 from lab.box import REPO, LabError, wait_for
-from lab.check import check
-from lab.site import Site
+from tests import sites
 
 pytestmark = pytest.mark.lab
 INSTANCE = "i-0123456789abcdef0"
@@ -19,19 +18,10 @@ ADDRESS = "10.90.3.7"
 @pytest.fixture(scope="module")
 def site():
     """A lab with head, dgx01 and one rented p5 node; dgx02 stays off."""
-    try:
-        check()
-    except LabError as missing:
-        pytest.skip(str(missing))
-    site = Site(f"t-site-{os.getpid()}")
-    site.up(start=["head", "dgx01"], tied=True)
-    try:
+    with sites.running(f"t-site-{os.getpid()}", "head", "dgx01") as site:
         site.start_host(host.cloud(INSTANCE, ADDRESS, "p5.48xlarge"))
         site.wait([INSTANCE])
         yield site
-    finally:
-        site.down()
-    assert not any(site.box.leftovers().values())
 
 
 def output(site, name, command):

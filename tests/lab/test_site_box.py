@@ -10,8 +10,8 @@ import pytest
 
 from lab import host
 from lab.box import REPO, Box, LabError, wait_for
-from lab.check import check
 from lab.host import Host
+from tests.sites import need_lab
 
 pytestmark = pytest.mark.lab
 
@@ -19,10 +19,7 @@ pytestmark = pytest.mark.lab
 @pytest.fixture
 def boxes():
     """Makes boxes with prefixes of this test run, and ends them all."""
-    try:
-        check()
-    except LabError as missing:
-        pytest.skip(str(missing))
+    need_lab()
     made = []
 
     def box(name: str) -> Box:

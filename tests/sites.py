@@ -1,0 +1,31 @@
+"""A lab for tests with real hosts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lab.box import LabError
+from lab.check import check
+from lab.site import Site
+
+
+def need_lab() -> None:
+    """Skip, with the reason, where this machine can't run a lab."""
+    try:
+        check()
+    except LabError as missing:
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def running(prefix: str, *hosts: str) -> Iterator[Site]:
+    """The lab `prefix` with these bare-metal hosts on; afterwards it is down, and nothing is left of it."""
+    need_lab()
+    site = Site(prefix)
+    site.up(start=hosts, tied=True)
+    try:
+        yield site
+    finally:
+        site.down()
+    assert not any(site.box.leftovers().values())
