@@ -28,7 +28,7 @@ from ironburst.config.models import (
 )
 
 VERSION = 1
-GPU_ROLES = ["base", "nvidia_driver", "cuda", "container_runtime", "rdma", "slurm_node", "node_health"]
+GPU_ROLES = ["base", "nvidia_driver", "cuda", "nvidia_container_toolkit", "container_runtime", "rdma", "slurm_node", "node_health"]
 HEAD_ROLES = ["base", "slurm_head"]
 
 
