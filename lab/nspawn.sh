@@ -19,10 +19,11 @@ while [ "$status" = 133 ]; do
         # its own group in every tree, or all hosts would share one
         for root in $roots; do mkdir -p "$root/$cgroup"; sh -c 'echo $PPID' > "$root/$cgroup/cgroup.procs"; done
         sh -c 'echo $PPID' > "$folder/nspawn.pid"
+        # keyrings and device programs: container runtimes of a host want them
         # $bind unquoted: one word or none (a lab's folder has no blanks, see check.py)
         exec systemd-nspawn --quiet --directory="$folder/mnt" --machine="$name" --uuid="$uuid" --register=no --keep-unit \
             --network-namespace-path="/run/netns/$name" --bind-ro="$folder/hw:/lab-hw" $bind --link-journal=no --console=pipe \
-            --capability=CAP_NET_ADMIN --kill-signal=SIGRTMIN+4 --timezone=off --resolv-conf=off --boot
+            --capability=CAP_NET_ADMIN --system-call-filter="add_key keyctl bpf" --kill-signal=SIGRTMIN+4 --timezone=off --resolv-conf=off --boot
     ) || status=$?
     echo "nspawn of $name ended: $status"
 done

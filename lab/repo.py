@@ -55,6 +55,14 @@ PACKAGES = [
     "python3-yaml",
     "dkms",
     "udev",
+    "docker.io",
+    "docker-cli",
+    "iptables",
+    "xfsprogs",
+    "mdadm",
+    "nfs-common",
+    "lmod",
+    "python3-venv",
 ]
 MAINTAINER = "lab <lab@example.invalid>"
 

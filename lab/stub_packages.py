@@ -140,7 +140,9 @@ def _dcgm(version: str) -> Iterator[StubPackage]:
 
 def stub_packages() -> list[StubPackage]:
     """All stub packages that the lab's repository `nv` serves."""
-    found: list[StubPackage] = []
+    from lab.stub_runtimes import runtimes
+
+    found: list[StubPackage] = [*runtimes()]
     for version in DRIVER_VERSIONS:
         found += _driver(version)
     for version in CONTAINER_TOOLKIT_VERSIONS:

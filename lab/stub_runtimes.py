@@ -1,0 +1,68 @@
+"""Stub packages of what Debian does not have, beside the driver's: Apptainer, Enroot, pyxis, DOCA-OFED, the DCGM exporter. Pure data.
+
+Names, versions and paths are the projects' own; the tools only say that they are stubs.
+"""
+
+from collections.abc import Iterator
+
+from lab.stub_packages import StubPackage, _tool, _unit
+
+APPTAINER_VERSION = "1.4.2"
+ENROOT_VERSION = "3.5.0"
+PYXIS_VERSION = "0.20.0"
+DOCA_VERSION = "3.2.3"
+DCGM_EXPORTER_VERSION = "4.5.0"
+
+
+def _says(name: str, version_words: str, answer: str) -> str:
+    """A tool that answers `version_words` with `answer`, and anything else with the word STUB and status 1."""
+    known = f'[ "$*" = "{version_words}" ] && echo "{answer}" && exit 0'
+    return f'#!/bin/sh\n# STUB of the lab\n{known}\necho "{name}: STUB of the lab" >&2\nexit 1\n'
+
+
+def runtimes() -> Iterator[StubPackage]:
+    """The stub packages."""
+    yield StubPackage(
+        "apptainer",
+        APPTAINER_VERSION,
+        files={
+            "usr/bin/apptainer": _says("apptainer", "--version", f"apptainer version {APPTAINER_VERSION}"),
+            "etc/apptainer/apptainer.conf": "# STUB of the lab\n",
+        },
+    )
+    yield StubPackage(
+        "apptainer-suid",
+        APPTAINER_VERSION,
+        depends=f"apptainer (= {APPTAINER_VERSION})",
+        files={"usr/libexec/apptainer/bin/starter-suid": _says("starter-suid", "--version", APPTAINER_VERSION)},
+    )
+    yield StubPackage(
+        "enroot",
+        f"{ENROOT_VERSION}-1",
+        files={"usr/bin/enroot": _says("enroot", "version", ENROOT_VERSION), "etc/enroot/enroot.conf": "# STUB of the lab\n"},
+    )
+    yield StubPackage("enroot+caps", f"{ENROOT_VERSION}-1", depends=f"enroot (= {ENROOT_VERSION}-1)")
+    plugin = "/usr/lib/x86_64-linux-gnu/slurm/spank_pyxis.so"
+    yield StubPackage(
+        "nvslurm-plugin-pyxis",
+        f"{PYXIS_VERSION}-1",
+        files={
+            plugin[1:]: "STUB of the lab: Slurm can't load this\n",
+            "usr/share/pyxis/pyxis.conf": f"# STUB of the lab\nrequired {plugin}\n",
+        },
+    )
+    yield StubPackage(
+        "doca-ofed", f"{DOCA_VERSION}-1", files={"usr/bin/ofed_info": _says("ofed_info", "-s", f"OFED-internal-{DOCA_VERSION}:")}
+    )
+    yield StubPackage(
+        "datacenter-gpu-manager-exporter",
+        f"{DCGM_EXPORTER_VERSION}-1",
+        depends="python3",
+        files={
+            "usr/bin/dcgm-exporter": _tool("dcgm-exporter", version=DCGM_EXPORTER_VERSION),
+            "etc/dcgm-exporter/default-counters.csv": "# STUB of the lab\nDCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).\n",
+            "usr/lib/systemd/system/nvidia-dcgm-exporter.service": _unit(
+                "NVIDIA DCGM-exporter service", "ExecStart=/usr/bin/dcgm-exporter -f /etc/dcgm-exporter/default-counters.csv\n"
+            ),
+        },
+    )
