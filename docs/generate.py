@@ -64,7 +64,7 @@ def _default(prop: dict[str, Any], required: bool) -> str:
         return "required"
     if isinstance(value, dict) and value:
         return "its own defaults"
-    return "none" if value in (None, [], {}) else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return "none" if value in (None, [], {}, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _meaning(prop: dict[str, Any]) -> str:

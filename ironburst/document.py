@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ironburst import catalog
+from ironburst.config import models
+from ironburst.config import software as declared_software
 from ironburst.config.models import (
     ClusterConfig,
     Group,
+    Hall,
     Nodes,
     Pool,
     declared_price,
@@ -26,10 +31,10 @@ from ironburst.config.models import (
     pool_nodes,
     pool_partition,
 )
+from ironburst.software.model import SoftwareSet
 
 VERSION = 1
-GPU_ROLES = ["base", "nvidia_driver", "cuda", "nvidia_container_toolkit", "container_runtime", "rdma", "slurm_node", "node_health"]
-HEAD_ROLES = ["base", "slurm_head"]
+TOP_PRIORITY = 14
 
 
 class DocumentError(ValueError):
@@ -41,13 +46,63 @@ class _Part(BaseModel):
 
 
 class Software(_Part):
-    driver: str
-    kernel_module: str
-    cuda: str
-    container_toolkit: str
+    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware."""
+
+    driver: str | None
+    kernel_module: str | None
+    cuda: str | None
+    container_toolkit: str | None
     container_runtime: str
+    container_runtimes: list[str] = ["containerd"]
     rdma: str
-    slurm: str
+    slurm: str | None
+
+
+class NodeSoftware(_Part):
+    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`, not pinned)."""
+
+    driver: str | None
+    driver_branch: int | None
+    kernel_module: str | None
+    fabric_manager: str | None
+    nscq: str | None
+    nvlsm: bool
+    imex: str | None
+    persistenced: str | None = None
+    cuda: str | None
+    container_toolkit: str | None
+    container_runtimes: list[str]
+    dcgm: str | None
+    nccl: str | None
+    rdma: str
+    rdma_version: str | None
+    peer_memory: str
+    gds: bool
+    kernel: str | None
+    slurm: str | None
+    packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
+
+
+class Mig(_Part):
+    gpus: list[int]
+    profiles: dict[str, int]
+
+
+class Scratch(_Part):
+    path: str
+    devices: list[str] = Field(description="empty: every unused local NVMe disk")
+    filesystem: str
+
+
+class Filesystem(_Part):
+    kind: str
+    source: str
+    options: str
+
+
+class SubnetManager(_Part):
+    host: str
+    priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
 
 
 class Gpu(_Part):
@@ -91,6 +146,10 @@ class Host(_Part):
     instance_id: str | None = None
     instance_type: str | None = None
     zone: str | None = None
+    os: str | None = None
+    software: NodeSoftware | None = None
+    mig: list[Mig] | None = None
+    scratch: Scratch | None = None
     roles: list[str]
 
 
@@ -121,6 +180,10 @@ class PoolDocument(_Part):
     boot_s: int
     idle_s: int
     max_run_s: int
+    os: str | None = None
+    software: NodeSoftware | None = None
+    mig: list[Mig] | None = None
+    scratch: Scratch | None = None
     roles: list[str]
 
 
@@ -146,6 +209,9 @@ class ClusterDocument(_Part):
     pools: list[PoolDocument]
     budget: Budget | None
     burst: Burst
+    filesystem: Filesystem | None = Field(default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does")
+    subnet_managers: dict[str, list[SubnetManager]] = Field(default={}, description="by hall; empty: the switches or UFM do")
+    data_science: list[str] = []
 
     def host(self, name: str) -> Host:
         return next(host for host in self.hosts if host.name == name)
@@ -170,54 +236,109 @@ class Observed(_Part):
     interruption_queue_urls: dict[str, str] = {}
 
 
-def build(config: ClusterConfig, observed: Observed) -> ClusterDocument:
-    """The document of a valid declaration. Pure."""
-    hosts = [host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall.name, nodes)]
+def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, SoftwareSet] | None = None) -> ClusterDocument:
+    """The document of a valid declaration. `sets`: the exact software of each group, as the lock has it; None: solved here. Pure."""
+    software = _Solved(config, sets)
+    hosts = [host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall, nodes, software)]
     pools = []
     if config.cloud:
-        hosts += [host for group in config.cloud.groups for host in _fixed(group, observed)]
-        pools = [_pool(config, pool, observed) for pool in config.cloud.pools]
+        hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, software)]
+        pools = [_pool(config, pool, observed, software) for pool in config.cloud.pools]
     head = next(host for host in hosts if host.name == config.scheduler.head)
     scheduler = config.scheduler.model_dump() | {"head_address": head.address}
     burst = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "cool_down")}
     return ClusterDocument(
         version=1, serial=0, cluster=config.name, region=config.cloud.region if config.cloud else None,
-        software=Software(**config.software.model_dump()), ssh=Ssh(user=config.ssh.user), scheduler=Scheduler(**scheduler),
+        software=software.cluster(), ssh=Ssh(user=config.ssh.user), scheduler=Scheduler(**scheduler),
         hosts=hosts, pools=pools, budget=Budget(usd_per_month=config.budget.usd_per_month) if config.budget else None,
-        burst=Burst(**burst),
+        burst=Burst(**burst), filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
+        subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
+        data_science=list(config.data_science),
     )  # fmt: skip
 
 
-def _bare_metal(config: ClusterConfig, hall: str, nodes: Nodes) -> list[Host]:
+class _Solved:
+    """The groups of a declaration with their sets."""
+
+    def __init__(self, config: ClusterConfig, sets: Mapping[str, SoftwareSet] | None) -> None:
+        self.config = config
+        self.groups = {group.name: group for group in declared_software.groups(config)}
+        if sets is None:
+            solution = declared_software.solved(config)
+            if solution.conflicts:
+                raise DocumentError("; ".join(str(hit) for hit in solution.conflicts))
+            sets = solution.sets
+        self.sets = sets
+
+    def of(self, name: str, scratch: models.Scratch | None) -> dict[str, Any]:
+        """The fields of a host or pool that the lock fills."""
+        group = self.groups[name]
+        return {
+            "os": group.os, "software": NodeSoftware(**asdict(self.sets[name])),
+            "mig": [Mig(gpus=list(one.gpus), profiles=dict(one.profiles)) for one in group.mig] or None,
+            "scratch": Scratch(**scratch.model_dump()) if scratch else None,
+        }  # fmt: skip
+
+    def cluster(self) -> Software:
+        """The first GPU group's versions stand for the cluster."""
+        first = next((name for name, group in self.groups.items() if group.gpu), None)
+        chosen, wish = self.sets.get(first or ""), declared_software.wish(self.config, None, None)
+        fields = {key: getattr(chosen, key, None) for key in ("driver", "kernel_module", "cuda", "container_toolkit")}
+        runtimes = list(wish.container_runtimes)
+        return Software(**fields, container_runtime=runtimes[0], container_runtimes=runtimes, rdma=wish.rdma, slurm=wish.slurm)
+
+
+def _subnet_managers(hall: Hall) -> list[SubnetManager]:
+    """opensm's priorities, from 14 downwards in the declared order (15 is left for a switch in an emergency)."""
+    return [SubnetManager(host=host, priority=TOP_PRIORITY - n) for n, host in enumerate(hall.subnet_managers)]
+
+
+def _roles(config: ClusterConfig, chosen: NodeSoftware, facts: dict[str, Any], *, gpu: bool, opensm: bool = False) -> list[str]:
+    """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
+    wanted = {
+        "base": True, "nvidia_driver": gpu, "nvlsm": chosen.nvlsm, "fabric_manager": chosen.fabric_manager is not None,
+        "imex": chosen.imex is not None, "cuda": gpu, "nvidia_container_toolkit": gpu,
+        "container_runtime": gpu and bool(chosen.container_runtimes), "rdma": bool(chosen.packages.get("rdma")),
+        "infiniband_fabric": opensm, "mig": bool(facts["mig"]), "dcgm": gpu, "metrics": config.metrics,
+        "scratch": facts["scratch"] is not None,
+        "shared_filesystem": config.filesystem is not None, "data_science": gpu and bool(config.data_science), "node_health": gpu,
+        "slurm_node": gpu, "slurm_head": not gpu,
+    }  # fmt: skip
+    return [role for role, needed in wanted.items() if needed]
+
+
+def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, software: _Solved) -> list[Host]:
     gpu = None
     if nodes.role == "gpu":
         platform = catalog.platform(nodes.platform)
         gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
     links = nodes.infiniband_links or 0
+    facts = software.of(declared_software.nodes_group(hall.name, nodes), nodes.scratch)
     return [
         Host(
-            name=name, kind="bare_metal", role=nodes.role, address=address, hall=hall, rack=nodes.rack, gpu=gpu,
+            name=name, kind="bare_metal", role=nodes.role, address=address, hall=hall.name, rack=nodes.rack, gpu=gpu,
             serial=nodes.serials[n] if nodes.serials else None,
             partition=config.scheduler.home_partition if gpu else None, fabric="infiniband" if links else "none", fabric_links=links,
             slurm=SlurmNode(**nodes.slurm.model_dump()) if nodes.slurm else None,
-            roles=GPU_ROLES if gpu else HEAD_ROLES,
+            roles=_roles(config, facts["software"], facts, gpu=gpu is not None, opensm=name in hall.subnet_managers), **facts,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
     ]  # fmt: skip
 
 
-def _instance_facts(instance_type: str, slurm: Any) -> dict[str, Any]:
+def _instance_facts(config: ClusterConfig, instance_type: str, slurm: Any, facts: dict[str, Any]) -> dict[str, Any]:
     kind = catalog.instance_type(instance_type)
     efa = sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
     told = SlurmNode(**slurm.model_dump()) if slurm else SlurmNode(cpus=kind.vcpus, memory_mb=int(kind.memory_mib * 0.95))
-    return {
+    return facts | {
         "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count), "fabric": "efa" if efa else "none", "fabric_links": efa, "slurm": told,
-        "instance_type": instance_type, "roles": GPU_ROLES,
+        "instance_type": instance_type, "roles": _roles(config, facts["software"], facts, gpu=True),
     }  # fmt: skip
 
 
-def _fixed(group: Group, observed: Observed) -> list[Host]:
-    facts = _instance_facts(group.instance_type, group.slurm)
+def _fixed(config: ClusterConfig, group: Group, observed: Observed, software: _Solved) -> list[Host]:
+    solved = software.of(declared_software.fixed_group(group), group.scratch)
+    facts = _instance_facts(config, group.instance_type, group.slurm, solved)
     return [
         Host(name=name, kind="cloud", role="gpu", partition=group.name, zone=group.zone, instance_id=observed.instances[name].id,
              address=observed.instances[name].address, **facts)
@@ -225,20 +346,21 @@ def _fixed(group: Group, observed: Observed) -> list[Host]:
     ]  # fmt: skip
 
 
-def _pool(config: ClusterConfig, pool: Pool, observed: Observed) -> PoolDocument:
+def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solved) -> PoolDocument:
     assert config.cloud
     prices = {
         market: catalog.price(pool.instance_type, market, config.cloud.region, declared_price(config.cloud, pool.instance_type, market))
         for market in pool.markets
     }
     ages = [price.as_of for price in prices.values() if price and price.as_of]
+    solved = software.of(declared_software.pool_group(pool), pool.scratch)
     return PoolDocument(
         name=pool.name, partition=pool_partition(pool), nodes=pool_nodes(pool), markets=list(pool.markets),
         usd_per_hour={market: price.usd_per_hour if price else None for market, price in prices.items()},
         price_as_of=str(min(ages)) if ages else None, zones=observed.pool_zones[pool.name],
         image_parameter=image_parameter(config.name, pool), interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
         capacity_reservation_id=pool.capacity_reservation, boot_s=pool.boot, idle_s=pool.idle, max_run_s=pool.max_run,
-        **_instance_facts(pool.instance_type, pool.slurm),
+        **_instance_facts(config, pool.instance_type, pool.slurm, solved),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ MAY = {
     "ironburst.secrets": {"boto3", "botocore"},
     "ironburst.catalog": {"yaml"},
     "ironburst.config": {"pydantic", "yaml", "ironburst.catalog", "ironburst.secrets", "ironburst.software"},
-    "ironburst.document": {"pydantic", "ironburst.config", "ironburst.catalog"},
+    "ironburst.document": {"pydantic", "ironburst.config", "ironburst.catalog", "ironburst.software"},
     "ironburst.ports": {"ironburst.burst"},
     "ironburst.signals": set(),
     "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports", "ironburst.signals"},

@@ -1,9 +1,10 @@
 """Inventory of a cluster from its published ClusterDocument: no cloud logic, only a translation of names.
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`, `partition_<name>`.
-Host variables: `ansible_host`, `node_<field>` for every field of the host in the document, and `cluster_software` (a host variable,
-because that beats group_vars: what the document fixes no group_vars may change).
-Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`.
+Host variables: `ansible_host`, `node_<field>` for every field of the host in the document (`node_software`: its exact set), and
+`cluster_software` (host variables, because these beat group_vars: what the document fixes no group_vars may change).
+Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`,
+`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ def cluster_variables(document: dict) -> dict:
         "cluster_scheduler": document["scheduler"],
         "cluster_hosts": document["hosts"],
         "cluster_pools": document["pools"],
+        "cluster_filesystem": document["filesystem"],
+        "cluster_subnet_managers": document["subnet_managers"],
+        "cluster_data_science": document["data_science"],
     }
 
 

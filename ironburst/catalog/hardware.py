@@ -79,6 +79,18 @@ class Platform:
         return int(count[1]) if count else None
 
 
+@dataclass(frozen=True)
+class Board:
+    """What wires the GPUs of a node, and the software that it needs. None is unknown."""
+
+    nvswitch: bool | None
+    """NVSwitches on the node itself, so fabric manager"""
+    nvlsm: bool | None
+    imex: bool | None
+    row: str | None
+    """platform in nvswitch_pci.csv"""
+
+
 def slug(name: str) -> str:
     """The name as it is written in a declaration: "generic HGX H100 8-GPU" -> "generic-hgx-h100-8-gpu"."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -170,3 +182,36 @@ def platform(name: str) -> Platform:
         return platforms()[name]
     except KeyError:
         raise unknown("platform", name, platforms()) from None
+
+
+# (form factor, word in the model's name) -> row of nvswitch_pci.csv, for boards with NVSwitches in the node or the rack
+_BOARDS = {
+    ("SXM3", "V100"): "DGX-2, Lambda Hyperplane-16 (V100 SXM3)",
+    ("SXM4", "A100"): "HGX/DGX A100 8-GPU",
+    ("SXM5", "H100"): "HGX/DGX H100, H200 8-GPU",
+    ("SXM5", "H200"): "HGX/DGX H100, H200 8-GPU",
+    ("SXM5", "H20"): "HGX/DGX H100, H200 8-GPU",
+    ("SXM6", "B200"): "HGX/DGX B200 8-GPU",
+    ("SXM6", "B300"): "HGX/DGX B300 8-GPU",
+    ("superchip tray", "GB200"): "GB200/GB300 NVL compute tray",
+    ("superchip tray", "GB300"): "GB200/GB300 NVL compute tray",
+}
+
+
+def nvswitch_pci_ids() -> tuple[str, ...]:
+    """PCI ids ("10de:22a3") by which NVSwitches are recognised. NVLink5 switches have none: text in the bridge's VPD tells them."""
+    rows = table("nvswitch_pci.csv").rows
+    return tuple(row["vendor_device_id"] for row in rows if row["is_switch"] == "yes" and re.match(r"10de:\w{4}$", row["vendor_device_id"]))
+
+
+def board(model: Gpu, count: int) -> Board:
+    """How `count` GPUs of this model in one node are wired. Fewer than 8 of an "8-gpu board" are meshed, without NVSwitch."""
+    needed = model.nvswitch_needed
+    if needed is None:
+        return Board(None, None, None, None)
+    if needed == "no" or (needed == "8-gpu board" and count < 8):
+        return Board(False, False, False, None)
+    key = (model.form_factor or "", model.model.split()[0])
+    rows = {row["platform"]: row for row in table("nvswitch_pci.csv").rows}
+    row = rows[_BOARDS[key]]
+    return Board(row["fabric_manager"] == "yes", row["nvlsm"] == "yes", row["imex"] == "yes", row["platform"])

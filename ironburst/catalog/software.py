@@ -1,8 +1,10 @@
-"""Driver branches, the drivers that CUDA needs, and the compatibility rules (data only: ironburst/software applies them)."""
+"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules. Data only: ironburst/software applies them."""
 
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 from ironburst.catalog.errors import unknown
 from ironburst.catalog.tables import document, integer, table, text
@@ -14,6 +16,8 @@ class DriverBranch:
 
     branch: int
     type: str | None
+    status: str
+    """supported, eol or unknown, at the data's date"""
     eol: str | None
     cuda_major_max: int | None
     cuda_native: str | None
@@ -47,6 +51,20 @@ class Rule:
     data: str | None
 
 
+@dataclass(frozen=True)
+class MigProfile:
+    """One MIG profile of the GPUs with these PCI ids. None is unknown."""
+
+    gpu: str
+    pci_device_ids: tuple[str, ...]
+    profile: str
+    memory_gb: int | None
+    compute_slices: int | None
+    max_instances: int | None
+    config_name: str | None
+    source: str
+
+
 @functools.cache
 def driver_branches() -> dict[int, DriverBranch]:
     """All driver branches by number."""
@@ -54,6 +72,7 @@ def driver_branches() -> dict[int, DriverBranch]:
         int(row["branch"]): DriverBranch(
             branch=int(row["branch"]),
             type=text(row, "type"),
+            status=text(row, "status_2026_11_21") or "unknown",
             eol=text(row, "eol"),
             cuda_major_max=integer(row, "cuda_major_max"),
             cuda_native=text(row, "cuda_native"),
@@ -97,28 +116,90 @@ def cuda(version: str) -> Cuda:
 
 
 @functools.cache
+def mig_profiles() -> tuple[MigProfile, ...]:
+    """All MIG profiles; the file's rows without one (GPUs without MIG, names not sourced) are left out."""
+    return tuple(
+        MigProfile(
+            gpu=row["gpu"],
+            pci_device_ids=tuple(each for each in row["pci_device_ids"].split(";") if each),
+            profile=row["profile"],
+            memory_gb=integer(row, "memory_gb"),
+            compute_slices=integer(row, "compute_slices"),
+            max_instances=integer(row, "max_instances"),
+            config_name=text(row, "config_name"),
+            source=row["source"],
+        )
+        for row in table("mig_profiles.csv").rows
+        if row["profile"] not in ("", "none")
+    )
+
+
+@functools.cache
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order of the file."""
     return tuple(Rule(**{"data": None} | each) for each in document("rules.yaml")["rules"])
 
 
+@functools.cache
+def lock_rules() -> tuple[Rule, ...]:
+    """The version lock's own rules (LCK-...)."""
+    return tuple(Rule(**{"data": None} | each) for each in document("lock_rules.yaml")["rules"])
+
+
 def rule(rule_id: str) -> Rule:
     """The rule with this id ("DRV-001"); raises Unknown."""
-    for each in rules():
+    for each in (*rules(), *lock_rules()):
         if each.id == rule_id:
             return each
-    raise unknown("rule", rule_id, [each.id for each in rules()])
+    raise unknown("rule", rule_id, [each.id for each in (*rules(), *lock_rules())])
+
+
+@functools.cache
+def package_names() -> Mapping[str, Any]:
+    """Names of NVIDIA's packages per operating system (package_names.yaml)."""
+    return document("package_names.yaml")
+
+
+@functools.cache
+def software_extra() -> Mapping[str, Any]:
+    """Profiles, versions that a lock may hold, the distributions' packages and kernels (software.yaml)."""
+    return document("software.yaml")
+
+
+def profiles() -> Mapping[str, Mapping[str, Any]]:
+    """What `profile:` in a stack file stands for, by name."""
+    return software_extra()["profiles"]
+
+
+def profile(name: str) -> Mapping[str, Any]:
+    """The profile with this name ("training-2026"); raises Unknown."""
+    try:
+        return profiles()[name]
+    except KeyError:
+        raise unknown("profile", name, profiles()) from None
+
+
+@functools.cache
+def software_date() -> date:
+    """The newest date of the data that the lock is solved with."""
+    found = [table(name).as_of for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")]
+    return max(each for each in found if each)
 
 
 @dataclass(frozen=True)
 class SoftwareFacts:
-    """What the rules of ironburst/software are applied with."""
+    """What ironburst/software works with."""
 
     rules: Mapping[str, Rule]
     cuda: Mapping[str, Cuda]
+    branches: Mapping[int, DriverBranch]
+    mig_profiles: tuple[MigProfile, ...]
+    package_names: Mapping[str, Any]
+    extra: Mapping[str, Any]
 
 
 @functools.cache
 def software_facts() -> SoftwareFacts:
-    """The rules by id and the CUDA releases by version."""
-    return SoftwareFacts({each.id: each for each in rules()}, cuda_releases())
+    """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the rest."""
+    by_id = {each.id: each for each in (*rules(), *lock_rules())}
+    return SoftwareFacts(by_id, cuda_releases(), driver_branches(), mig_profiles(), package_names(), software_extra())

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironburst import catalog, secrets
+from ironburst.config import software as declared_software
 from ironburst.config import subnets
 from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes, declared_price, group_nodes, pool_nodes
-from ironburst.software import rules
 
 Findings = Iterator[Finding]
 
@@ -38,10 +38,10 @@ def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool
 def check(config: ClusterConfig, now: datetime) -> list[Finding]:
     """Everything that can be said without a network. `now` decides whether a capacity block is over."""
     checks: tuple[Callable[[ClusterConfig], Findings], ...] = (
-        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, software,
+        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money,
     )  # fmt: skip
     found = [finding for one in checks for finding in one(config)]
-    return found + list(capacity(config, now))
+    return found + list(software(config, now)) + list(capacity(config, now))
 
 
 def secret_references(config: ClusterConfig) -> Findings:
@@ -394,26 +394,16 @@ def money(config: ClusterConfig) -> Findings:
                 yield Finding(path_of("cloud", "pools", p, "markets"), market, "no-price", message)
 
 
-def software(config: ClusterConfig) -> Findings:
-    """The version rules for every GPU that the declaration has, owned or rented."""
-    named: list[tuple[str, str, Callable[[str], Any]]] = [
-        (path_of("halls", h, "nodes", n), nodes.platform, catalog.platform) for h, n, _, nodes in _all_nodes(config) if nodes.platform
-    ]
-    if config.cloud:
-        named += [(path_of("cloud", "groups", i), g.instance_type, catalog.instance_type) for i, g in enumerate(config.cloud.groups)]
-        named += [(path_of("cloud", "pools", i), p.instance_type, catalog.instance_type) for i, p in enumerate(config.cloud.pools)]
-    told = set()
-    for path, name, lookup in named:
-        try:
-            gpu = lookup(name).gpu
-        except catalog.Unknown:
-            continue
-        if gpu is None or gpu.model in told:
-            continue
-        told.add(gpu.model)
-        given = config.software
-        for hit in rules.check(
-            gpu, driver=given.driver, cuda=given.cuda, kernel_module=given.kernel_module, facts=catalog.software_facts()
-        ):
-            message = f"{hit.message} (for the {gpu.model} at {path})"
-            yield Finding(path_of("software"), given.driver, hit.id, message, hit.severity)
+def software(config: ClusterConfig, now: datetime) -> Findings:
+    """The version lock's rules for every group of nodes that the declaration has, owned or rented."""
+    if config.software.profile is not None:
+        unknown = list(_known(path_of("software", "profile"), config.software.profile, catalog.profile))
+        if unknown:
+            yield from unknown
+            return
+    try:
+        solution = declared_software.solved(config, today=now.date())
+    except catalog.Unknown:
+        return  # said by platforms() and instance_types()
+    for hit in (*solution.conflicts, *solution.warnings):
+        yield Finding(path_of("software"), config.software.driver or config.software.profile, hit.id, str(hit), hit.severity)

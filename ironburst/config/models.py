@@ -8,25 +8,106 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from ironburst.config.types import Address, Duration, Mac, Name, Network, Range, SecretRef
+
+
+def _text(value: object) -> object:
+    """580, written without quotes, is meant as text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Driver = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(pattern=r"^\d{3}(\.\d+(\.\d+)?)?$"),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": r"^\d{3}(\.\d+(\.\d+)?)?$"}, {"type": "integer"}]}),
+]
+Kernel = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?[A-Za-z0-9.+~_-]*$")]
+DataScience = Literal["pytorch", "tensorflow", "jax", "jupyter"]
 
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Software(Strict):
-    """Versions that every GPU node gets, owned or rented."""
+Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
+Runtime = Literal["containerd", "docker", "apptainer", "enroot"]
 
-    driver: str = Field(pattern=r"^\d{3}\.\d+(\.\d+)?$", description="NVIDIA driver, full version", examples=["580.95.05"])
-    kernel_module: Literal["open", "proprietary"] = Field(default="open", description="flavour of the driver; Blackwell needs open")
-    cuda: str = Field(pattern=r"^\d+\.\d+$", description="CUDA toolkit, major.minor", examples=["13.0"])
-    container_toolkit: str = Field(pattern=r"^\d+\.\d+\.\d+$", description="NVIDIA container toolkit", examples=["1.18.0"])
-    container_runtime: Literal["containerd"] = "containerd"
-    rdma: Literal["inbox"] = Field(default="inbox", description="InfiniBand stack of owned nodes")
-    slurm: str = Field(pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"])
+
+class SoftwareChoice(Strict):
+    """Versions and kinds of software for some nodes. What isn't written here comes from `software`, its profile, or a rule."""
+
+    driver: Driver | None = Field(
+        default=None,
+        description="NVIDIA driver: a branch, of which the lock picks a version, or a full version",
+        examples=["580", "580.95.05"],
+    )
+    kernel_module: Literal["auto", "open", "proprietary"] | None = Field(
+        default=None, description="flavour of the driver; auto: what GPU and driver call for"
+    )
+    cuda: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+$",
+        description="CUDA toolkit, major.minor; none: the driver branch's own",
+        examples=["13.0"],
+    )
+    container_toolkit: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+\.\d+$",
+        description="NVIDIA container toolkit; none: the catalogue's current",
+        examples=["1.18.0"],
+    )
+    dcgm: str | None = Field(
+        default=None, pattern=r"^\d+\.\d+\.\d+$", description="DCGM; none: the catalogue's current", examples=["4.6.0"]
+    )
+    nccl: str | None = Field(
+        default=None, pattern=r"^\d+\.\d+\.\d+$", description="NCCL; none: the catalogue's current", examples=["2.30.7"]
+    )
+    container_runtime: Runtime | list[Runtime] | None = Field(
+        default=None, description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd"
+    )
+    rdma: Literal["inbox", "doca-ofed"] | None = Field(
+        default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's"
+    )
+    peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
+        default=None,
+        description="how network cards reach GPU memory; auto: DMA-BUF where it can work, else peermem where an OFED is",
+    )
+    gds: bool | None = Field(default=None, description="GPUDirect Storage")
+
+
+class Software(SoftwareChoice):
+    """Versions that every GPU node gets, owned or rented; `ironburst lock` makes one exact set per group of it."""
+
+    profile: str | None = Field(
+        default=None, description="a named choice of the catalogue; keys written here win", examples=["training-2026"]
+    )
+    slurm: str | None = Field(
+        default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"]
+    )
+    os: Os = Field(default="debian13", description="operating system of the nodes that name none")
+    kernel: Kernel | None = Field(
+        default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"]
+    )
+
+
+class Mig(Strict):
+    """MIG layout of some GPUs of each node."""
+
+    gpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, description="indices of the GPUs; none: all of the node")
+    profiles: dict[str, Annotated[int, Field(gt=0)]] = Field(
+        min_length=1, description="profile: instances on each of these GPUs", examples=[{"1g.10gb": 7}]
+    )
+
+
+class Scratch(Strict):
+    """Local scratch space of each node."""
+
+    path: str = Field(default="/scratch", pattern=r"^/", description="where it is mounted")
+    devices: list[str] = Field(default=[], description="block devices; none: every unused local NVMe disk")
+    filesystem: Literal["xfs", "ext4"] = "xfs"
 
 
 class Ssh(Strict):
@@ -70,9 +151,17 @@ class Nodes(Strict):
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
     serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
     bmc: Bmc
-    infiniband_links: int | None = Field(default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none")
+    secure_boot: bool | None = Field(default=None, description="whether the firmware enforces Secure Boot; none: not known")
+    infiniband_links: int | None = Field(
+        default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
+    )
     power_off_on_delete: bool = Field(default=False, description="destroy powers the node off; otherwise it goes on running")
     slurm: SlurmNode | None = None
+    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
+    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
+    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
 class Hall(Strict):
@@ -83,6 +172,11 @@ class Hall(Strict):
     bmc_cidr: Network = Field(description="out-of-band network of the BMCs")
     racks: list[Rack] = Field(min_length=1)
     nodes: list[Nodes] = Field(min_length=1)
+    subnet_managers: list[str] = Field(
+        default=[],
+        description="hosts that run opensm, in order of priority, at most two; none: the switches or UFM do",
+        examples=[["head"]],
+    )
 
 
 class HallLink(Strict):
@@ -92,14 +186,18 @@ class HallLink(Strict):
     hall: Name
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
-    gateway_id: str | None = Field(default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)")
+    gateway_id: str | None = Field(
+        default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
+    )
 
 
 class ExistingVpc(Strict):
     """A network that somebody else owns: used, never changed."""
 
     vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
-    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(min_length=1, description="zone: private subnet id")
+    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(
+        min_length=1, description="zone: private subnet id"
+    )
 
 
 class CloudNetwork(Strict):
@@ -124,10 +222,17 @@ class Group(Strict):
     zone: str = Field(description="one of the network's zones")
     image: str = Field(pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes")
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    capacity_reservation: str | None = Field(
+        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+    )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     slurm: SlurmNode | None = None
+    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
+    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
+    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
 class Pool(Strict):
@@ -140,12 +245,19 @@ class Pool(Strict):
     markets: list[Literal["on-demand", "spot"]] = Field(
         default=["on-demand"], min_length=1, description="spot is only for one-node batch jobs that may be requeued"
     )
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    capacity_reservation: str | None = Field(
+        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+    )
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this")
     max_run: Duration = Field(default="1d", validate_default=True, description="longest time limit of a job that may rent")
     slurm: SlurmNode | None = None
+    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
+    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
+    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
 class Price(Strict):
@@ -162,6 +274,16 @@ class Cloud(Strict):
     groups: list[Group] = []
     pools: list[Pool] = []
     price: dict[str, Price] = Field(default={}, description="instance type: price")
+
+
+class Filesystem(Strict):
+    """What is mounted at scheduler.shared_filesystem."""
+
+    kind: Literal["nfs", "lustre", "beegfs"]
+    source: str = Field(
+        min_length=1, description="as mount takes it; beegfs: the management host", examples=["10.0.0.5:/export", "mgs@o2ib:/fsx"]
+    )
+    options: str = Field(default="", description="mount options", examples=["nconnect=8,noatime"])
 
 
 class Budget(Strict):
@@ -198,6 +320,11 @@ class ClusterConfig(Strict):
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler
     burst: Burst = Burst()
+    filesystem: Filesystem | None = Field(default=None, description="the shared file system; none: somebody else mounts it")
+    metrics: bool = Field(default=False, description="exporters for Prometheus on every node")
+    data_science: list[DataScience] = Field(
+        default=[], description="frameworks that GPU nodes offer as module files and containers"
+    )
 
 
 # ---- names derived from the declaration, in one place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 _PART = re.compile(r"\[([^\[\]]*)\]")
 _ITEM = re.compile(r"^(\d+)(?:-(\d+))?$")
@@ -47,3 +48,27 @@ def _numbers(expression: str, part: str) -> list[str]:
             raise RangeError(f"{expression!r}: {item.strip()} mixes widths; write both ends with the same number of digits")
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
+
+
+def compact(names: Sequence[str]) -> str:
+    """One expression for names, in their order: ["dgx01", "dgx02", "dgx04"] -> `dgx[01-02,04]`; what has no number stays a name."""
+    parts: list[tuple[str, list[list[str]]]] = []
+    for name in names:
+        found = re.match(r"^(.*?)(\d+)$", name)
+        head, number = (found[1], found[2]) if found else (name, "")
+        last = parts[-1][1][-1][-1] if parts and parts[-1][0] == head and parts[-1][1] else ""
+        if not number or not last:
+            parts.append((head, [[number]] if number else []))
+        elif len(number) == len(last) and int(number) == int(last) + 1:
+            parts[-1][1][-1].append(number)
+        else:
+            parts[-1][1].append([number])
+    return ",".join(_one(head, runs) for head, runs in parts)
+
+
+def _one(head: str, runs: list[list[str]]) -> str:
+    if not runs:
+        return head
+    if len(runs) == 1 and len(runs[0]) == 1:
+        return head + runs[0][0]
+    return f"{head}[{','.join(run[0] if len(run) == 1 else f'{run[0]}-{run[-1]}' for run in runs)}]"

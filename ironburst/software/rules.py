@@ -1,105 +1,62 @@
-"""Applies the rules DRV-001..007 and CUD-001..003 to the stack of one group of nodes. Severity and text come from the rule data."""
+"""Applies the rules that speak of software. Severity and text come from the rule data (rules.yaml, lock_rules.yaml), conditions from here.
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+Every check takes declared or observed facts alike; what is unknown (None) breaks no rule.
+"""
 
+from __future__ import annotations
 
-class Gpu(Protocol):
-    """What the rules read of a GPU model; catalog.Gpu fits. None is unknown."""
+from collections.abc import Iterable, Sequence
+from datetime import date
 
-    @property
-    def model(self) -> str: ...
-    @property
-    def architecture(self) -> str: ...
-    @property
-    def open_kernel_module(self) -> str: ...
-    @property
-    def open_first_driver(self) -> str | None: ...
-    @property
-    def min_driver(self) -> str | None: ...
-    @property
-    def min_driver_branch(self) -> int | None: ...
-    @property
-    def cuda_first(self) -> str | None: ...
+from ironburst.software import driver_rules, node_rules, site_rules
+from ironburst.software.model import Facts, Hit
+from ironburst.software.state import ClusterState, DetectionState, FabricState, NodeState, ThresholdState
+from ironburst.software.versions import version
+
+__all__ = ["CODED", "check_cluster", "check_detection", "check_fabric", "check_fleet", "check_node", "check_threshold", "hit", "version"]
+
+NODE = {**driver_rules.RULES, **node_rules.RULES}
+CODED = (
+    *NODE, *site_rules.FLEET, *site_rules.FABRIC, *site_rules.CLUSTER, *site_rules.DETECTION, *site_rules.THRESHOLD,
+)  # fmt: skip
+"""Ids of all rules of rules.yaml that are code."""
 
 
-class Rule(Protocol):
-    """catalog.Rule fits."""
-
-    @property
-    def severity(self) -> str: ...
-    @property
-    def message(self) -> str: ...
+def hit(rule: str, detail: str, facts: Facts, *, group: str = "", ways_out: Iterable[str] = ()) -> Hit:
+    """A broken rule: what was found, and the rule's own text."""
+    given = facts.rules[rule]
+    return Hit(rule, given.severity, f"{detail}: {given.message}", group, tuple(ways_out))
 
 
-class Cuda(Protocol):
-    """catalog.Cuda fits."""
-
-    @property
-    def compat_floor_driver(self) -> str | None: ...
-
-
-class Facts(Protocol):
-    """catalog.software_facts() fits: rules by id, CUDA releases by version."""
-
-    @property
-    def rules(self) -> Mapping[str, Rule]: ...
-    @property
-    def cuda(self) -> Mapping[str, Cuda]: ...
+def check_node(node: NodeState, facts: Facts, *, today: date | None = None) -> list[Hit]:
+    """Every rule that one node (or a group of equal ones) breaks. `today` decides whether a branch is past its end of life.
+    Raises ValueError for a version that isn't one."""
+    found = ((rule, applied(node, facts, today)) for rule, applied in NODE.items())
+    return [hit(rule, detail, facts, group=node.group) for rule, detail in found if detail]
 
 
-@dataclass(frozen=True)
-class Hit:
-    """One rule that the stack breaks. `severity` is error or warning."""
-
-    id: str
-    severity: str
-    message: str
+def check_fleet(fleet: Sequence[NodeState], facts: Facts) -> list[Hit]:
+    """Rules between groups."""
+    return [hit(rule, detail, facts) for rule, applied in site_rules.FLEET.items() if (detail := applied(fleet, facts))]
 
 
-Version = tuple[int, ...]
+def check_fabric(fabric: FabricState, facts: Facts) -> list[Hit]:
+    """Rules of one InfiniBand fabric."""
+    return [
+        hit(rule, detail, facts, group=fabric.name) for rule, applied in site_rules.FABRIC.items() if (detail := applied(fabric, facts))
+    ]
 
 
-def version(text: str) -> Version:
-    """ "580.95.05" -> (580, 95, 5); "12.8u1" -> (12, 8, 1). Raises ValueError for anything else."""
-    if not re.fullmatch(r"\d+(\.\d+)*(u\d+)?", text):
-        raise ValueError(f"{text!r} is not a version")
-    return tuple(int(part) for part in re.split(r"[.u]", text))
+def check_cluster(cluster: ClusterState, facts: Facts) -> list[Hit]:
+    """Rules of the scheduler's and Kubernetes' settings."""
+    return [hit(rule, detail, facts) for rule, applied in site_rules.CLUSTER.items() if (detail := applied(cluster, facts))]
 
 
-def check(gpu: Gpu, *, driver: str, cuda: str, kernel_module: str, facts: Facts) -> list[Hit]:
-    """Every rule that this GPU breaks with this driver ("580.95.05"), CUDA ("13.0") and kernel module (open, proprietary).
-
-    An unknown fact (None) breaks no rule. Raises ValueError for a version that isn't one.
-    """
-    running, toolkit = version(driver), version(cuda)
-    branch = running[0]
-    floor = _floor(toolkit[0], facts)
-    broken = {
-        "DRV-001": gpu.architecture in ("Pascal", "Volta") and branch > 580,
-        "DRV-002": gpu.architecture == "Kepler",
-        "DRV-003": gpu.open_kernel_module == "not_supported" and kernel_module == "open",
-        "DRV-004": gpu.open_kernel_module == "required" and kernel_module == "proprietary",
-        "DRV-005": branch >= 620 and kernel_module == "proprietary",
-        "DRV-006": gpu.model == "T4" and kernel_module == "open" and _older(running, gpu.open_first_driver, branch_only=True),
-        "DRV-007": _older(running, gpu.min_driver) or (gpu.min_driver_branch is not None and branch < gpu.min_driver_branch),
-        "CUD-001": _older(running, floor),
-        "CUD-002": toolkit >= (13,) and gpu.architecture in ("Maxwell", "Pascal", "Volta"),
-        "CUD-003": _older(toolkit, gpu.cuda_first),
-    }
-    return [Hit(id, facts.rules[id].severity, facts.rules[id].message) for id, is_broken in broken.items() if is_broken]
+def check_detection(detection: DetectionState, facts: Facts) -> list[Hit]:
+    """Rules of how NVSwitch boards are recognised."""
+    return [hit(rule, detail, facts) for rule, applied in site_rules.DETECTION.items() if (detail := applied(detection, facts))]
 
 
-def _older(given: Version, least: str | None, *, branch_only: bool = False) -> bool:
-    """Is `given` older than `least` (unknown: no)? `branch_only` compares the first number alone."""
-    if least is None:
-        return False
-    return given[0] < version(least)[0] if branch_only else given < version(least)
-
-
-def _floor(major: int, facts: Facts) -> str | None:
-    """The oldest driver that runs any CUDA of this major version; None where no release of it is known."""
-    floors = [cuda.compat_floor_driver for name, cuda in facts.cuda.items() if version(name)[0] == major]
-    return min((floor for floor in floors if floor), key=version, default=None)
+def check_threshold(threshold: ThresholdState, facts: Facts) -> list[Hit]:
+    """Rules of an acceptance threshold."""
+    return [hit(rule, detail, facts) for rule, applied in site_rules.THRESHOLD.items() if (detail := applied(threshold, facts))]

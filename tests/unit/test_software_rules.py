@@ -4,15 +4,21 @@ import pytest
 
 from ironburst import catalog
 from ironburst.software import rules
+from ironburst.software.state import NodeState
 
 KEPLER = replace(catalog.gpu("V100 PCIe 16GB"), model="K80", architecture="Kepler")
 MAXWELL = replace(catalog.gpu("V100 PCIe 16GB"), model="M60", architecture="Maxwell", cuda_last="12.x")
 
 
-def ids(gpu, driver="580.95.05", cuda="12.8", kernel_module="open"):
-    gpu = catalog.gpu(gpu) if isinstance(gpu, str) else gpu
-    found = rules.check(gpu, driver=driver, cuda=cuda, kernel_module=kernel_module, facts=catalog.software_facts())
-    return {hit.id for hit in found}
+FACTS = catalog.software_facts()
+
+
+def state(gpu, driver="580.95.05", cuda="12.8", kernel_module="open"):
+    return NodeState(group="g", gpu=catalog.gpu(gpu) if isinstance(gpu, str) else gpu, driver=driver, cuda=cuda, kernel_module=kernel_module)
+
+
+def ids(*given, **named):
+    return {hit.id for hit in rules.check_node(state(*given, **named), FACTS) if hit.severity == "error"}
 
 
 V100, T4, H100, B200 = "V100 SXM2 32GB", "T4", "H100 SXM5 80GB", "B200 180GB"
@@ -48,14 +54,14 @@ def test_a_good_stack_breaks_nothing():
 
 
 def test_every_broken_rule_is_listed_with_the_severity_and_text_of_the_data():
-    found = rules.check(catalog.gpu(V100), driver="620.10.01", cuda="13.0", kernel_module="open", facts=catalog.software_facts())
+    node = state(V100, "620.10.01", "13.0", "open")
+    found = rules.check_node(node, FACTS)
     assert [hit.id for hit in found] == ["DRV-001", "DRV-003", "CUD-002"]
     for hit in found:
         rule = catalog.rule(hit.id)
-        assert (hit.severity, hit.message) == (rule.severity, rule.message)
+        assert hit.severity == rule.severity and hit.message.endswith(rule.message) and hit.group == "g"
     softer = replace(catalog.rule("DRV-003"), severity="warning")
-    facts = catalog.SoftwareFacts({**catalog.software_facts().rules, "DRV-003": softer}, catalog.cuda_releases())
-    again = rules.check(catalog.gpu(V100), driver="620.10.01", cuda="13.0", kernel_module="open", facts=facts)
+    again = rules.check_node(node, replace(FACTS, rules={**FACTS.rules, "DRV-003": softer}))
     assert [hit.severity for hit in again] == ["error", "warning", "error"]
 
 

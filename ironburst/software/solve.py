@@ -1,0 +1,232 @@
+"""Solves one exact set of versions per group of equal nodes. Pure: the same groups, catalogue and previous sets give the same answer.
+
+A partition is solved as one, because a job may run on any of its nodes: one driver, one NCCL, one CUDA major version. What was locked
+before is kept while it fits (`previous`); only what must change changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from ironburst.software import packages, rules
+from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
+from ironburst.software.state import NodeState
+from ironburst.software.versions import branch_of, older, version
+
+OPEN_BY_DEFAULT_FROM = 560
+KNOWN = {"container_toolkit": "container_toolkit", "dcgm": "dcgm", "nccl": "nccl"}
+DMA_BUF_NEEDS = ("NET-002",)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The set of each group by its name, the conflicts (errors) that left groups without one, and warnings."""
+
+    sets: Mapping[str, SoftwareSet]
+    conflicts: tuple[Hit, ...] = ()
+    warnings: tuple[Hit, ...] = ()
+
+
+def solve(
+    groups: Sequence[Group], facts: Facts, previous: Mapping[str, SoftwareSet] | None = None, *, today: date | None = None
+) -> Solution:
+    """Every group's set. `previous`: what was locked, by group name; empty solves with the newest versions that the wishes allow."""
+    previous = previous or {}
+    sets: dict[str, SoftwareSet] = {}
+    conflicts: list[Hit] = []
+    for group in groups:
+        if group.gpu is None:
+            sets[group.name] = _finish(group, _empty(group), facts)
+    for span in spans(groups):
+        found, broken = _solve_span(span, facts, previous)
+        sets |= found
+        conflicts += broken
+    states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
+    warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(states, facts)
+    warnings += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
+    conflicts += [hit for hit in warnings if hit.severity == "error"]
+    return Solution(sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
+
+
+def spans(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """GPU groups by partition, in the order of the declaration."""
+    names = dict.fromkeys(group.span for group in groups if group.gpu)
+    for name in names:
+        yield [group for group in groups if group.span == name and group.gpu]
+
+
+# ---- one partition
+
+
+def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSet]) -> tuple[dict[str, SoftwareSet], list[Hit]]:
+    candidates: dict[str, list[str]] = {}
+    for group in span:
+        given = driver_candidates(group, facts, previous)
+        if isinstance(given, Hit):
+            return {}, [given]
+        candidates[group.name] = given
+    first = span[0]
+    joint = [driver for driver in candidates[first.name] if all(driver in given for given in candidates.values())]
+    if not joint:
+        asked = "; ".join(f"{group.name} asks for driver {group.wish.driver}" for group in span)
+        return {}, [rules.hit("LCK-003", asked, facts, group=first.span, ways_out=["declare one driver for the partition"])]
+    best: tuple[int, list[Hit]] | None = None
+    for driver in joint:
+        found = {group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values())) for group in span}
+        broken = [hit for each in found.values() for hit in each[1]]
+        if not broken:
+            sets = {name: each[0] for name, each in found.items()}
+            return sets, _disagree(span, sets, facts)
+        if best is None or len(broken) < best[0]:
+            best = (len(broken), broken)
+    assert best is not None
+    return {}, best[1]
+
+
+def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) -> list[Hit]:
+    for what in ("driver", "nccl", "cuda"):
+        given = {name: _agreeing(what, one) for name, one in sets.items()}
+        if len(set(given.values())) > 1:
+            detail = f"{what} differs: " + ", ".join(f"{value} on {name}" for name, value in given.items())
+            return [rules.hit("LCK-003", detail, facts, group=span[0].span, ways_out=[f"declare one {what} for the partition"])]
+    return []
+
+
+def _agreeing(what: str, one: SoftwareSet) -> str | None:
+    value = getattr(one, what)
+    return value.split(".")[0] if what == "cuda" and value else value
+
+
+# ---- one group
+
+
+def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, SoftwareSet]) -> list[str] | Hit:
+    """Full versions that the wish allows: what is locked for the group, what is locked elsewhere, then the newest first."""
+    wish = group.wish.driver
+    if wish is None:
+        return rules.hit("LCK-004", "no driver", facts, group=group.name, ways_out=["driver: 580", "profile: training-2026"])
+    branch = facts.branches.get(branch_of(wish))
+    if branch is None:
+        near = ", ".join(str(number) for number in sorted(facts.branches))
+        return rules.hit("LCK-001", f"driver {wish}", facts, group=group.name, ways_out=[f"a branch of the catalogue: {near}"])
+    if "." in wish:
+        return [wish]
+    known = sorted(branch.example_versions, key=version, reverse=True)
+    if not known:
+        return rules.hit("LCK-002", f"driver {wish}", facts, group=group.name, ways_out=["write a full version", *_other_branches(facts)])
+    locked = [previous[group.name].driver] if group.name in previous else []
+    locked += sorted({one.driver for one in previous.values() if one.driver}, key=version, reverse=True)
+    return list(dict.fromkeys([*(driver for driver in locked if driver in known), *known]))
+
+
+def _other_branches(facts: Facts) -> list[str]:
+    return [f"driver: {number}" for number, branch in facts.branches.items() if branch.status == "supported"]
+
+
+def default_module(group: Group, driver: str) -> str:
+    """The kernel module that the GPU and the driver call for."""
+    gpu, branch = group.gpu, branch_of(driver)
+    assert gpu is not None
+    if gpu.open_kernel_module == "required" or branch >= 620:
+        return "open"
+    if gpu.open_kernel_module == "not_supported" or branch < OPEN_BY_DEFAULT_FROM or older(driver, gpu.open_first_driver):
+        return "proprietary"
+    return "open"
+
+
+def default_cuda(group: Group, driver: str, facts: Facts) -> str | None:
+    """The toolkit of the driver's own branch, or the newest that the GPU still knows."""
+    gpu, branch = group.gpu, facts.branches.get(branch_of(driver))
+    assert gpu is not None
+    native = branch.cuda_native if branch else None
+    if native and gpu.cuda_last and version(native)[0] > int(gpu.cuda_last.split(".")[0]):
+        releases = [name for name in facts.cuda if name.split(".")[0] == gpu.cuda_last.split(".")[0] and "u" not in name]
+        return max(releases, key=version)
+    return native
+
+
+def solve_group(
+    group: Group, driver: str, facts: Facts, previous: SoftwareSet | None = None, others: Sequence[SoftwareSet] = ()
+) -> tuple[SoftwareSet, list[Hit]]:
+    """The set of one GPU group with this driver, and the errors that it has."""
+    wish = group.wish
+    cuda = wish.cuda or default_cuda(group, driver, facts)
+    missing = [name for name, value in (("CUDA", cuda), ("Slurm", wish.slurm)) if value is None]
+    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing]
+    if cuda and cuda not in facts.cuda:
+        near = ", ".join(name for name in facts.cuda if "u" not in name and name.split(".")[0] == cuda.split(".")[0])
+        broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name, ways_out=[f"cuda: one of {near}"] if near else []))
+    module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
+    chosen = replace(
+        _empty(group), driver=driver, driver_branch=branch_of(driver), kernel_module=module, cuda=cuda, persistenced=driver,
+        fabric_manager=driver if group.board.nvswitch else None, nscq=driver if group.board.nvswitch else None,
+        nvlsm=bool(group.board.nvlsm), imex=driver if group.board.imex else None, container_runtimes=wish.container_runtimes, gds=wish.gds,
+        **{key: getattr(wish, key) or _kept(key, previous, others, facts) for key in KNOWN},
+    )  # fmt: skip
+    rdma = "efa" if group.fabric == "efa" else wish.rdma
+    rdma_version = _kept(rdma, previous if previous and previous.rdma == rdma else None, (), facts, "rdma_version")
+    chosen = replace(chosen, rdma=rdma, rdma_version=rdma_version if group.fabric != "none" else None)
+    chosen = replace(chosen, peer_memory=_peer_memory(group, chosen, facts))
+    chosen = _finish(group, chosen, facts)
+    broken += [hit for hit in rules.check_node(state(group, chosen, facts), facts) if hit.severity == "error"]
+    return chosen, broken
+
+
+def _kept(what: str, previous: SoftwareSet | None, others: Sequence[SoftwareSet], facts: Facts, attribute: str | None = None) -> str | None:
+    """The locked version while the catalogue knows it; else the one locked elsewhere; else the current one."""
+    known = facts.extra["known_versions"].get(what)
+    if known is None:
+        return None
+    locked = [getattr(one, attribute or what) for one in ([previous] if previous else []) + list(others)]
+    return next((given for given in locked if given in known["versions"]), known["current"])
+
+
+def _peer_memory(group: Group, chosen: SoftwareSet, facts: Facts) -> str:
+    """auto: DMA-BUF where it can work, else nvidia-peermem where an OFED is there, else none."""
+    if group.wish.peer_memory != "auto":
+        return group.wish.peer_memory
+    if group.fabric == "none":
+        return "none"
+    trial = state(group, replace(chosen, peer_memory="dma-buf"), facts)
+    if not any(hit.id in DMA_BUF_NEEDS for hit in rules.check_node(trial, facts)):
+        return "dma-buf"
+    return "peermem" if chosen.rdma == "doca-ofed" else "none"
+
+
+def _empty(group: Group) -> SoftwareSet:
+    """What every node has, also the head."""
+    wish = group.wish
+    return SoftwareSet(
+        driver=None, driver_branch=None, kernel_module=None, fabric_manager=None, nscq=None, nvlsm=False, imex=None, persistenced=None,
+        cuda=None, container_toolkit=None, container_runtimes=(), dcgm=None, nccl=None, rdma="inbox", rdma_version=None,
+        peer_memory="none", gds=False, kernel=wish.kernel, slurm=wish.slurm,
+    )  # fmt: skip
+
+
+def _finish(group: Group, chosen: SoftwareSet, facts: Facts) -> SoftwareSet:
+    return replace(chosen, packages=packages.specs(group, chosen, facts))
+
+
+def state(group: Group, chosen: SoftwareSet, facts: Facts) -> NodeState:
+    """What the rules look at, of a group with a set."""
+    wanted = packages.packages(group, chosen, facts)
+    return NodeState(
+        group=group.name, os=group.os, gpu=group.gpu, gpu_count=group.gpu_count, board=group.board, driver=chosen.driver,
+        kernel_module=chosen.kernel_module, cuda=chosen.cuda, fabric_manager=chosen.fabric_manager or ABSENT, nvlsm=chosen.nvlsm,
+        imex=chosen.imex or ABSENT, kernel=_kernel(group, chosen, facts), rdma=chosen.rdma if group.fabric != "none" else None,
+        peer_memory=chosen.peer_memory, gds=chosen.gds, secure_boot=group.secure_boot, module_build="dkms", package_source="vendor",
+        packages={one.name: one.version or "" for found in wanted.values() for one in found}, mig=group.mig, mig_enabled=bool(group.mig),
+    )  # fmt: skip
+
+
+def _kernel(group: Group, chosen: SoftwareSet, facts: Facts) -> str | None:
+    return chosen.kernel or facts.extra["kernels"].get(group.os)
+
+
+def _not_listed(group: Group, chosen: SoftwareSet, facts: Facts) -> Iterator[Hit]:
+    """A full driver version that a person wrote and the catalogue doesn't list."""
+    branch = facts.branches.get(chosen.driver_branch or 0)
+    if chosen.driver and branch and chosen.driver not in branch.example_versions:
+        yield rules.hit("LCK-005", f"driver {chosen.driver}", facts, group=group.name)
