@@ -14,7 +14,9 @@ FACTS = catalog.software_facts()
 
 
 def state(gpu, driver="580.95.05", cuda="12.8", kernel_module="open"):
-    return NodeState(group="g", gpu=catalog.gpu(gpu) if isinstance(gpu, str) else gpu, driver=driver, cuda=cuda, kernel_module=kernel_module)
+    return NodeState(
+        group="g", gpu=catalog.gpu(gpu) if isinstance(gpu, str) else gpu, driver=driver, cuda=cuda, kernel_module=kernel_module
+    )
 
 
 def ids(*given, **named):
