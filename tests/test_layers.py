@@ -39,7 +39,7 @@ MAY = {
     "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports", "ironburst.signals"},
     "ironburst.baremetal": {"pydantic", "ironburst.catalog", "ironburst.secrets"},
     "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
-    "ironburst.convergence": {"ironburst.document", "ironburst.ports", "ironburst.health"},
+    "ironburst.convergence": {"yaml", "ironburst.document", "ironburst.ports", "ironburst.health"},
     "ironburst.adapters": {
         *{"ironburst.ports", "ironburst.images", "ironburst.document", "ironburst.burst", "ironburst.baremetal", "ironburst.secrets"},
         "ironburst.signals",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import subprocess
+import shlex
+import signal
 import sys
 import tempfile
 import threading
@@ -13,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ironburst.adapters.leftovers import close_connections, end_here, end_on_hosts
+from ironburst.adapters.remote import Connection
 from ironburst.signals import handled
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -42,19 +46,57 @@ class PlaybookRun:
 
 @dataclass(frozen=True)
 class Event:
-    """One task's end on one host. `status`: ok, failed, unreachable or skipped; `result`: the module's own answer."""
+    """One task's end on one host. `status`: ok, failed, unreachable or skipped; `result`: the module's own answer.
+
+    `tags`: with the inherited ones; `literal`: of a task whose output is hidden the arguments that say where, as written in the role.
+    """
 
     host: str
     role: str | None
     task: str
     status: str
     result: Mapping[str, Any]
+    action: str = ""
+    tags: frozenset[str] = frozenset()
+    literal: Mapping[str, Any] = field(default_factory=dict)
+    handler: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return self.status == "ok" and bool(self.result.get("changed"))
+
+    @property
+    def results(self) -> list[Mapping[str, Any]]:
+        """The module's answers: one an item of a loop, or the only one."""
+        items = self.result.get("results")
+        loop = isinstance(items, list) and items and all(isinstance(item, Mapping) and "ansible_loop_var" in item for item in items)
+        return list(items) if loop else [self.result]
 
 
 STATUS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable", "runner_on_skipped": "skipped"}
 
 
-def event_of(data: Mapping[str, Any]) -> Event | None:
+class Tasks:
+    """What playbooks/plugins/callback/ironburst_tasks.py writes, by the uuid of the task."""
+
+    def __init__(self, path: Path):
+        self.path, self._read, self._known = path, 0, dict[str, dict[str, Any]]()
+
+    def of(self, uuid: str) -> dict[str, Any]:
+        """{tags, handler, literal} of a task; {} for one that is not known."""
+        if uuid not in self._known and self.path.exists():
+            with self.path.open() as file:
+                file.seek(self._read)
+                while line := file.readline():
+                    if not line.endswith("\n"):
+                        break
+                    self._read = file.tell()
+                    entry = json.loads(line)
+                    self._known[entry.pop("uuid")] = entry
+        return self._known.get(uuid, {})
+
+
+def event_of(data: Mapping[str, Any], tasks: Tasks | None = None) -> Event | None:
     """The Event in one of ansible-runner's events, None for the kinds that end no task."""
     status = STATUS.get(data.get("event", ""))
     details = data.get("event_data") or {}
@@ -62,7 +104,12 @@ def event_of(data: Mapping[str, Any]) -> Event | None:
         return None
     if status == "failed" and details.get("ignore_errors"):
         status = "ok"
-    return Event(details["host"], details.get("role"), details.get("task") or "", status, details.get("res") or {})
+    said = tasks.of(str(details.get("task_uuid"))) if tasks else {}
+    action = details.get("resolved_action") or details.get("task_action") or ""
+    return Event(
+        details["host"], details.get("role"), details.get("task") or "", status, details.get("res") or {}, action,
+        frozenset(said.get("tags", ())), said.get("literal", {}), said.get("handler", False),
+    )  # fmt: skip
 
 
 def error_of(event: Event) -> str:
@@ -93,12 +140,14 @@ class Ansible:
         *,
         hosts: Sequence[str] = (),
         check: bool = False,
+        skip_tags: Sequence[str] = (),
         variables: Mapping[str, Any] | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> PlaybookRun:
-        """Run playbooks/`playbook` on `hosts` (none: all of the inventory). SIGINT or SIGTERM ends it and raises KeyboardInterrupt.
+        """Run playbooks/`playbook` on `hosts` (none: all of the inventory).
 
-        Main thread only.
+        SIGINT or SIGTERM ends it, also what its tasks have started on the hosts (a package manager may end its transaction), and raises
+        KeyboardInterrupt. Main thread only.
         """
         import ansible_runner  # imported here: most verbs don't need it
 
@@ -109,7 +158,7 @@ class Ansible:
         def handle(data: dict[str, Any]) -> bool:
             if data.get("event") == "playbook_on_stats":
                 stats.update({key: value for key, value in data["event_data"].items() if isinstance(value, dict)})
-            event = event_of(data)
+            event = event_of(data, tasks)
             if event is not None:
                 if event.status in ("failed", "unreachable"):
                     errors.setdefault(event.host, error_of(event))
@@ -119,7 +168,9 @@ class Ansible:
 
         with tempfile.TemporaryDirectory(prefix="ironburst-") as folder:  # short: a socket's path has 108 bytes at most
             connections = Path(folder, "ssh")
-            options = (["--limit", ",".join(hosts)] if hosts else []) + (["--check", "--diff"] if check else [])
+            tasks = Tasks(Path(folder, "tasks"))
+            options = (["--limit", ",".join(hosts)] if hosts else []) + (["--check"] if check else [])
+            options += ["--skip-tags", ",".join(skip_tags)] if skip_tags else []
             try:
                 # ansible-runner's own handlers would stay, and swallow later signals
                 with handled(lambda *_: stopped.set()):
@@ -130,22 +181,39 @@ class Ansible:
                         inventory=str(self.inventory),
                         cmdline=" ".join(options) or None,
                         extravars=dict(variables or {}),
-                        envvars=self._environment(connections),
+                        envvars=self._environment(connections, tasks.path),
                         event_handler=handle,
                         cancel_callback=stopped.is_set,
                         quiet=True,
+                        suppress_env_files=True,
                     )
-                if stopped.is_set():
-                    raise KeyboardInterrupt
-                output = runner.stdout.read()
+                if not stopped.is_set():
+                    output = runner.stdout.read()
             finally:
-                close_connections(connections)
+                with handled(signal.SIG_IGN):
+                    end_here(connections)
+                    if stopped.is_set():
+                        left = end_on_hosts(connections)
+                    close_connections(connections)
+            if stopped.is_set():
+                raise KeyboardInterrupt(f"{len(left)} hosts may still run a task that was begun" if left else "")
         reached = {host for counts in stats.values() for host in counts}
         results = {host: _result(stats, host, errors.get(host)) for host in sorted(reached)}
         error = None if results or runner.rc == 0 else _first_error(output)
         return PlaybookRun(playbook, runner.rc, results, error)
 
-    def _environment(self, connections: Path) -> dict[str, str]:
+    def connections(self, hosts: Sequence[str]) -> dict[str, Connection]:
+        """How Ansible reaches these hosts, without those that it reaches otherwise than by ssh, or not as root or by sudo."""
+        said: dict[str, Mapping[str, Any]] = {}
+
+        def remember(event: Event) -> None:
+            if isinstance(event.result.get("msg"), Mapping):
+                said[event.host] = event.result["msg"]
+
+        self.play("connection.yml", hosts=hosts, on_event=remember)
+        return {host: connection for host, told in said.items() if (connection := connection_of(told))}
+
+    def _environment(self, connections: Path, tasks: Path) -> dict[str, str]:
         tools = str(Path(sys.executable).parent)  # ansible-playbook of this very environment
         return self.environment | {
             "PATH": f"{tools}:{os.environ.get('PATH', os.defpath)}",
@@ -153,6 +221,9 @@ class Ansible:
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(connections),
             "IRONBURST_CONTROL_PATH_DIR": str(connections),
             "IRONBURST_DOCUMENT": str(self.document),
+            "IRONBURST_TASKS": str(tasks),
+            "ANSIBLE_CALLBACK_PLUGINS": str(REPOSITORY / "playbooks" / "plugins" / "callback"),
+            "ANSIBLE_CALLBACKS_ENABLED": "ironburst_tasks",
         }
 
 
@@ -169,8 +240,13 @@ def _first_error(output: str) -> str:
     return " ".join((found.group(1) if found else plain.strip()[-500:] or "ansible-playbook said nothing").split())
 
 
-def close_connections(folder: Path) -> None:
-    """End the ssh processes that keep connections open below `folder`."""
-    for socket in folder.glob("*") if folder.is_dir() else ():
-        command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "none"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ, timeout=10, check=False)
+def connection_of(told: Mapping[str, Any]) -> Connection | None:
+    """The Connection in what playbooks/connection.yml says of a host; None if plain ssh can't reach it so."""
+    if told.get("connection") not in ("ssh", "smart"):
+        return None
+    port, python = str(told.get("port") or ""), str(told.get("python") or "")
+    return Connection(
+        address=str(told["address"]), user=str(told.get("user") or "") or None, port=int(port) if port.isdigit() else None,
+        key=str(told.get("key") or "") or None, options=tuple(shlex.split(str(told.get("options") or ""))),
+        become=told.get("become") in (True, "True", "true"), python=python if python.startswith("/") else "python3",
+    )  # fmt: skip

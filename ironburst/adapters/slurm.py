@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.adapters import slurm_json
-from ironburst.ports import Observation, SchedulerError, WrongShape
+from ironburst.ports import Observation, Occupancy, SchedulerError, SchedulerMissing, WrongShape
 
 SPOOL = "/var/spool/ironburst"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -33,6 +33,11 @@ class Slurm:
         nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
         leases = self._call("find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n").split()
         return Observation(tuple(jobs), tuple(nodes), frozenset(leases))
+
+    def occupancy(self) -> dict[str, Occupancy]:
+        """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's state."""
+        jobs = self._json("squeue", "--json")
+        return slurm_json.occupancy(jobs, self._json("scontrol", "show", "node", "--all", "--json"))
 
     def calls(self) -> list[str]:
         """What Slurm asked of its ResumeProgram and SuspendProgram, oldest first: `TIME resume|suspend NODE ANSWER`."""
@@ -101,6 +106,8 @@ class Slurm:
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None
         except subprocess.TimeoutExpired:
             raise SchedulerError(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
+        if done.returncode == 127:
+            raise SchedulerMissing(f"there is no command {command[0]!r} on the machine that was asked")
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise SchedulerError(f"`{shlex.join(command)}` failed with exit code {done.returncode}: {said[-1] if said else 'no message'}")

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-from ironburst.ports import Job, Node, Resources, WrongShape
+from ironburst.ports import Job, Node, Occupancy, Resources, WrongShape
 
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
@@ -26,6 +26,22 @@ def jobs(answer: Any) -> list[Job]:
 def nodes(answer: Any) -> list[Node]:
     """The nodes of `scontrol show node --json`. Raises WrongShape."""
     return [_of("node", _node, raw) for raw in _rows(answer, "nodes", "scontrol show node")]
+
+
+def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
+    """Nodes and the jobs on them, from `squeue --json` and `scontrol show node --json`. Raises WrongShape."""
+    on: dict[str, list[Job]] = {}
+    for job in jobs(queue):
+        for name in job.on:
+            on.setdefault(name, []).append(job)
+    found = {}
+    for node, raw in zip(nodes(shown), _rows(shown, "nodes", "scontrol show node"), strict=True):
+        there = on.get(node.name, [])
+        end = max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0)
+        registered = _of("node", lambda raw: bool(number(raw["slurmd_start_time"])), raw)
+        ids = tuple(job.id for job in there)
+        found[node.name] = Occupancy(node.name, node.partitions, frozenset(node.states), node.reason, registered, ids, end)
+    return found
 
 
 def _rows(answer: Any, key: str, command: str) -> list[Any]:

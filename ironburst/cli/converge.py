@@ -5,54 +5,74 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from ironburst.adapters.ansible import Ansible
-from ironburst.convergence.converge import Receipt, Selection, converge, select
-from ironburst.document import DocumentError, read
+from ironburst import document as documents
+from ironburst.adapters.ansible import REPOSITORY, Ansible
+from ironburst.adapters.remote import Connection, ask
+from ironburst.convergence import inputs, watch
+from ironburst.convergence.converge import converge
+from ironburst.convergence.model import Options, Receipt, Selection, Tools, select
+from ironburst.convergence.receipts import ReceiptError, Store, default_folder
+from ironburst.convergence.rolling import ShareError, share
+from ironburst.document import DocumentError
+from ironburst.signals import handled
 
 EXIT_CODES = """exit codes:
-  0  every host is converged (with --check: and nothing would change)
+  0  every host is converged, or proved unchanged (with --check: and nothing would change)
   1  a crash, which is a bug
-  2  bad input: no document, a document of an unknown version, no such inventory, a limit that names nothing
+  2  bad input: no document, a document of an unknown version, no such inventory, a limit that names nothing, a secret that does not resolve
   3  --check found differences
-  4  a host failed, could not be reached, is not what was declared, or can't say whether it runs jobs
-  5  nodes were left alone because they run jobs; the others are converged
+  4  a host failed, could not be reached, is not what was declared, or can't say whether it runs jobs; a rolling change stops there
+  5  nodes were left alone: their jobs did not end in time, or they are the last of a partition; the others are converged
   130  Ctrl-C or SIGTERM; the hosts are as far as the progress says
 
+A host whose inputs (playbooks, inventory, document, secrets) and state are as its receipt says is proved unchanged by one ssh round trip;
+Ansible is not run for it. A node that has joined the scheduler is drained only for a change that needs it.
+
 example: ironburst converge --document .lab/lab/document.json --inventory inventory/lab --limit dgx01"""
+DURATION = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "converge",
         help="turn declared hosts into nodes",
-        description="Validate the declared hosts, then converge them with Ansible. Nodes that run jobs are left alone.",
+        description="Converge the declared hosts with Ansible, rolling, without hurting a job.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--document", type=Path, help="the published ClusterDocument (default: IRONBURST_DOCUMENT)")
     parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
-    parser.add_argument("--limit", metavar="WORDS", help="only these: names of hosts, roles, kinds, halls or partitions, comma-separated")
-    parser.add_argument("--receipt", type=Path, help="write the receipt (JSON) to this file, too")
-    parser.add_argument("--json", action="store_true", help="the receipt as JSON on stdout; progress goes to stderr")
+    parser.add_argument(
+        "--limit", metavar="WORDS", help="only these: names of hosts, roles, kinds, halls or partitions, comma-separated"
+    )
+    parser.add_argument("--share", default="1", help="nodes of each rack and partition drained at once: 2 or 25%% (default: 1)")
+    parser.add_argument(
+        "--drain-timeout", default="1d", metavar="DURATION", help="how long the jobs of a drained node may take (default: 1d)"
+    )
+    parser.add_argument("--always", action="store_true", help="run Ansible also on hosts that are proved unchanged")
+    parser.add_argument(
+        "--state", type=Path, help="folder of the receipts (default: $IRONBURST_STATE, or below ~/.local/state/ironburst)"
+    )
+    parser.add_argument("--receipt", type=Path, help="write what was done (JSON) to this file, too")
+    parser.add_argument("--json", action="store_true", help="what was done as JSON on stdout; progress goes to stderr")
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     given = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not given:
-        return _refuse("no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)")
+        return _refuse(
+            "no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
+        )
     if not (arguments.inventory / "stack.yml").is_file():
         return _refuse(f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one")
-    try:
-        document = read(given)
-        hosts = select(document, arguments.limit)
-    except (DocumentError, Selection) as error:
-        return _refuse(str(error))
     started = time.monotonic()
     stream = sys.stderr if arguments.json else sys.stdout
 
@@ -60,9 +80,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
 
     try:
-        receipt = converge(document, hosts, Ansible(arguments.inventory, Path(given)), check=arguments.check, say=say)
-    except KeyboardInterrupt:
-        print("converge: stopped; the hosts are as far as the lines above say: converge again", file=sys.stderr)
+        document = documents.read(given)
+        hosts = select(document, arguments.limit)
+        options = Options(arguments.check, arguments.always, share(arguments.share), duration(arguments.drain_timeout))
+        tools = make_tools(document, Path(given), arguments.inventory, arguments.state, say)
+        with handled(_interrupt):
+            receipt = converge(document, hosts, tools, options)
+    except (DocumentError, Selection, ShareError, ReceiptError, ValueError) as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt as stopped:
+        more = f"; {stopped}" if str(stopped) else ""
+        print(f"converge: stopped; the hosts are as far as the lines above say: converge again{more}", file=sys.stderr)
         return 130
     text = json.dumps(receipt.as_json(), indent=1)
     if arguments.receipt:
@@ -74,13 +102,66 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_code(receipt)
 
 
+def make_tools(document: documents.ClusterDocument, path: Path, inventory: Path, state: Path | None, say: Any) -> Tools:
+    """The real ones."""
+
+    def service(connection: dict[str, Any]) -> Any:
+        from ironburst.adapters.slurm import Slurm
+
+        return Slurm(_connection(connection).shell_prefix())
+
+    def resolve(reference: str) -> str:
+        from ironburst.secrets import SecretError, resolve
+
+        try:
+            return resolve(reference, region=document.region)
+        except SecretError as error:
+            raise ValueError(str(error)) from None
+
+    store = Store(state / "receipts" if state else default_folder(document.cluster))
+    sources = inputs.Sources(REPOSITORY, inventory.resolve(), store.salt(), resolve)
+    decoded = document.model_dump(mode="json")
+    return Tools(
+        player=Ansible(inventory, path),
+        ask=lambda programs: ask({name: (_connection(connection), text) for name, (connection, text) in programs.items()}),
+        service=service,
+        inputs=lambda name: sources.of(decoded, name),
+        role_watch=role_watch,
+        store=store,
+        say=say,
+        clock=time.time,
+        pause=time.sleep,
+    )
+
+
+def _connection(fields: dict[str, Any]) -> Connection:
+    return Connection(**{**fields, "options": tuple(fields["options"])})
+
+
+def role_watch(role: str) -> watch.Watch | None:
+    """What a role's meta/watch.yml names; None without one. Raises ValueError."""
+    return watch.read_role(REPOSITORY / "playbooks" / "roles" / role)
+
+
+def duration(text: str) -> float:
+    """Seconds of "90s", "30m", "4h" or "2d". Raises ValueError."""
+    match = re.fullmatch(r"(\d+)([smhd])", text)
+    if not match:
+        raise ValueError(f"--drain-timeout {text!r} is no duration: write 30m, 4h or 2d")
+    return float(match.group(1)) * DURATION[match.group(2)]
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def exit_code(receipt: Receipt) -> int:
     """The exit code that EXIT_CODES promises for this receipt."""
     if receipt.error:
         return 2
-    if receipt.with_state("failed", "unreachable", "invalid", "unknown"):
+    if receipt.with_state("failed", "unreachable", "invalid", "unknown", "not started"):
         return 4
-    if receipt.with_state("busy"):
+    if receipt.with_state("busy", "waiting"):
         return 5
     if receipt.with_state("drifted"):
         return 3

@@ -1,219 +1,367 @@
-"""One convergence: which hosts, which of them are busy, validate, site, receipt. What runs Ansible is handed in."""
+"""One convergence: look, validate, run Ansible where something is to do, drain nodes for what needs it, keep receipts."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, replace
+from typing import Any
 
-from ironburst.document import ClusterDocument, Host
+from ironburst.convergence import inputs as inputs_of
+from ironburst.convergence import looking, receipts, rolling
+from ironburst.convergence.drains import Drains, is_ours, patient
+from ironburst.convergence.events import GATE, Listener, Told
+from ironburst.convergence.model import HostReceipt, Options, Receipt, Tools
+from ironburst.document import ClusterDocument
+from ironburst.ports import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
-BUSY_STATES = frozenset({"allocated", "mixed", "completing", "draining", "failing"})  # sinfo's %T of nodes with jobs
-
-
-class Selection(ValueError):
-    """A limit that names nothing; the text is one sentence."""
-
-
-class TaskEvent(Protocol):
-    """One task's end on one host, as ironburst.adapters.ansible.Event has it."""
-
-    host: str
-    role: str | None
-    task: str
-    status: str
-    result: Mapping[str, Any]
-
-
-class Player(Protocol):
-    """What runs playbooks: ironburst.adapters.ansible.Ansible, or a fake in tests."""
-
-    def play(
-        self, playbook: str, *, hosts: Sequence[str] = (), check: bool = False, on_event: Callable[[Any], None] | None = None
-    ) -> Any: ...
-
-
-@dataclass(frozen=True)
-class HostReceipt:
-    """What became of one host.
-
-    `state`: converged, drifted (check found differences), failed, unreachable, invalid (validate.yml refused it), busy (runs jobs),
-    unknown (it can't be said whether it runs jobs). The last two were left alone.
-    """
-
-    state: str
-    changed: int = 0
-    failed: int = 0
-    error: str | None = None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What one convergence did."""
-
-    cluster: str
-    serial: int
-    check: bool
-    started: float
-    seconds: float
-    hosts: dict[str, HostReceipt] = field(default_factory=dict)
-    error: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def with_state(self, *states: str) -> list[str]:
-        return [name for name, host in self.hosts.items() if host.state in states]
-
-
-def select(document: ClusterDocument, limit: str | None) -> list[str]:
-    """Names of the hosts that `limit` means: names of hosts, roles, kinds, halls or partitions, comma-separated; None: all.
-
-    Raises Selection.
-    """
-    if limit is None:
-        return [host.name for host in document.hosts]
-    chosen: list[str] = []
-    for word in (part.strip() for part in limit.split(",")):
-        found = [host.name for host in document.hosts if word in _words(host)]
-        if not found:
-            names = ", ".join(host.name for host in document.hosts)
-            known = "host, role, kind, hall or partition"
-            raise Selection(f"--limit names {word!r}, but the document has no such {known}; its hosts are {names}")
-        chosen += [name for name in found if name not in chosen]
-    return chosen
-
-
-def _words(host: Host) -> set[str]:
-    return {host.name, host.kind, host.role, *host.roles, *(word for word in (host.hall, host.partition) if word)}
-
-
-def busy_nodes(states: str) -> set[str]:
-    """Names of the nodes with jobs in the output of `sinfo --Node --format="%N %T"`. Raises ValueError if it is not understood."""
-    busy = set()
-    for line in states.splitlines():
-        match = re.fullmatch(r"(\S+) ([a-z_]+)[^a-z_]?\s*", line)
-        if not match:
-            raise ValueError(f"sinfo prints a line that is not understood: {line!r}")
-        if match.group(2) in BUSY_STATES:
-            busy.add(match.group(1))
-    return busy
+BAD = ("failed", "unreachable", "invalid")
 
 
 class NoAnswer(Exception):
     """Ansible reached no host at all; the text says why."""
 
 
-def ask_busy(document: ClusterDocument, player: Player) -> set[str] | None:
-    """The nodes with jobs; empty if Slurm is not installed yet; None if it is, but does not answer. Raises NoAnswer."""
-    answers: dict[str, Mapping[str, Any]] = {}
-
-    def remember(event: TaskEvent) -> None:
-        answers[event.task] = event.result
-
-    run = player.play("busy.yml", hosts=[document.scheduler.head], on_event=remember)
-    if run.error:
-        raise NoAnswer(run.error)
-    states, installed = answers.get("States of the nodes"), answers.get("Is Slurm installed at all?")
-    if states is None or installed is None:
-        return None  # the head could not be reached
-    if not installed.get("stat", {}).get("exists"):
-        return set()
-    if states.get("rc") != 0:
-        return None
+def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, options: Options) -> Receipt:
+    """Converge `hosts`. Never raises for a host's failure: that is in the receipt."""
+    started = tools.clock()
+    run = _Convergence(document, tools, options)
+    error = None
     try:
-        return busy_nodes(states.get("stdout", ""))
-    except ValueError:
-        return None
+        run.all(hosts)
+    except (
+        NoAnswer,
+        ValueError,
+    ) as failure:  # no inventory; a secret that does not resolve; a state folder that can't be written
+        error = str(failure)
+    ordered = {host.name: run.results[host.name] for host in document.hosts if host.name in run.results}
+    return Receipt(document.cluster, document.serial, options.check, started, round(tools.clock() - started, 2), ordered, error)
 
 
-def converge(
-    document: ClusterDocument,
-    hosts: Sequence[str],
-    player: Player,
-    *,
-    check: bool = False,
-    say: Callable[[str], None] = lambda line: None,
-    clock: Callable[[], float] = time.time,
-) -> Receipt:
-    """Validate and converge `hosts`, without those that run jobs. Never raises for a host's failure: that is in the receipt."""
-    started = clock()
-    results: dict[str, HostReceipt] = {}
+class _Convergence:
+    def __init__(self, document: ClusterDocument, tools: Tools, options: Options):
+        self.document, self.tools, self.options = document, tools, options
+        self.results: dict[str, HostReceipt] = {}
+        self.looks: dict[str, looking.Look] = {}
+        self.connections: dict[str, dict[str, Any]] = {}
+        self._head: NodeService | None = None
 
-    def receipt(error: str | None = None) -> Receipt:
-        ordered = {host.name: results[host.name] for host in document.hosts if host.name in results}
-        return Receipt(document.cluster, document.serial, check, started, round(clock() - started, 1), ordered, error)
-
-    try:
-        left_alone = _left_alone(document, hosts, player)
-    except NoAnswer as error:
-        return receipt(str(error))
-    for name, (state, reason) in left_alone.items():
-        results[name] = HostReceipt(state, error=reason)
-        say(f"{name}: left alone, {reason}")
-    todo = [name for name in hosts if name not in results]
-    if not todo:
-        return receipt()
-
-    validated = player.play("validate.yml", hosts=todo, on_event=_progress("validate", say))
-    if validated.error:
-        return receipt(validated.error)
-    for name in todo:
-        found = validated.hosts.get(name)
-        if found is None or found.failed or found.unreachable:
-            state = "unreachable" if found and found.unreachable else "invalid"
-            results[name] = HostReceipt(state, failed=1, error=found.error if found else "validate.yml did not get to it")
-            say(f"{name}: {state}: {results[name].error}")
-    todo = [name for name in todo if name not in results]
-    if not todo:
-        return receipt()
-
-    run = player.play("site.yml", hosts=todo, check=check, on_event=_progress("site", say))
-    if run.error:
-        return receipt(run.error)
-    for name in todo:
-        results[name] = _outcome(run.hosts.get(name), check)
-        error = results[name].error
-        say(f"{name}: {results[name].state}, {results[name].changed} changed" + (f": {error}" if error else ""))
-    return receipt()
-
-
-def _left_alone(document: ClusterDocument, hosts: Sequence[str], player: Player) -> dict[str, tuple[str, str]]:
-    """{host: (state, why it is not converged now)}"""
-    nodes = {host.name for host in document.hosts if "slurm_node" in host.roles}.intersection(hosts)
-    if not nodes:
-        return {}
-    busy = ask_busy(document, player)
-    if busy is None:
-        head = document.scheduler.head
-        cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
-        reason = f"for Slurm on {head} does not say whether it runs jobs: {cure}"
-        return {name: ("unknown", reason) for name in sorted(nodes)}
-    return {name: ("busy", "for it runs jobs: converge it when they have ended") for name in sorted(nodes & busy)}
-
-
-def _outcome(found: Any, check: bool) -> HostReceipt:
-    if found is None:
-        return HostReceipt("failed", failed=1, error="site.yml did not get to it")
-    if found.unreachable:
-        return HostReceipt("unreachable", found.changed, max(found.failed, 1), found.error)
-    if found.failed:
-        return HostReceipt("failed", found.changed, found.failed, found.error)
-    return HostReceipt("drifted" if check and found.changed else "converged", found.changed)
-
-
-def _progress(stage: str, say: Callable[[str], None]) -> Callable[[TaskEvent], None]:
-    """Says when a host gets to another role, and when a task fails."""
-    at: dict[str, str] = {}
-
-    def see(event: TaskEvent) -> None:
-        role = event.role or stage
-        if role == "packages":  # part of the role that asked for them
+    # ---- the whole
+    def all(self, hosts: Sequence[str]) -> None:
+        self.looks = looking.look(self.tools, self.document.cluster, hosts)
+        for name in hosts:
+            found = self.looks[name]
+            if not found.why and not self.options.always:
+                self._end(name, HostReceipt("unchanged"))
+            elif self.options.check and found.same_inputs and found.facts is not None and found.drift and not self.options.always:
+                self._end(name, HostReceipt("drifted", len(found.drift), why=found.drift))
+        todo = self._left(hosts)
+        if not todo:
             return
-        if event.status != "skipped" and at.get(event.host) != role:
-            at[event.host] = role
-            say(f"{event.host}: {role}")
+        self._connect(todo)
+        self._validate(todo)
+        todo = self._left(todo)
+        if not todo:
+            return
+        if self.options.check:
+            self._check(todo)
+            return
+        nodes = self._occupancy(todo)
+        joined = [name for name in self._left(todo) if name in nodes and _joined(nodes[name])]
+        self._at_once([name for name in self._left(todo) if name not in joined])
+        if joined:
+            self._working_nodes(joined, {name for name in joined if is_ours(nodes[name])})
 
-    return see
+    def _left(self, hosts: Sequence[str]) -> list[str]:
+        return [name for name in hosts if name not in self.results]
+
+    def _end(self, name: str, result: HostReceipt) -> None:
+        self.results[name] = result
+        drift = f" ({'; '.join(result.why[:3])})" if result.state == "drifted" and result.why else ""
+        told = f": {result.error}" if result.error else drift
+        self.tools.say(f"{name}: {result.state}" + (f", {result.changed} changed" if result.state != "unchanged" else "") + told)
+
+    # ---- steps
+    def _connect(self, todo: Sequence[str]) -> None:
+        """How ssh alone reaches the hosts and the head, for the scheduler and the probe; asked anew when something is to do."""
+        wanted = {*todo, self.document.scheduler.head}
+        found = self.tools.player.connections(sorted(wanted))
+        self.connections = {name: asdict(connection) for name, connection in found.items()}
+
+    def _validate(self, todo: Sequence[str]) -> None:
+        ran = self.tools.player.play("validate.yml", hosts=todo, on_event=Listener("validate", self.tools.say))
+        if ran.error:
+            raise NoAnswer(ran.error)
+        for name in todo:
+            found = ran.hosts.get(name)
+            if found is None or found.failed or found.unreachable:
+                state = "unreachable" if found and found.unreachable else "invalid"
+                self._bad(name, state, found.error if found else "validate.yml did not get to it", Told())
+
+    def _check(self, todo: Sequence[str]) -> None:
+        told = self._play(todo, check=True)
+        for name, (state, error, counts) in told.items():
+            heard = counts[1]
+            if state == "converged" and counts[0].changed:
+                state = "drifted"
+            numbers = (counts[0].changed, counts[0].failed)
+            self._end(name, HostReceipt(state, *numbers, error, self.looks[name].why, heard.changed, bool(heard.drain)))
+
+    def _occupancy(self, todo: Sequence[str]) -> dict[str, Occupancy]:
+        """What the scheduler says of the nodes; none before it is installed. Nodes end as `unknown` if it does not answer."""
+        nodes = [name for name in todo if "slurm_node" in self.document.host(name).roles]
+        if not nodes:
+            return {}
+        try:
+            return self._service().occupancy()
+        except SchedulerMissing:
+            return {}
+        except SchedulerError:
+            pass
+        others = [name for name in todo if name not in nodes]
+        if others:  # the head may be among them: converging it may be what lets the scheduler answer
+            self._at_once(others)
+        try:
+            return patient(self._service().occupancy, self.tools, self.options)
+        except SchedulerError as error:
+            head = self.document.scheduler.head
+            cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
+            for name in nodes:
+                self._end(
+                    name, HostReceipt("unknown", error=f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}")
+                )
+            return {}
+
+    def _service(self) -> NodeService:
+        head = self.document.scheduler.head
+        if self._head is None:
+            if head not in self.connections:
+                raise NoAnswer(f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one")
+            self._head = self.tools.service(self.connections[head])
+        return self._head
+
+    def _at_once(self, names: Sequence[str]) -> None:
+        """Hosts that run no jobs: the head, and nodes that have not joined yet."""
+        if names:
+            self._record(self._play(names), drained=False)
+
+    def _working_nodes(self, names: Sequence[str], ours: Set[str]) -> None:
+        """Nodes that have joined. What would change in check mode says whether a node must be drained for it.
+
+        `ours`: drained by an earlier converge, which did not come to its end.
+        """
+        self.tools.say(f"check run: which of {', '.join(names)} must be drained?")
+        checked = self._play(names, check=True)
+        live, rest = [], []
+        for name, (state, error, (_, heard)) in checked.items():
+            if state == "unreachable":
+                self._bad(name, state, error, heard)
+            elif state == "converged" and not heard.drain and name not in ours:
+                live.append(name)
+            else:
+                rest.append(name)
+        if live:
+            self._record(self._play(live, skip_tags=["drain"]), drained=False)
+        if rest:
+            self._rolling(
+                rest, {name: checked[name][2][1].drain[:1] or ["an earlier converge did not come to its end"] for name in rest}
+            )
+
+    def _rolling(self, names: Sequence[str], why: Mapping[str, Sequence[str]]) -> None:
+        """Batch by batch: drain, wait, converge, gate (a role of the run), resume. The first bad node ends it."""
+        drains = Drains(self._service(), self.tools, self.options)
+        waiting = list(names)
+        working: list[str] = []
+        try:
+            while waiting:
+                nodes = drains.occupancy()
+                ours = [name for name in waiting if is_ours(nodes.get(name))]
+                batch = rolling.batch(rolling.order(waiting, nodes, ours), self.document.hosts, nodes, self.options.share)
+                if not batch:
+                    for name in waiting:
+                        partition = self.document.host(name).partition
+                        text = f"it is the last node of partition {partition} that takes jobs: give --share 100% to take it"
+                        self._end(name, HostReceipt("waiting", error=text, why=self.looks[name].why))
+                    return
+                waiting = [name for name in waiting if name not in batch]
+                self.tools.say(f"{', '.join(batch)}: drain, for {why[batch[0]][0]}")
+                self._hold(batch, True)  # before the drain: whatever ends this process, the next one gives them back
+                drains.take(batch, nodes, f"{why[batch[0]][0]}")
+                late = drains.wait(batch)
+                self._hold([*drains.give_back(late), *late], False)
+                for name in late:
+                    limit = f"{self.options.drain_timeout:g} s"
+                    text = f"its jobs did not end in {limit}, it takes jobs again: converge it later, or give a longer --drain-timeout"
+                    self._end(name, HostReceipt("busy", error=text, why=self.looks[name].why))
+                working = [name for name in batch if name not in late]
+                if not working:
+                    continue
+                self._record(self._play(working), drained=True)
+                bad = [name for name in working if self.results[name].state in BAD]
+                for name in bad:
+                    drains.keep(name, self.results[name].error or "it failed")
+                good = [name for name in working if name not in bad]
+                kept = drains.give_back(good)
+                self._hold([*good, *drains.foreign.intersection(working)], False)
+                for name in kept:
+                    self.tools.say(f"{name}: stays drained, as it was before: {nodes[name].reason}")
+                working = []
+                if bad:
+                    for name in waiting:
+                        text = f"{bad[0]} is bad: repair it and converge again, which goes on where this stopped"
+                        self._end(name, HostReceipt("not started", error=text, why=self.looks[name].why))
+                    return
+        except SchedulerError as error:
+            for name in self._left(names):
+                self._end(
+                    name, HostReceipt("unknown", error=f"Slurm does not answer any more ({error}); a drained node stays so")
+                )
+        except KeyboardInterrupt:
+            for name in working:
+                drains.keep(name, "stopped in the middle; converge again")
+            back = list(drains.held)
+            drains.give_back(back)
+            self._hold([*back, *drains.foreign], False)
+            raise
+
+    def _hold(self, names: Iterable[str], held: bool) -> None:
+        """Write into the receipts whether a drain of ours is on these nodes."""
+        for name in names:
+            state = replace(self.tools.store.read(name, self.document.cluster), held=held)
+            self.tools.store.write(state)
+            self.looks[name] = replace(self.looks[name], known=replace(self.looks[name].known, held=held))
+
+    # ---- running and recording
+    def _play(self, names: Sequence[str], *, check: bool = False, skip_tags: Sequence[str] = ()) -> dict[str, Any]:
+        """site.yml: {host: (state, error, (counts, what it told))}"""
+        listener = Listener("site", self.tools.say, lambda role: self.tools.role_watch(role) is not None)
+        begun = self.tools.clock()
+        try:
+            ran = self.tools.player.play("site.yml", hosts=names, check=check, skip_tags=skip_tags, on_event=listener)
+        except KeyboardInterrupt:
+            if not check:
+                self._forget(names, begun, "stopped", "stopped by a signal")
+            raise
+        if ran.error:
+            raise NoAnswer(ran.error)
+        self._begun = begun
+        found = {name: ran.hosts.get(name) for name in names}
+        return {name: (*_outcome(found[name]), (found[name] or _Nothing, listener.hosts.get(name, Told()))) for name in names}
+
+    def _record(self, told: Mapping[str, Any], *, drained: bool) -> None:
+        """Keep receipts of a run, and what is there now."""
+        good = [name for name, (state, *_) in told.items() if state == "converged"]
+        for name, (state, error, (counts, heard)) in told.items():
+            if name not in good:
+                self._bad(name, state, error, heard, counts.changed, drained)
+        asked, fresh = {}, {}
+        for name in good:
+            host, heard = self.document.host(name), told[name][2][1]
+            software = getattr(host, "software", None)
+            software = software.model_dump() if hasattr(software, "model_dump") else software
+            fresh[name] = looking.question(
+                self.tools, host.roles, software, heard.watch, receipts.HostState(name, self.document.cluster)
+            )
+            watched = looking.question(self.tools, host.roles, software, heard.watch, self.looks[name].known)
+            if name in self.connections:
+                asked[name] = (self.connections[name], watched)
+        known = {name: self.looks[name].known for name in good}
+        found = looking.record(self.tools, asked, fresh, known)
+        for name in good:
+            self._good(name, told[name][2], found.get(name, "it is not reached by plain ssh"), drained)
+
+    def _good(self, name: str, run: Any, found: Any, drained: bool) -> None:
+        counts, heard = run
+        before, host = self.looks[name], self.document.host(name)
+        unwatched = list(heard.unwatched)
+        if isinstance(found, str):
+            unwatched.append(f"its state could not be recorded: {found}")
+            found = (before.known.watch, {})
+        watched, facts = found
+        unwatched += [f"{fact}: {text.lstrip('? ')}" for fact, text in facts.items() if text.startswith("?")]
+        remaining = self._remaining(before, facts)
+        for line in remaining:
+            self.tools.say(f"{name}: not undone by Ansible: {line}")
+        entry = self._entry(
+            name,
+            "converged",
+            heard,
+            drained,
+            None,
+            receipts.package_changes(before.facts or before.known.state, facts),
+            remaining,
+        )
+        state = replace(
+            before.known, connection=self.connections.get(name), inputs=dict(before.inputs), watch=watched, state=facts,
+            unwatched=unwatched, software=_plain(getattr(host, "software", None)),
+        )  # fmt: skip
+        self.tools.store.write(state.with_entry(entry))
+        self._end(
+            name,
+            HostReceipt("converged", counts.changed, why=before.why, tasks=heard.changed, drained=drained, remaining=remaining),
+        )
+
+    def _remaining(self, before: looking.Look, facts: Mapping[str, str]) -> list[str]:
+        """Drift that is still there after the run, although the inputs are the same."""
+        if not before.same_inputs or not before.known.state or not before.drift:
+            return []
+        old = {fact: text for fact, text in before.known.state.items() if fact in facts}
+        return receipts.differences(old, {fact: facts[fact] for fact in old})
+
+    def _bad(self, name: str, state: str, error: str | None, heard: Told, changed: int = 0, drained: bool = False) -> None:
+        before = self.looks[name]
+        if not self.options.check:
+            entry = self._entry(name, state, heard, drained, error, {}, [])
+            touched = state != "invalid" and bool(heard.changed or state == "failed")
+            known = replace(before.known, inputs=None) if touched else before.known
+            self.tools.store.write(known.with_entry(entry))
+        self._end(name, HostReceipt(state, changed, 1, error, before.why, heard.changed, drained))
+
+    def _forget(self, names: Sequence[str], begun: float, outcome: str, error: str) -> None:
+        self._begun = begun
+        for name in names:
+            entry = self._entry(name, outcome, Told(), False, error, {}, [])
+            self.tools.store.write(replace(self.looks[name].known, inputs=None).with_entry(entry))
+
+    _begun = 0.0
+
+    def _entry(
+        self,
+        name: str,
+        outcome: str,
+        heard: Told,
+        drained: bool,
+        error: str | None,
+        packages: dict[str, Any],
+        remaining: list[str],
+    ) -> receipts.Entry:
+        before, now = self.looks[name], self.tools.clock()
+        host, gate = self.document.host(name), None
+        if GATE in host.roles:
+            gate = "failed" if heard.gate_failed else "passed" if outcome == "converged" else None
+        lock = inputs_of.lock_digest(_plain(getattr(host, "software", None)))
+        return receipts.Entry(
+            at=round(now, 1), seconds=round(now - (self._begun or now), 1), outcome=outcome, why=before.why[:20],
+            serial=self.document.serial, lock=lock, drained=drained, changed=heard.changed, packages=packages,
+            drift=before.drift[:20], remaining=remaining, gate=gate, error=error,
+        )  # fmt: skip
+
+
+class _Nothing:
+    changed = failed = 0
+
+
+def _joined(node: Occupancy) -> bool:
+    """It may be given jobs, or was before."""
+    return bool(node.registered or node.busy) and not node.states & {"FUTURE"}
+
+
+def _outcome(found: Any) -> tuple[str, str | None]:
+    if found is None:
+        return "failed", "site.yml did not get to it"
+    if found.unreachable:
+        return "unreachable", found.error
+    return ("failed", found.error) if found.failed else ("converged", None)
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if hasattr(value, "model_dump") else value

@@ -25,7 +25,7 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     both = ThreadPoolExecutor(1 + len(pools))
     try:
         baked = [both.submit(_bake, inside, pool, say) for pool in pools]
-        second = _converge(inside, "second", lambda line: None)
+        second = _converge(inside, "second", lambda line: None, "--always")
         for image in baked:
             image.result()
     finally:
@@ -34,9 +34,9 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     return {"first": first, "second": second}
 
 
-def _converge(inside: Inside, name: str, say: Say) -> dict[str, Any]:
+def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
     """`ironburst converge`: validate.yml, then site.yml on every host. A line of progress a host and role."""
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json")
+    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json", *options)
     receipt = json.loads(_follow(inside, command, f"converge-{name}", say))
     hosts = {host: {"changed": said["changed"], "failed": said["failed"]} for host, said in receipt["hosts"].items()}
     wrong = {host: said["error"] for host, said in receipt["hosts"].items() if said["state"] != "converged"}

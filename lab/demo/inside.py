@@ -46,6 +46,7 @@ class Inside:
             "ANSIBLE_HOME": str(self.ansible),
             "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
             "IRONBURST_DOCUMENT": str(self.document),
+            "IRONBURST_STATE": str(site.dir / "run" / "state"),
             "IRONBURST_SSH_KEY": key,
         }
 

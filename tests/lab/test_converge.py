@@ -56,7 +56,7 @@ def gate(site):
 def test_the_second_run_changes_nothing(inside, converged):
     assert states(converged) == {"head": "converged", "dgx01": "converged"}
     assert all(host["changed"] > 0 for host in converged["hosts"].values())
-    again = converge(inside)
+    again = converge(inside, "--always")
     assert {name: (host["changed"], host["failed"]) for name, host in again["hosts"].items()} == {"head": (0, 0), "dgx01": (0, 0)}
 
 
@@ -76,6 +76,7 @@ def test_drift_is_told_and_left_then_repaired(site, inside, converged):
     assert site.ssh("dgx01", "cat /etc/ironburst/gate.json").stdout.strip() == "{}"
     repaired = converge(inside, "--limit", "dgx01")
     assert states(repaired) == {"dgx01": "converged"} and repaired["hosts"]["dgx01"]["changed"] == 1
+    assert repaired["hosts"]["dgx01"]["why"] == ["file /etc/ironburst/gate.json: content is another"]
 
 
 def test_a_busy_node_is_left_alone(site, inside, converged):

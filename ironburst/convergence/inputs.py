@@ -1,0 +1,142 @@
+"""What a host is made from, as digests: the playbooks, the inventory, what the document says of it, the secrets that it gets.
+
+Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge: some hundred small files, no Ansible import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+Inputs = dict[str, str]
+IGNORED = ("__pycache__", ".git")
+NOT_VARIABLES = ("version", "serial", "ssh", "software")  # of the document: no `cluster_` variable, or counted with each host
+LOOKUP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?env['"]\s*,\s*['"](\w+)['"]""")
+REFERENCE = re.compile(r"""(?:env:\w+|(?:file|aws-secretsmanager):[^\s'",}\]]+)""")
+CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
+
+
+class Sources:
+    """The files that Ansible works from. `resolve` turns a secret reference into the secret (ironburst.secrets.resolve)."""
+
+    def __init__(
+        self,
+        repository: Path,
+        inventory: Path,
+        salt: str,
+        resolve: Callable[[str], str],
+        environment: Mapping[str, str] = os.environ,
+    ):
+        self.repository, self.salt, self.resolve, self.environment = repository, bytes.fromhex(salt), resolve, environment
+        self.code = {
+            "playbooks": _digest([repository / "playbooks", repository / "ansible.cfg"], repository),
+            "health library": _digest([repository / "ironburst" / "health"], repository),
+            "inventory": _digest([inventory], inventory),
+        }
+        self._inventory_text = "\n".join(path.read_text(errors="replace") for path in _files([inventory]))
+        self._secrets: dict[str, str] = {}
+
+    def of(self, document: Mapping[str, Any], name: str) -> Inputs:
+        """{what: digest} of host `name` of the decoded document. Raises ironburst.secrets.SecretError."""
+        host = next(host for host in document["hosts"] if host["name"] == name)
+        text = self._text(tuple(host["roles"]))
+        own = {f"node_{key}": _of(value) for key, value in host.items() if key not in ("name", "roles")}
+        shared = {
+            variable: _of(value)
+            for key, value in document.items()
+            if key not in NOT_VARIABLES
+            and (variable := "cluster_name" if key == "cluster" else f"cluster_{key}")
+            and variable in text
+        }
+        if re.search(r"\bhostvars\b|\bgroups\[", text):
+            shared["cluster_hosts"] = _of(document["hosts"])
+        shared |= {f"cluster_{key}": _of(document[key]) for key in ("software", "ssh") if key in document}
+        seen = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
+        wanted = {match for value in seen for match in _references(value)} | set(REFERENCE.findall(self._inventory_text))
+        secrets = {f"secret {reference}": self._secret(reference) for reference in sorted(wanted)}
+        return {**self.code, "roles": _of(sorted(host["roles"])), **own, **shared, **secrets, **self._variables(text)}
+
+    def _secret(self, reference: str) -> str:
+        if reference not in self._secrets:
+            self._secrets[reference] = self._keyed(self.resolve(reference))
+        return self._secrets[reference]
+
+    def _variables(self, text: str) -> Inputs:
+        """What the files look up in this process's environment; not where ironburst itself finds its files."""
+        names = {name for name in LOOKUP.findall(text + self._inventory_text) if not name.startswith("IRONBURST_")}
+        return {f"environment {name}": self._keyed(self.environment.get(name, "")) for name in sorted(names)}
+
+    def _keyed(self, value: str) -> str:
+        return hmac.new(self.salt, value.encode(), hashlib.sha256).hexdigest()[:24]
+
+    @lru_cache  # noqa: B019 (a Sources lives as long as one command)
+    def _text(self, roles: tuple[str, ...]) -> str:
+        """All that is written in these roles, in the roles that they call, and in the playbooks of a converge."""
+        folder = self.repository / "playbooks" / "roles"
+        known = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+        texts = [path.read_text() for name in ("site.yml", "validate.yml") if (path := folder.parent / name).is_file()]
+        due, seen = list(roles), set()
+        while due:
+            role = due.pop()
+            if role in seen or role not in known:
+                continue
+            seen.add(role)
+            text = "\n".join(path.read_text(errors="replace") for path in _files([folder / role]))
+            due += [name for name in CALLED.findall(text) if name in known]
+            texts.append(text)
+        return "\n".join(texts)
+
+
+def changed(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
+    """Names of the inputs that differ; ["first converge"] without a `before`."""
+    if not before:
+        return ["first converge"]
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
+def lock_digest(software: Any) -> str | None:
+    """Short name of the exact set of versions that a host has by the lock; None if it has none."""
+    return _of(software)[:12] if software else None
+
+
+def _of(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _references(value: Any) -> Iterable[str]:
+    """Secret references among the strings of a decoded document."""
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            yield from _references(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _references(entry)
+    elif isinstance(value, str) and REFERENCE.fullmatch(value):
+        yield value
+
+
+def _files(tops: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for top in tops:
+        if top.is_file():
+            found.append(top)
+        for folder, folders, names in os.walk(top, followlinks=True):
+            folders[:] = sorted(name for name in folders if name not in IGNORED)
+            found += [Path(folder, name) for name in sorted(names) if not name.endswith((".pyc", "~", ".swp"))]
+    return found
+
+
+def _digest(tops: Iterable[Path], base: Path) -> str:
+    made = hashlib.sha256()
+    for path in _files(tops):
+        content = path.read_bytes()
+        executable = path.stat().st_mode & 0o100
+        made.update(f"{path.relative_to(base)}\0{executable}\0{len(content)}\0".encode() + content)
+    return made.hexdigest()[:24]
