@@ -1,5 +1,6 @@
 """The whole cluster: owned nodes, cloud network, fixed nodes and burst pools, and the ClusterDocument that they make."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -14,6 +15,7 @@ from components.naming import logical
 from components.network import Network
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document import Observed, build
+from ironburst.software.model import SoftwareSet
 
 
 class Cluster(pulumi.ComponentResource):
@@ -23,7 +25,14 @@ class Cluster(pulumi.ComponentResource):
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
 
-    def __init__(self, name: str, config: ClusterConfig, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: ClusterConfig,
+        software: Mapping[str, SoftwareSet] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`software`: the locked set of each group (config.lockfile.use); None: solved here."""
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
@@ -35,7 +44,7 @@ class Cluster(pulumi.ComponentResource):
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
             interruption_queue_urls={declared: pool.queue_url for declared, pool in pools.items()},
         )
-        self.document = observed.apply(lambda known: build(config, Observed(**known)).model_dump(mode="json"))
+        self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
 
     def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:

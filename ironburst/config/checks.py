@@ -13,18 +13,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironburst import catalog, secrets
-from ironburst.config import software as declared_software
-from ironburst.config import subnets
+from ironburst.config import lockfile, subnets
 from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes, declared_price, group_nodes, pool_nodes
+from ironburst.config.software_checks import fabrics, software
 
 Findings = Iterator[Finding]
 
 
 def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> tuple[ClusterConfig, list[Finding]]:
-    """A stack file's declaration and its warnings. Raises ConfigError with every error (and the warnings)."""
+    """A stack file's declaration and its warnings; its lock file is looked at too. Raises ConfigError with every error."""
     config = load(path)
-    return config, require_valid(config, now=now, resolve_secrets=resolve_secrets)
+    warnings = require_valid(config, now=now, resolve_secrets=resolve_secrets)
+    return config, warnings + lockfile.use(config, Path(path))[1]
 
 
 def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool = False) -> list[Finding]:
@@ -38,7 +39,7 @@ def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool
 def check(config: ClusterConfig, now: datetime) -> list[Finding]:
     """Everything that can be said without a network. `now` decides whether a capacity block is over."""
     checks: tuple[Callable[[ClusterConfig], Findings], ...] = (
-        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money,
+        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, fabrics,
     )  # fmt: skip
     found = [finding for one in checks for finding in one(config)]
     return found + list(software(config, now)) + list(capacity(config, now))
@@ -392,18 +393,3 @@ def money(config: ClusterConfig) -> Findings:
                     f"the catalogue has no {market} price of {pool.instance_type} in {config.cloud.region}; write one under cloud.price"
                 )
                 yield Finding(path_of("cloud", "pools", p, "markets"), market, "no-price", message)
-
-
-def software(config: ClusterConfig, now: datetime) -> Findings:
-    """The version lock's rules for every group of nodes that the declaration has, owned or rented."""
-    if config.software.profile is not None:
-        unknown = list(_known(path_of("software", "profile"), config.software.profile, catalog.profile))
-        if unknown:
-            yield from unknown
-            return
-    try:
-        solution = declared_software.solved(config, today=now.date())
-    except catalog.Unknown:
-        return  # said by platforms() and instance_types()
-    for hit in (*solution.conflicts, *solution.warnings):
-        yield Finding(path_of("software"), config.software.driver or config.software.profile, hit.id, str(hit), hit.severity)

@@ -33,7 +33,13 @@ class Strict(BaseModel):
 
 
 Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
-Runtime = Literal["containerd", "docker", "apptainer", "enroot"]
+_RUNTIME = {"enum": ["containerd", "docker", "apptainer", "enroot"], "type": "string"}
+Runtimes = Annotated[
+    list[Literal["containerd", "docker", "apptainer", "enroot"]],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [_RUNTIME, {"type": "array", "items": _RUNTIME, "minItems": 1}]}),
+]
 
 
 class SoftwareChoice(Strict):
@@ -65,7 +71,7 @@ class SoftwareChoice(Strict):
     nccl: str | None = Field(
         default=None, pattern=r"^\d+\.\d+\.\d+$", description="NCCL; none: the catalogue's current", examples=["2.30.7"]
     )
-    container_runtime: Runtime | list[Runtime] | None = Field(
+    container_runtime: Runtimes | None = Field(
         default=None, description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd"
     )
     rdma: Literal["inbox", "doca-ofed"] | None = Field(

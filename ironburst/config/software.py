@@ -13,7 +13,7 @@ from ironburst.software import model
 from ironburst.software.solve import Solution, solve
 
 DEFAULTS: Mapping[str, Any] = {
-    "kernel_module": "auto", "container_runtime": "containerd", "rdma": "inbox", "peer_memory": "auto", "gds": False,
+    "kernel_module": "auto", "container_runtime": ["containerd"], "rdma": "inbox", "peer_memory": "auto", "gds": False,
 }  # fmt: skip
 """What holds where neither the stack file nor its profile says anything."""
 
@@ -30,11 +30,10 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
                 return getattr(where, key)
         return profile.get(key, DEFAULTS.get(key))
 
-    runtimes = said("container_runtime")
     keys = ("driver", "kernel_module", "cuda", "container_toolkit", "dcgm", "nccl", "rdma", "peer_memory", "gds", "slurm")
     return model.Wish(
         **{key: said(key) for key in keys},
-        container_runtimes=tuple(dict.fromkeys([runtimes] if isinstance(runtimes, str) else runtimes)),
+        container_runtimes=tuple(dict.fromkeys(said("container_runtime"))),
         kernel=kernel or given.kernel,
     )
 

@@ -8,6 +8,11 @@ from typing import Any
 
 from ironburst.software.model import Facts, Group, SoftwareSet
 
+ROLES = (
+    *("nvidia_driver", "fabric_manager", "imex", "nvlsm", "cuda", "nccl", "nvidia_container_toolkit", "dcgm", "rdma"),
+    *("container_runtime", "slurm_node", "slurm_head", "kernel"),
+)
+"""Whose packages a set names, in this order. NCCL's are installed by the role cuda."""
 RENAMED_FROM = 580  # fabric manager, NSCQ and IMEX packages lost the branch in their names
 PROPRIETARY_DKMS = "kmod-nvidia-latest-dkms"
 OPEN_DKMS = "kmod-nvidia-open-dkms"

@@ -14,6 +14,7 @@ from ironburst.software import packages, rules
 from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
+from ironburst.software.ways_out import ways_out
 
 OPEN_BY_DEFAULT_FROM = 560
 KNOWN = {"container_toolkit": "container_toolkit", "dcgm": "dcgm", "nccl": "nccl"}
@@ -41,6 +42,9 @@ def solve(
             sets[group.name] = _finish(group, _empty(group), facts)
     for span in spans(groups):
         found, broken = _solve_span(span, facts, previous)
+        if broken:
+            changes = ways_out(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
+            broken = [replace(hit, ways_out=hit.ways_out or changes) for hit in broken]
         sets |= found
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
@@ -78,7 +82,8 @@ def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, Software
         broken = [hit for each in found.values() for hit in each[1]]
         if not broken:
             sets = {name: each[0] for name, each in found.items()}
-            return sets, _disagree(span, sets, facts)
+            broken = _disagree(span, sets, facts)
+            return ({}, broken) if broken else (sets, [])
         if best is None or len(broken) < best[0]:
             best = (len(broken), broken)
     assert best is not None
@@ -154,7 +159,8 @@ def solve_group(
     wish = group.wish
     cuda = wish.cuda or default_cuda(group, driver, facts)
     missing = [name for name, value in (("CUDA", cuda), ("Slurm", wish.slurm)) if value is None]
-    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing]
+    ways = {"CUDA": ["cuda: 13.0"], "Slurm": ["slurm: 24.11", "profile: training-2026"]}
+    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name, ways_out=ways[name]) for name in missing]
     if cuda and cuda not in facts.cuda:
         near = ", ".join(name for name in facts.cuda if "u" not in name and name.split(".")[0] == cuda.split(".")[0])
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name, ways_out=[f"cuda: one of {near}"] if near else []))

@@ -1,10 +1,12 @@
 """Versions as numbers: never compared as text."""
 
+import functools
 import re
 
 Version = tuple[int, ...]
 
 
+@functools.cache
 def version(text: str) -> Version:
     """ "580.95.05" -> (580, 95, 5); "12.8u1" -> (12, 8, 1). Raises ValueError for anything else."""
     if not re.fullmatch(r"\d+(\.\d+)*(u\d+)?", text):

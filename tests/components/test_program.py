@@ -54,3 +54,37 @@ def test_two_regions_are_refused(run, value, monkeypatch):
     configured(monkeypatch, value, region="eu-west-1")
     with pytest.raises(pulumi.RunError, match="aws:region"):
         run(lambda: runpy.run_path(str(ROOT / "__main__.py")))
+
+
+def program(run, monkeypatch, value, stack):
+    configured(monkeypatch, value)
+    monkeypatch.setattr(pulumi, "get_stack", lambda: stack)
+    exported, warned = {}, []
+    monkeypatch.setattr(pulumi, "export", exported.__setitem__)
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, *_, **__: warned.append(message))
+    return run(lambda: runpy.run_path(str(ROOT / "__main__.py")) and exported).result, warned
+
+
+def test_it_goes_by_the_lock_of_its_stack(run, value, monkeypatch):
+    value["software"]["driver"] = "580"  # alone it would get the newest
+    result, warned = program(run, monkeypatch, value, "lab")
+    drivers = {host["software"]["driver"] for host in result["cluster"]["hosts"]}
+    assert drivers == {None, "580.95.05"} and warned == []
+
+
+def test_without_a_lock_it_solves_and_warns(run, value, monkeypatch):
+    result, warned = program(run, monkeypatch, value, "nobodys")
+    assert len(warned) == 1 and "no versions are locked" in warned[0]
+    assert result["cluster"]["hosts"][1]["software"]["driver"] == "580.95.05"
+
+
+def test_a_stale_lock_stops_it_and_names_the_command(run, value, monkeypatch):
+    value["software"]["driver"] = "580.105.08"
+    with pytest.raises(pulumi.RunError, match="doesn't fit the stack.*run `ironburst lock .*stacks/Pulumi.lab.yaml`"):
+        program(run, monkeypatch, value, "lab")
+
+
+def test_a_conflict_stops_it_and_names_the_rule(run, value, monkeypatch):
+    value["software"]["driver"] = "535"
+    with pytest.raises(pulumi.RunError, match=r"ways out: driver: 580 .*\(CUD-001\)"):
+        program(run, monkeypatch, value, "lab")

@@ -100,6 +100,17 @@ BAD = {
         "never changed",
     ),
     "munge key that rented nodes can't read": ("scheduler.munge_key", "env:MUNGE_KEY", "scheduler.munge_key", "aws-secretsmanager:"),
+    "unknown profile": ("software", {"profile": "training-2025"}, "software.profile", "did you mean 'training-2026'"),
+    "unknown operating system": ("software.os", "debian11", "software.os", "is not allowed"),
+    "unknown container runtime": ("software.container_runtime", ["podman"], "software.container_runtime[0]", "is not allowed"),
+    "neither driver nor profile": ("software.driver", None, "software", "(LCK-004)"),
+    "open module on a Volta": ("halls[0].nodes[1].platform", "generic-pcie-server-4-gpu-v100-pcie-32gb", "software", "(DRV-003)"),
+    "MIG profile of another model": ("halls[0].nodes[1].mig", [{"profiles": {"1g.5gb": 7}}], "software", "(MIG-003)"),
+    "subnet manager that isn't there": ("halls[0].subnet_managers", ["hed"], "halls[0].subnet_managers", "not a node of hall-a"),
+    "three subnet managers": ("halls[0].subnet_managers", ["head", "dgx01", "dgx02"], "halls[0].subnet_managers", "3 hosts"),
+    "a subnet manager twice": ("halls[0].subnet_managers", ["head", "head"], "halls[0].subnet_managers", "twice"),
+    "scratch at a relative path": ("halls[0].nodes[1].scratch", {"path": "scratch"}, "halls[0].nodes[1].scratch.path", "is not allowed"),
+    "unknown file system": ("filesystem", {"kind": "gpfs", "source": "x"}, "filesystem.kind", "is not allowed"),
     "CUDA too new for the driver": ("software.driver", "535.104.05", "software", "CUDA"),
 }
 
@@ -111,6 +122,11 @@ def test_bad_input_is_one_sentence_with_its_path(declared, name):
     hits = [f for f in findings(declared) if f.path == f"config.ironburst:cluster.{path}" and words in f.message]
     assert hits, [str(f) for f in findings(declared)]
     assert "\n" not in hits[0].message and len(hits[0].message) < 250
+
+
+def test_opensm_beside_jobs_is_a_warning(declared):
+    declared["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+    assert [(f.rule, f.severity) for f in findings(declared)] == [("NET-005", "warning")]
 
 
 def test_a_network_without_room_for_the_pools_is_refused(declared):

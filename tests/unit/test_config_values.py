@@ -6,7 +6,7 @@ import pytest
 
 from ironburst import secrets
 from ironburst.config import subnets
-from ironburst.config.ranges import RangeError, expand
+from ironburst.config.ranges import RangeError, compact, expand
 from ironburst.config.types import duration_text, seconds
 
 
@@ -74,3 +74,18 @@ def test_a_secret_given_in_place_of_a_reference_is_not_repeated():
     with pytest.raises(secrets.SecretError) as raised:
         secrets.resolve("hunter2")
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "expression"),
+    [
+        (["dgx01", "dgx02", "dgx04"], "dgx[01-02,04]"),
+        (["dgx01"], "dgx01"),
+        (["p5-9", "p5-10"], "p5-[9,10]"),
+        (["head", "dgx01", "dgx02"], "head,dgx[01-02]"),
+        (["a1", "b1", "a2"], "a1,b1,a2"),
+        (["head"], "head"),
+    ],
+)
+def test_names_as_one_expression(names, expression):
+    assert compact(names) == expression

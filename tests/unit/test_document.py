@@ -94,3 +94,94 @@ def test_publish_reads_the_stack_output(tmp_path, lab, monkeypatch, capsys):
             monkeypatch.setattr("sys.stdin", stdin)
             assert main(["publish", "--to", str(tmp_path / "doc.json")]) == code
     assert "serial 1" in capsys.readouterr().out
+
+
+# ---- software, and what else a host is declared to have
+
+
+def built(change):
+    value = load.read_value(LAB)
+    change(value)
+    return document.build(load.from_value(value), OBSERVED)
+
+
+def test_every_host_and_pool_has_its_exact_software(lab):
+    dgx = lab.host("dgx01")
+    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == ("debian13", "580.95.05", "580.95.05", "inbox")
+    assert dgx.software.packages["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
+    assert (lab.pool("p5").software.rdma, lab.pool("p5").os) == ("efa", "debian13")
+    head = lab.host("head")
+    assert head.software.driver is None and head.software.packages["slurm_head"] and not head.software.packages["slurm_node"]
+    cluster = lab.software
+    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == ("580.95.05", "containerd", ["containerd"])
+
+
+def test_roles_are_what_the_declaration_needs(lab):
+    least = ["base", "nvidia_driver", "fabric_manager", "cuda", "nvidia_container_toolkit", "container_runtime", "rdma", "dcgm"]
+    assert lab.host("dgx01").roles == lab.pool("p5").roles == [*least, "node_health", "slurm_node"]
+    assert lab.host("head").roles == ["base", "slurm_head"]
+
+    def everything(value):
+        value.update(metrics=True, data_science=["pytorch"], filesystem={"kind": "nfs", "source": "10.0.0.5:/export"})
+        value["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+        dgx = value["halls"][0]["nodes"][1]
+        dgx.update(mig=[{"gpus": [0], "profiles": {"1g.10gb": 7}}], scratch={}, platform="generic-hgx-b200-8-gpu")
+        dgx["mig"][0]["profiles"] = {"1g.23gb": 7}
+
+    full = built(everything)
+    more = {"nvlsm", "mig", "metrics", "scratch", "shared_filesystem", "data_science"}
+    assert set(full.host("dgx02").roles) == {*least, "node_health", "slurm_node"} | more
+    assert set(full.host("dgx01").roles) == {*full.host("dgx02").roles, "infiniband_fabric"}
+    assert full.host("head").roles == ["base", "infiniband_fabric", "metrics", "shared_filesystem", "slurm_head"]
+
+
+def test_mig_scratch_file_system_and_subnet_managers():
+    def change(value):
+        value["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+        value["halls"][0]["nodes"][1].update(mig=[{"profiles": {"1g.10gb": 7}}], scratch={"path": "/local", "devices": ["/dev/nvme1n1"]})
+        value["filesystem"] = {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
+
+    found = built(change)
+    assert [one.model_dump() for one in found.host("dgx01").mig] == [{"gpus": list(range(8)), "profiles": {"1g.10gb": 7}}]
+    assert found.host("dgx02").scratch.model_dump() == {"path": "/local", "devices": ["/dev/nvme1n1"], "filesystem": "xfs"}
+    assert found.host("fixed-1").mig is None and found.host("fixed-1").scratch is None
+    assert found.filesystem.model_dump() == {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
+    managers = [one.model_dump() for one in found.subnet_managers["hall-a"]]
+    assert managers == [{"host": "head", "priority": 14}, {"host": "dgx01", "priority": 13}]
+
+
+def test_what_differs_in_a_group():
+    def change(value):
+        value["cloud"]["pools"][0].update(
+            os="ubuntu2404", kernel="6.8.0-55", software={"cuda": "12.9", "container_runtime": ["docker", "enroot"]}
+        )
+
+    found = built(change)
+    pool = found.pool("p5").software
+    assert (found.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == (
+        "ubuntu2404",
+        "12.9",
+        "6.8.0-55",
+        ["docker", "enroot"],
+    )
+    assert pool.packages["kernel"] == ["linux-image-6.8.0-55-generic", "linux-headers-6.8.0-55-generic"]
+    assert found.host("dgx01").software.cuda == "13.0" and found.host("dgx01").os == "debian13"
+
+
+def test_a_document_without_the_new_fields_is_still_read(lab):
+    """One that an older ironburst published."""
+    data = lab.model_dump(mode="json")
+    for part in (*data["hosts"], *data["pools"]):
+        for key in ("os", "software", "mig", "scratch"):
+            del part[key]
+    for key in ("filesystem", "subnet_managers", "data_science"):
+        del data[key]
+    assert document.parse(data).host("dgx01").software is None
+
+
+def test_a_conflict_gives_no_document():
+    def change(value):
+        value["software"]["driver"] = "535"
+
+    with pytest.raises(document.DocumentError, match="CUD-001"):
+        built(change)

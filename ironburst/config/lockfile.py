@@ -1,0 +1,158 @@
+"""The lock file beside a stack file: `Pulumi.lab.yaml` has `lab.lock.yaml`. Written by `ironburst lock`, read by validate and by Pulumi."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ironburst import catalog
+from ironburst.config.load import ConfigError, Finding
+from ironburst.config.models import ClusterConfig
+from ironburst.config.ranges import RangeError, compact, expand
+from ironburst.config.software import groups
+from ironburst.software import lock as locking
+from ironburst.software.lock import Change, Locked, LockError
+from ironburst.software.model import SoftwareSet
+from ironburst.software.solve import Solution, solve
+
+HEAD = """\
+# Exact software of every group of nodes, for {stack}. Written by `ironburst lock`: review it, commit it, don't edit it.
+# What was locked stays while it fits the stack; `ironburst lock --upgrade` proposes the newest that the stack allows.
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `ironburst lock` found: what should be in the file, and the changes from what is in it (`before`; None: no file)."""
+
+    path: Path
+    before: Mapping[str, Locked] | None
+    lock: Mapping[str, Locked]
+    solution: Solution
+    changes: tuple[Change, ...]
+
+    @property
+    def solved(self) -> bool:
+        return not self.solution.conflicts
+
+    @property
+    def fits(self) -> bool:
+        """The file is there and says what the stack calls for."""
+        return self.solved and self.before is not None and not self.changes
+
+
+def path_of_lock(stack_file: Path) -> Path:
+    """`stacks/Pulumi.lab.yaml` -> `stacks/lab.lock.yaml`; Pulumi reads no file of that name."""
+    return stack_file.with_name(f"{stack_file.stem.removeprefix('Pulumi.')}.lock.yaml")
+
+
+def read(path: Path) -> dict[str, Locked] | None:
+    """The lock in a file; None: there is no file. Raises LockError with the file's name."""
+    try:
+        data = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LockError(f"{path} can't be read ({error})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise LockError(f"{path} is not YAML{f' at line {mark.line + 1}' if mark else ''}") from None
+    if not isinstance(data, dict) or "version" not in data:
+        raise LockError(f"{path} is not a lock file: it has no version")
+    if data["version"] != locking.VERSION:
+        raise LockError(f"{path} has version {data['version']!r}; this ironburst reads version {locking.VERSION}")
+    try:
+        return _expanded(locking.from_data(_lists(data.get("groups"))))
+    except (LockError, RangeError) as error:
+        raise LockError(f"{path} {error}") from None
+
+
+def _lists(data: Any) -> Any:
+    """Nodes are written as one range: a list with it."""
+    if not isinstance(data, dict):
+        return data
+    return {
+        name: {**one, "nodes": [one["nodes"]]} if isinstance(one, dict) and isinstance(one.get("nodes"), str) else one
+        for name, one in data.items()
+    }
+
+
+def _expanded(lock: Mapping[str, Locked]) -> dict[str, Locked]:
+    return {name: replace(one, nodes=tuple(node for text in one.nodes for node in _expand(text))) for name, one in lock.items()}
+
+
+def _expand(text: str) -> list[str]:
+    depth, parts, part = 0, [], ""
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    return [node for each in (*parts, part) for node in expand(each)]
+
+
+def text(stack_file: Path, lock: Mapping[str, Locked]) -> str:
+    """The file's text: the same lock gives the same text."""
+    data = locking.to_data(lock)
+    for name, one in lock.items():
+        data[name]["nodes"] = compact(one.nodes)
+    head = HEAD.format(stack=stack_file.name)
+    body = {"version": locking.VERSION, "catalogue": catalog.software_date().isoformat(), "groups": data}
+    return head + yaml.safe_dump(body, sort_keys=False, width=160, default_flow_style=None, allow_unicode=True)
+
+
+def write(stack_file: Path, lock: Mapping[str, Locked]) -> Path:
+    """Write the lock beside its stack file, atomically."""
+    path = path_of_lock(stack_file)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}", delete=False) as file:
+        file.write(text(stack_file, lock))
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+    return path
+
+
+def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, today: date | None = None) -> Plan:
+    """Solve a valid declaration, keeping what is locked while it fits (`upgrade`: the newest that the declaration allows).
+    Writes nothing. Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't known."""
+    path, facts, declared = path_of_lock(stack_file), catalog.software_facts(), groups(config)
+    before = read(path)
+    if upgrade or before is None:
+        solution = solve(declared, facts, today=today)
+    else:
+        solution = locking.resolve(declared, before, facts, today=today)
+    if solution.conflicts:
+        return Plan(path, before, {}, solution, ())
+    after = locking.locked(declared, solution.sets)
+    found = locking.changes(before or {}, after, declared, facts)
+    return Plan(path, before, after, solution, tuple(found))
+
+
+def use(config: ClusterConfig, stack_file: Path) -> tuple[Mapping[str, SoftwareSet] | None, list[Finding]]:
+    """The sets that the program goes by: those of the lock; None and a warning where there is no lock. Raises ConfigError where the
+    lock is damaged or doesn't fit the stack, or there is a conflict."""
+    path = path_of_lock(stack_file)
+    command = f"`ironburst lock {stack_file}`"
+    try:
+        found = plan(config, stack_file)
+    except LockError as error:
+        message = f"{error}; restore it from version control, or delete it and run {command}"
+        raise ConfigError([Finding(str(path), None, "lock", message)]) from None
+    if not found.solved:
+        raise ConfigError([Finding(str(path), None, hit.id, str(hit)) for hit in found.solution.conflicts])
+    if found.before is None:
+        message = f"no versions are locked, so these were solved just now: run {command} and commit {path.name}"
+        return None, [Finding(str(path), None, "lock", message, "warning")]
+    if found.changes:
+        more = f" and {len(found.changes) - 1} more" if len(found.changes) > 1 else ""
+        message = f"doesn't fit the stack: {found.changes[0]}{more}; run {command} and review what it writes"
+        raise ConfigError([Finding(str(path), None, "lock", message)])
+    return {name: one.software for name, one in found.lock.items()}, []

@@ -1,0 +1,82 @@
+"""What would mend a conflict: changes of one word of the declaration (else of two or three) that are tried, so that each of them solves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ironburst.software.model import Facts, Group
+from ironburst.software.versions import version
+
+Span = Sequence[Group]
+Solves = Callable[[list[Group]], bool]
+Change = tuple[str, dict[str, object]]
+"""what to write, and the fields of Wish (or `mig` of Group) that it changes"""
+AT_MOST = {"driver": 2, "cuda": 1}
+MOST = 5
+
+
+def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
+    """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that is tried solves it."""
+    choices = {"driver": list(_drivers(span, facts)), "cuda": list(_cudas(span, facts)), **_switches(span)}
+    for size in (1, 2, 3):
+        found: list[str] = []
+        for keys in itertools.combinations(choices, size):
+            left = min(AT_MOST.get(key, 1) for key in keys)
+            for picked in itertools.product(*(choices[key] for key in keys)):
+                if left and solves(_changed(span, picked)):
+                    found.append(" and ".join(text for text, _ in picked))
+                    left -= 1
+                if not left:
+                    break
+        if found:
+            return tuple(found[:MOST])
+    return ()
+
+
+def _drivers(span: Span, facts: Facts) -> Iterator[Change]:
+    """Branches in support first (long-term ones before others), then the newest."""
+    given = {group.wish.driver for group in span}
+    order = sorted(facts.branches.values(), key=lambda one: (one.status != "supported", one.type != "LTSB", -one.branch))
+    for branch in order:
+        if given != {str(branch.branch)} and branch.example_versions:
+            text = f"driver: {branch.branch}" + ("" if branch.status != "eol" else " (past its end of life)")
+            yield text, {"driver": max(branch.example_versions, key=version)}
+
+
+def _cudas(span: Span, facts: Facts) -> Iterator[Change]:
+    """Releases, the newest first."""
+    given = {group.wish.cuda for group in span}
+    for name in sorted((name for name in facts.cuda if "u" not in name), key=version, reverse=True):
+        if given != {name}:
+            yield f"cuda: {name}", {"cuda": name}
+
+
+def _switches(span: Span) -> dict[str, list[Change]]:
+    wishes = [group.wish for group in span]
+    found: dict[str, list[Change]] = {}
+    if any(wish.kernel_module != "auto" for wish in wishes):
+        others = {"open": "proprietary", "proprietary": "open"}
+        found["kernel_module"] = [
+            (f"kernel_module: {other}", {"kernel_module": other})
+            for other in dict.fromkeys(others[wish.kernel_module] for wish in wishes if wish.kernel_module != "auto")
+        ] + [("kernel_module: auto", {"kernel_module": "auto"})]
+    if any(wish.peer_memory != "auto" for wish in wishes):
+        found["peer_memory"] = [("peer_memory: auto", {"peer_memory": "auto"})]
+    if any(wish.peer_memory == "peermem" and wish.rdma == "inbox" for wish in wishes):
+        found["rdma"] = [("rdma: doca-ofed", {"rdma": "doca-ofed"})]
+    if any(wish.gds for wish in wishes):
+        found["gds"] = [("gds: false", {"gds": False})]
+    if any(group.mig for group in span):
+        found["mig"] = [("no mig", {"mig": ()})]
+    return found
+
+
+def _changed(span: Span, picked: Sequence[Change]) -> list[Group]:
+    fields: dict[str, object] = {}
+    for _, change in picked:
+        fields |= change
+    wish = {key: value for key, value in fields.items() if key != "mig"}
+    mig = {"mig": ()} if "mig" in fields else {}
+    return [replace(group, wish=replace(group.wish, **wish), **mig) for group in span]

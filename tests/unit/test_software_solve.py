@@ -1,0 +1,310 @@
+"""The solver: exact sets, sticky, one driver a partition, ways out of conflicts; and a search for exceptions over all GPUs."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from ironburst import catalog
+from ironburst.software import rules
+from ironburst.software.model import OS_TARGETS, Group, Mig, NoBoard, Wish
+from ironburst.software.packages import ROLES
+from ironburst.software.solve import solve, state
+
+FACTS = catalog.software_facts()
+H100, A100, V100, T4, B200 = "H100 SXM5 80GB", "A100 SXM4 80GB", "V100 SXM2 32GB", "T4", "B200 180GB"
+WISH = Wish(driver="580", cuda="13.0", slurm="24.11")
+
+
+def group(gpu=H100, name="g", span="home", os="debian13", count=8, fabric="infiniband", mig=(), **wish):
+    model = catalog.gpu(gpu) if gpu else None
+    board = catalog.board(model, count) if model else NoBoard()
+    return Group(name, (f"{name}-1",), span, os, model, count if model else 0, board, fabric, replace(WISH, **wish), mig)
+
+
+def one(*args, **kwargs):
+    found = solve([group(*args, **kwargs)], FACTS)
+    assert not found.conflicts, [str(hit) for hit in found.conflicts]
+    return found.sets["g"]
+
+
+def conflicts(*groups):
+    found = solve(groups, FACTS)
+    assert not {each.name for each in groups if each.gpu} <= found.sets.keys(), "a conflict leaves a group without a set"
+    return found.conflicts
+
+
+def test_the_newest_version_of_a_branch_and_what_follows_it():
+    found = one()
+    assert (found.driver, found.driver_branch, found.kernel_module) == ("580.178.04", 580, "open")
+    assert found.fabric_manager == found.nscq == found.persistenced == found.driver
+    assert (found.nvlsm, found.imex, found.peer_memory, found.rdma) == (False, None, "dma-buf", "inbox")
+    assert (found.container_toolkit, found.dcgm, found.nccl) == ("1.20.0", "4.6.0", "2.30.7")
+    assert set(found.packages) == set(ROLES)
+
+
+def test_what_is_written_in_full_is_taken():
+    found = one(driver="580.95.05", container_toolkit="1.18.0", dcgm="4.4.1", nccl="2.28.9")
+    assert (found.driver, found.container_toolkit, found.dcgm, found.nccl) == ("580.95.05", "1.18.0", "4.4.1", "2.28.9")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "driver", "module"),
+    [
+        (H100, "535", "proprietary"),  # below 560 the packages default to it
+        (H100, "560", "open"),
+        (V100, "580", "proprietary"),
+        (T4, "570", "proprietary"),  # T4 entered the open list in 575
+        (T4, "575", "open"),
+        ("T4G", "615", "proprietary"),
+        ("GH200 96GB", "535", "open"),
+        (B200, "580", "open"),
+    ],
+)
+def test_the_kernel_module_by_rule(gpu, driver, module):
+    assert one(gpu, driver=driver, cuda="12.2" if driver == "535" else "12.9").kernel_module == module
+
+
+def test_no_gpu_before_turing_is_in_the_open_list():
+    """The trap of the 595 list: it names 208 devices that 595 doesn't support at all."""
+    for gpu in catalog.gpus().values():
+        if gpu.architecture in ("Maxwell", "Pascal", "Volta"):
+            assert gpu.open_kernel_module == "not_supported" and gpu.last_driver_branch == 580
+
+
+@pytest.mark.parametrize(("gpu", "cuda"), [(H100, "13.0"), (V100, "12.9"), ("P100 PCIe 16GB", "12.9")])
+def test_cuda_by_rule(gpu, cuda):
+    assert one(gpu, cuda=None).cuda == cuda
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "wanted"),
+    [
+        (H100, 8, {"fabric_manager"}),
+        (H100, 4, set()),
+        (B200, 8, {"fabric_manager", "nvlsm"}),
+        ("GB200 186GB", 4, {"imex"}),
+        ("L40S", 8, set()),
+        ("V100 SXM3 32GB", 16, {"fabric_manager"}),
+    ],
+)
+def test_what_the_board_needs(gpu, count, wanted):
+    found = one(gpu, count=count, cuda="12.9")
+    assert {role for role in ("fabric_manager", "nvlsm", "imex") if found.packages[role]} == wanted
+
+
+@pytest.mark.parametrize(
+    ("os", "fabric", "rdma", "module", "peer"),
+    [
+        ("debian13", "infiniband", "inbox", "open", "dma-buf"),
+        ("rhel8", "infiniband", "inbox", "open", "none"),  # kernel 4.18
+        ("rhel8", "infiniband", "doca-ofed", "open", "peermem"),
+        ("debian13", "infiniband", "doca-ofed", "proprietary", "peermem"),
+        ("debian13", "efa", "inbox", "open", "dma-buf"),
+        ("debian13", "none", "inbox", "open", "none"),
+    ],
+)
+def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
+    assert one(os=os, fabric=fabric, rdma=rdma, kernel_module=module).peer_memory == peer
+
+
+@pytest.mark.parametrize(
+    ("os", "driver", "role", "specs"),
+    [
+        ("debian13", "580.95.05", "nvidia_driver", ["nvidia-open=580.95.05-*"]),
+        ("debian12", "580.95.05", "fabric_manager", ["nvidia-fabricmanager=580.95.05-*", "libnvidia-nscq=580.95.05-*"]),
+        ("ubuntu2204", "570.211.01", "fabric_manager", ["nvidia-fabricmanager-570=570.211.01-*", "libnvidia-nscq-570=570.211.01-*"]),
+        ("ubuntu2404", "595.91.07", "nvidia_driver", ["nvidia-driver-pinning-595", "nvidia-open=595.91.07-*"]),
+        ("debian12", "535.309.01", "nvidia_driver", ["cuda-drivers-535=535.309.01-*"]),
+        ("rhel9", "580.95.05", "fabric_manager", ["nvidia-fabricmanager-580.95.05", "libnvidia-nscq-580.95.05"]),
+        ("rhel8", "570.211.01", "fabric_manager", ["nvidia-fabric-manager-570.211.01", "libnvidia-nscq-570.211.01"]),
+        (
+            "rhel9",
+            "580.95.05",
+            "nvidia_driver",
+            ["nvidia-driver-cuda-580.95.05", "nvidia-persistenced-580.95.05", "kmod-nvidia-open-dkms-580.95.05"],
+        ),
+        ("debian13", "580.95.05", "dcgm", ["datacenter-gpu-manager-4-core=1:4.6.0-*", "datacenter-gpu-manager-4-cuda13=1:4.6.0-*"]),
+        ("rhel9", "570.211.01", "dcgm", ["datacenter-gpu-manager-4-core-4.6.0", "datacenter-gpu-manager-4-cuda12-4.6.0"]),
+        ("debian13", "580.95.05", "slurm_node", ["slurmd=24.11*", "slurm-client=24.11*", "munge"]),
+        ("rhel9", "580.95.05", "slurm_node", ["slurm-slurmd-24.11*", "slurm-24.11*", "munge"]),
+        ("debian13", "580.95.05", "slurm_head", []),
+        ("debian13", "580.95.05", "kernel", []),
+    ],
+)
+def test_package_names(os, driver, role, specs):
+    cuda = {"580": "13.0", "595": "13.2", "535": "12.2"}.get(driver.split(".")[0], "12.8")
+    assert list(one(os=os, driver=driver, cuda=cuda).packages[role]) == specs
+
+
+@pytest.mark.parametrize(
+    ("os", "kernel", "specs"),
+    [
+        ("debian13", "6.12.57", ["linux-image-amd64=6.12.57-*", "linux-headers-amd64=6.12.57-*"]),
+        ("ubuntu2404", "6.8.0-55", ["linux-image-6.8.0-55-generic", "linux-headers-6.8.0-55-generic"]),
+        ("rhel9", "5.14.0-503", ["kernel-5.14.0-503*", "kernel-devel-5.14.0-503*"]),
+    ],
+)
+def test_a_pinned_kernel(os, kernel, specs):
+    found = one(os=os, kernel=kernel)
+    assert (found.kernel, list(found.packages["kernel"])) == (kernel, specs)
+
+
+def test_the_other_packages():
+    found = one(cuda="12.9", gds=True, rdma="doca-ofed", container_runtimes=("docker", "enroot"))
+    assert found.packages["cuda"] == ("cuda-toolkit-12-9=12.9.*", "nvidia-gds")
+    assert found.packages["nccl"] == ("libnccl2=2.30.7-1+cuda12.*", "libnccl-dev=2.30.7-1+cuda12.*")
+    assert found.packages["container_runtime"] == ("docker.io", "enroot", "enroot+caps", "nvslurm-plugin-pyxis")
+    assert (found.rdma_version, found.packages["rdma"]) == ("3.2.3", ("doca-ofed=3.2.3*",))
+    assert len(found.packages["nvidia_container_toolkit"]) == 4
+    assert one(fabric="none").packages["rdma"] == ()
+    efa = one(fabric="efa", rdma="doca-ofed")
+    assert (efa.rdma, efa.rdma_version, efa.packages["rdma"]) == ("efa", "1.51.0", ("rdma-core", "infiniband-diags"))
+
+
+def test_a_head_has_slurm_and_no_driver():
+    found = one(None, kernel="6.12.57")
+    assert found.driver is found.cuda is found.nccl is None
+    assert found.packages["slurm_head"][0] == "slurmctld=24.11*" and found.packages["nvidia_driver"] == ()
+    assert found.kernel == "6.12.57"
+
+
+# ---- sticky
+
+
+def test_what_is_locked_stays_while_it_fits():
+    before = {"g": one(driver="580.95.05", container_toolkit="1.18.0")}
+    kept = solve([group()], FACTS, before).sets["g"]
+    assert kept == before["g"]
+    assert solve([group()], FACTS).sets["g"].driver == "580.178.04"
+
+
+def test_only_what_must_change_changes():
+    before = {"g": one(driver="570.195.03", cuda="12.8", container_toolkit="1.18.0")}
+    after = solve([group()], FACTS, before).sets["g"]
+    assert after.driver == "580.178.04" and after.container_toolkit == "1.18.0"
+    assert solve([group(dcgm="4.4.1")], FACTS, {"g": one(driver="580.95.05")}).sets["g"].driver == "580.95.05"
+
+
+def test_a_new_group_takes_what_is_locked_elsewhere():
+    before = {"g": one(driver="580.95.05", container_toolkit="1.18.0")}
+    new = solve([group(), group(A100, name="new", span="burst")], FACTS, before).sets["new"]
+    assert (new.driver, new.container_toolkit) == ("580.95.05", "1.18.0")
+
+
+def test_a_locked_version_that_the_catalogue_does_not_know_is_dropped():
+    before = {"g": replace(one(), driver="580.1.1", nccl="2.1.1", rdma_version="9.9.9")}
+    after = solve([group(rdma="doca-ofed")], FACTS, before).sets["g"]
+    assert (after.driver, after.nccl, after.rdma_version) == ("580.178.04", "2.30.7", "3.2.3")
+
+
+# ---- partitions
+
+
+def test_a_partition_gets_one_driver_that_all_its_groups_take():
+    """B300 needs 580.82.07, so a lock of 580.65.06 can't stay for its partition; another partition keeps it."""
+    before = {"old": solve([group(name="old", driver="580.65.06")], FACTS).sets["old"]}
+    groups = [group(name="old"), group("B300 288GB", name="new")]
+    found = solve(groups, FACTS, before)
+    assert {one.driver for one in found.sets.values()} == {"580.178.04"}
+    apart = solve([group(name="old"), group("B300 288GB", name="new", span="burst")], FACTS, before)
+    assert apart.sets["old"].driver == "580.65.06" and apart.sets["new"].driver != "580.65.06"
+
+
+def test_modules_may_differ_in_a_partition():
+    found = solve([group(V100, name="old", cuda="12.9"), group(B200, name="new", cuda="12.9")], FACTS)
+    assert {name: one.kernel_module for name, one in found.sets.items()} == {"old": "proprietary", "new": "open"}
+    assert [hit.id for hit in found.warnings] == ["DRV-009"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (({"driver": "580.95.05"}, {"driver": "580.105.08"}), "asks for driver 580.105.08"),
+        (({"driver": "580"}, {"driver": "595"}), "asks for driver 595"),
+        (({"nccl": "2.30.7"}, {"nccl": "2.28.9"}), "nccl differs"),
+        (({"cuda": "12.9"}, {"cuda": "13.0"}), "cuda differs"),
+    ],
+)
+def test_a_partition_that_does_not_agree(wishes, words):
+    found = conflicts(group(name="a", **wishes[0]), group(name="b", **wishes[1]))
+    assert [hit.id for hit in found] == ["LCK-003"] and words in found[0].message and found[0].ways_out
+    apart = solve([group(name="a", **wishes[0]), group(name="b", span="other", **wishes[1])], FACTS)
+    assert not apart.conflicts
+
+
+def test_cuda_minor_versions_may_differ_in_a_partition():
+    assert not solve([group(name="a", cuda="13.0"), group(name="b", cuda="13.1")], FACTS).conflicts
+
+
+# ---- conflicts and ways out
+
+
+@pytest.mark.parametrize(
+    ("given", "rule", "way"),
+    [
+        ((V100, {"driver": "595", "cuda": "12.9"}), "DRV-001", "driver: 580"),
+        ((V100, {"cuda": "13.0"}), "CUD-002", "cuda: 12.9"),
+        ((V100, {"cuda": "12.9", "kernel_module": "open"}), "DRV-003", "kernel_module: proprietary"),
+        ((B200, {"kernel_module": "proprietary"}), "DRV-004", "kernel_module: open"),
+        ((H100, {"driver": "535", "cuda": "13.0"}), "CUD-001", "driver: 580"),
+        ((H100, {"driver": "535", "cuda": "13.0"}), "CUD-001", "cuda: 12.9"),
+        ((B200, {"cuda": "12.6"}), "CUD-003", "cuda: 13.3"),
+        ((B200, {"driver": "570.86.15", "cuda": "12.8"}), "DRV-007", "driver: 580"),
+        ((H100, {"peer_memory": "peermem"}), "NET-001", "rdma: doca-ofed"),
+        ((H100, {"peer_memory": "dma-buf", "os": "rhel8"}), "NET-002", "peer_memory: auto"),
+        ((V100, {"cuda": "12.9", "gds": True}), "NET-004", "gds: false"),
+        ((T4, {"mig": (Mig((0,), {"1g.10gb": 7}),)}), "MIG-001", "no mig"),
+        ((V100, {"driver": "595", "cuda": "13.2"}), "DRV-001", "driver: 580 and cuda: 12.9"),
+        ((H100, {"driver": "999"}), "LCK-001", "catalogue"),
+        ((H100, {"driver": "620"}), "LCK-002", "driver: 580"),
+        ((H100, {"driver": None}), "LCK-004", "profile: training-2026"),
+        ((H100, {"cuda": "13.9"}), "LCK-001", "cuda: one of 13.3"),
+        ((H100, {"slurm": None}), "LCK-004", "slurm"),
+    ],
+)
+def test_a_conflict_names_its_rule_its_group_and_ways_out(given, rule, way):
+    gpu, wish = given
+    found = {hit.id: hit for hit in conflicts(group(gpu, **wish))}
+    assert rule in found and found[rule].group == "g" and found[rule].severity == "error"
+    assert any(way in each for each in found[rule].ways_out), found[rule].ways_out
+    assert "\n" not in str(found[rule]) and len(str(found[rule])) < 250
+
+
+def test_a_declared_version_that_the_catalogue_does_not_list_is_a_warning():
+    found = solve([group(driver="580.200.01")], FACTS)
+    assert not found.conflicts and [hit.id for hit in found.warnings] == ["LCK-005"]
+
+
+# ---- every GPU
+
+
+WISHES = [
+    Wish(driver=driver, cuda=cuda, slurm="24.11", kernel_module=module)
+    for driver, cuda in [
+        ("535", "12.2"), ("570", None), ("580", None), ("580", "13.0"), ("580.95.05", "12.9"), ("595", "13.2"), ("620", "13.0"),
+        ("610.43.02", None),
+    ]
+    for module in ("auto", "open")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("os", OS_TARGETS)
+def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
+    monkeypatch.setattr("ironburst.software.solve.ways_out", lambda *_: ())  # tried above; here it would be most of the time
+    solved = refused = 0
+    for gpu, wish in itertools.product(catalog.gpus().values(), WISHES):
+        count = 16 if gpu.form_factor == "SXM3" else 8
+        given = Group("g", ("n1",), "home", os, gpu, count, catalog.board(gpu, count), "infiniband", wish)
+        found = solve([given], FACTS)
+        assert ("g" in found.sets) != bool(found.conflicts)
+        if found.conflicts:
+            refused += 1
+            assert all(hit.id in FACTS.rules and hit.severity == "error" for hit in found.conflicts)
+        else:
+            solved += 1
+            chosen = found.sets["g"]
+            assert not [hit for hit in rules.check_node(state(given, chosen, FACTS), FACTS) if hit.severity == "error"]
+            assert solve([given], FACTS, found.sets).sets == found.sets, "solving again changes nothing"
+            assert all(" " not in spec and "<" not in spec for specs in chosen.packages.values() for spec in specs)
+    assert solved > 200 and refused > 100
