@@ -1,1 +1,2 @@
-"""Parsers and thresholds of the join gate. Pure and standard library only: the role node_health copies checks.py to every GPU node."""
+"""Parsers and thresholds of the gate. Pure and standard library only: the role node_health copies this package to every GPU
+node."""

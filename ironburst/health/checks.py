@@ -3,14 +3,11 @@
 Pure: `evaluate(expected, observed)` judges what the gate's program has read. It fails closed: a tool that is missing, hangs, answers
 with something that is not understood, or answers with nothing, is a failed check, never a passed one.
 
-This file is copied to the nodes as it is, so it uses the standard library only (Python 3.8 and newer).
+This file is copied to the nodes as it is, so it uses the standard library only (Python 3.6 and newer).
 """
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple  # noqa: UP035 (Python 3.8 on nodes)
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 LSPCI = ("lspci", "-Dn", "-d", "10de:")
 NVIDIA_SMI = ("nvidia-smi", "--query-gpu=index,name,driver_version,memory.total", "--format=csv,noheader,nounits")
@@ -24,8 +21,7 @@ class Unreadable(ValueError):
     """Output that is not understood."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One run of a tool. `error`: why there is no answer ("is not installed", "did not answer in 20 s"), else None."""
 
     returncode: Optional[int]
@@ -33,8 +29,7 @@ class Outcome:
     error: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU as nvidia-smi reports it; memory in MiB."""
 
     index: int
@@ -43,8 +38,7 @@ class Gpu:
     memory_mib: int
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One port of an RDMA device, as sysfs has it: state "4: ACTIVE", layer "InfiniBand"."""
 
     device: str
@@ -53,8 +47,7 @@ class Link:
     layer: str
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(NamedTuple):
     """What the ClusterDocument declares for this node."""
 
     driver: str
@@ -65,8 +58,7 @@ class Expected:
     mounts: Tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """What the gate's program has read. `mount_points`: every mount point of the node."""
 
     lspci: Outcome
@@ -75,8 +67,7 @@ class Observed:
     mount_points: Tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One check: passed or not, and one sentence."""
 
     check: str
@@ -88,9 +79,9 @@ def expected_from(data: Any) -> Expected:
     """Expected from the decoded gate.json. Raises Unreadable for anything missing, of a wrong type, or that would let every node pass."""
     if not isinstance(data, dict):
         raise Unreadable("the gate's settings are not a JSON object")
-    types: Dict[str, type] = {
+    types = {
         "driver": str, "gpu_model": str, "gpu_count": int, "fabric": str, "fabric_links": int, "mounts": list,
-    }  # fmt: skip
+    }  # type: Dict[str, type]  # fmt: skip
     for name, kind in types.items():
         if not isinstance(data.get(name), kind) or isinstance(data.get(name), bool):
             raise Unreadable(f"the gate's settings have no usable {name}: {data.get(name)!r}")

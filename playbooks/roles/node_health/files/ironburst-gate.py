@@ -87,7 +87,7 @@ def main():
             break
         stamp.unlink(missing_ok=True)
         time.sleep(PAUSE_S)
-    report = {"passed": good, "findings": [vars(finding) for finding in findings]}
+    report = {"passed": good, "findings": [dict(finding._asdict()) for finding in findings]}
     (folder / "gate.json").write_text(json.dumps(report))
     if good:
         stamp.touch()

@@ -1,0 +1,143 @@
+"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate thinks of an output, anywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib import resources
+
+from ironburst.health import tables, tools, xid
+from ironburst.health.report import Expectation, Finding
+from ironburst.health.thresholds import size_bytes
+
+EXIT_CODES = "Exit code 0: healthy; 3: not healthy, or not understood (every reason on its own line); 2: bad input; 1: a bug."
+
+
+def data(name: str) -> str:
+    """A data file of the catalogue."""
+    return resources.files("ironburst.catalog").joinpath("data", name).read_text("utf-8")
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser(
+        "health",
+        help="judge an output of nvidia-smi, dcgmi, ibstat ... as the gate does",
+        description="What the gate of a GPU node thinks.",
+    )
+    verbs = parser.add_subparsers(dest="health_verb", required=True, metavar="VERB")
+    parse = verbs.add_parser(
+        "parse", help="judge a captured output on standard input",
+        description="Judge a captured output of a tool, read from standard input. Fails closed: what is cut, mixed up or not "
+                    "understood is not "
+        "healthy. Without a declaration only the output itself is judged; with one it must also be what was declared.",
+        epilog=EXIT_CODES + " example: nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8",
+    )  # fmt: skip
+    parse.add_argument("tool", choices=list(tools.TOOLS), metavar="TOOL", help=", ".join(tools.TOOLS))
+    parse.add_argument("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
+    parse.add_argument("--gpus", type=_positive, metavar="N", help="how many GPUs there must be")
+    parse.add_argument("--driver", metavar="VERSION", help="the driver that must be loaded: 580.95.05")
+    parse.add_argument(
+        "--pcie-width", type=_positive, metavar="LANES", help="lanes that the board wires, where less than the GPU's"
+    )
+    parse.add_argument(
+        "--accepted-uncorrectable",
+        type=int,
+        default=0,
+        metavar="N",
+        help="past uncorrectable errors of a GPU that a person accepts",
+    )
+    parse.add_argument("--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header")
+    parse.add_argument(
+        "--links", type=_positive, metavar="N", help="ibstat: how many ports must be active; the others may be down"
+    )
+    parse.add_argument("--rate", type=float, metavar="GB_S", help="ibstat: Gb/s of each active port")
+    parse.add_argument("--level", type=_positive, metavar="N", help="dcgmi diag: the level that must have run")
+    parse.add_argument(
+        "--message-size", metavar="SIZE", help="bandwidth: the one message size to judge, as given to the tool: 16G"
+    )
+    parse.add_argument("--platform", metavar="NAME", help="bandwidth: the platform as in acceptance_thresholds.csv")
+    parse.add_argument("--nodes", type=_positive, metavar="N", help="bandwidth: how many nodes took part")
+    parse.add_argument("--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by")
+    parse.add_argument("--checked", action="store_true", help="nccl-tests: the data must have been checked")
+    parse.add_argument("--json", action="store_true", help="findings as JSON: check, passed, text")
+    parse.set_defaults(func=run_parse)
+    look = verbs.add_parser(
+        "xid", help="what to do about an Xid", description="What the table says about one Xid of the kernel log.",
+        epilog="Exit code 0: the node may go on working; 3: it must not; 2: bad input; 1: a bug. example: ironburst health "
+               "xid 79",
+    )  # fmt: skip
+    look.add_argument("xid", type=int, metavar="NUMBER")
+    look.add_argument("--text", default="", help="the rest of the message: Xid 154 names its action there")
+    look.add_argument("--gpu-model", default="", metavar="MODEL", help="some actions differ on A100")
+    look.add_argument("--json", action="store_true", help="as JSON: action, blocks, text")
+    look.set_defaults(func=run_xid)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def expectation(arguments: argparse.Namespace) -> Expectation:
+    """What the options declare. Raises ValueError with one sentence for a name that the catalogue does not have."""
+    models = tables.models(data("gpus.csv"))
+    thresholds = tables.thresholds(data("acceptance_thresholds.csv"))
+    if arguments.gpu_model and arguments.gpu_model not in [model.name for model in models]:
+        raise ValueError(
+            f"--gpu-model {arguments.gpu_model!r} is no GPU of the catalogue: see ironburst/catalog/data/gpus.csv for the names"
+        )
+    if arguments.threshold_id and arguments.threshold_id not in [row.id for row in thresholds]:
+        raise ValueError(f"--threshold-id {arguments.threshold_id!r} is no gate of acceptance_thresholds.csv")
+    if arguments.platform and arguments.platform not in [row.platform for row in thresholds]:
+        raise ValueError(f"--platform {arguments.platform!r} has no gate in acceptance_thresholds.csv")
+    if arguments.message_size and size_bytes(arguments.message_size) is None:
+        raise ValueError(f"--message-size {arguments.message_size!r} is no size: give it as 16G or 65536")
+    return Expectation(
+        gpu_model=arguments.gpu_model, gpus=arguments.gpus, driver=arguments.driver, pcie_width=arguments.pcie_width,
+        accepted_uncorrectable=arguments.accepted_uncorrectable, links=arguments.links, rate_gb_s=arguments.rate,
+        columns=tuple(name.strip() for name in arguments.columns.split(",") if name.strip()), threshold_id=arguments.threshold_id,
+        platform=arguments.platform, nodes=arguments.nodes, message_size=arguments.message_size, checked=arguments.checked,
+        level=arguments.level, models=models, thresholds=thresholds,
+    )  # fmt: skip
+
+
+def run_parse(arguments: argparse.Namespace) -> int:
+    try:
+        expected = expectation(arguments)
+    except ValueError as error:
+        print(f"ironburst health parse: {error}", file=sys.stderr)
+        return 2
+    if sys.stdin.isatty():
+        print(
+            "ironburst health parse: give the tool's output on standard input: nvidia-smi -q | ironburst health parse nvidia-smi",
+            file=sys.stderr,
+        )
+        return 2
+    findings = tools.parse(arguments.tool, sys.stdin.buffer.read().decode("utf-8", errors="replace"), expected)
+    good = tools.healthy(findings)
+    if arguments.json:
+        print(
+            json.dumps(
+                {"tool": arguments.tool, "healthy": good, "findings": [finding._asdict() for finding in findings]}, indent=1
+            )
+        )
+    else:
+        print("\n".join(lines(arguments.tool, findings)))
+    return 0 if good else 3
+
+
+def lines(tool: str, findings: list[Finding]) -> list[str]:
+    said = [f"{'ok    ' if finding.passed else 'FAILED'} {finding.check}: {finding.text}" for finding in findings]
+    return [*said, f"{tool}: {'healthy' if tools.healthy(findings) else 'not healthy'}"]
+
+
+def run_xid(arguments: argparse.Namespace) -> int:
+    verdict = xid.decide(xid.load(data("xid_actions.csv")), arguments.xid, arguments.text, arguments.gpu_model)
+    print(
+        json.dumps(verdict._asdict())
+        if arguments.json
+        else f"{verdict.text} [{verdict.action}{', keep jobs away' if verdict.blocks else ''}]"
+    )
+    return 3 if verdict.blocks else 0

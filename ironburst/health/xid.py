@@ -1,0 +1,111 @@
+"""Xid messages of the kernel log, and what to do about each: data of xid_actions.csv with its exceptions.
+
+An Xid without a row blocks the node: nobody has said that it is harmless.
+"""
+
+import re
+from typing import Dict, List, NamedTuple, Optional
+
+from . import tables
+from .report import Finding, bad, good
+
+LINE = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)\): (\d+),? ?(.*)$")
+SWITCH = re.compile(r"SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d+), (Fatal|Non-fatal)?,? ?(.*)$")
+TIME = re.compile(r"^\[ *(\d+\.\d+)\]")
+# NVIDIA's r590 action -> what the gate calls it
+ACTIONS = {
+    "IGNORE": "ignore", "RESTART_APP": "restart-app", "RESET_GPU": "reset", "WORKFLOW_XID_48": "reset",
+    "WORKFLOW_NVLINK_ERR": "reset",
+    "RESTART_BM": "reboot", "RESTART_VM": "reboot", "BOOT_REATTEMPT_OR_ENABLE_ECC": "reboot", "CHECK_MECHANICALS": "replace",
+    "CONTACT_SUPPORT": "contact", "": "none",
+}  # fmt: skip
+BLOCKING = ("drain", "reset", "reboot", "replace", "contact", "unknown")
+RECOVERY = (
+    ("node reboot", "reboot"),
+    ("gpu reset", "reset"),
+    ("drain and reset", "reset"),
+    ("drain p2p", "reset"),
+)  # Xid 154 says which
+
+
+class Action(NamedTuple):
+    """One row of xid_actions.csv."""
+
+    xid: int
+    name: str
+    nvidia: str
+    severity: str
+    node_action: str
+    exceptions: str
+    notes: str
+
+
+class Event(NamedTuple):
+    """One Xid of the kernel log; seconds since boot, None where the line has no time."""
+
+    address: str
+    xid: int
+    text: str
+    at_s: Optional[float]
+
+
+class Verdict(NamedTuple):
+    """action: ignore, none, restart-app, review, drain, reset, reboot, replace, contact, unknown."""
+
+    action: str
+    blocks: bool
+    text: str
+
+
+def load(text: str) -> Dict[int, Action]:
+    return {
+        int(row["xid"]): Action(int(row["xid"]), row["name"], row["nvidia_r590_action"], row["severity"], row["node_action"],
+            row["exceptions"],
+                                row["notes"])
+        for row in tables.rows(text)
+    }  # fmt: skip
+
+
+def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = "", mig: bool = False) -> Verdict:
+    """What to do about one Xid on a GPU of this model (as the catalogue or nvidia-smi names it)."""
+    row = table.get(xid)
+    if row is None:
+        return Verdict("unknown", True, f"Xid {xid} is not in the table: drain the node and look it up")
+    what = f"Xid {xid}{' (' + row.name + ')' if row.name else ''}"
+    action = ACTIONS.get(row.nvidia, "review")
+    if xid == 154:
+        action = next((found for words, found in RECOVERY if words in text.lower()), "none" if "None" in text else "unknown")
+        return Verdict(action, action in BLOCKING, f"{what}: {text.strip() or 'no action is named'}; {action}")
+    # The exceptions column, as far as it names a GPU: A100 needs a reboot where others need a reset
+    if "A100" in gpu_model and (xid == 64 or (xid == 95 and not mig)):
+        return Verdict("reboot", True, f"{what}: on A100 reboot the node")
+    advice = row.node_action or row.notes or "look at the Xid before it"
+    return Verdict(action, action in BLOCKING, f"{what}: {advice}")
+
+
+def events(log: str) -> List[Event]:
+    """Xids of a kernel log (dmesg, or journalctl -k), in its order."""
+    found = []
+    for line in log.splitlines():
+        match = LINE.search(line)
+        if match:
+            time = TIME.match(line)
+            found.append(Event(match.group(1), int(match.group(2)), match.group(3), float(time.group(1)) if time else None))
+    return found
+
+
+def judge(log: str, table: Dict[int, Action], gpu_model: str = "", handled_s: float = -1) -> List[Finding]:
+    """Findings of the kernel log since boot. Xids up to handled_s (seconds since boot) were dealt with by a person."""
+    findings = []
+    for event in events(log):
+        if event.at_s is not None and event.at_s <= handled_s:
+            continue
+        verdict = decide(table, event.xid, event.text, gpu_model)
+        if verdict.blocks:
+            findings.append(bad("xid", f"GPU {event.address}: {verdict.text} ({verdict.action})"))
+    for line in log.splitlines():
+        match = SWITCH.search(line)
+        time = TIME.match(line)
+        if match and match.group(3) != "Non-fatal" and not (time and float(time.group(1)) <= handled_s):
+            findings.append(bad("xid", f"NVSwitch {match.group(1)}: SXid {match.group(2)}: {match.group(4)}"))
+    return findings or [good("xid", "no Xid since boot that needs anything but a restart of a job")]
