@@ -53,7 +53,6 @@ PACKAGES = [
     "smartmontools",
     "apt-transport-https",
     "python3-yaml",
-    "dkms",
     "udev",
     "docker.io",
     "docker-cli",
@@ -158,6 +157,8 @@ def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
         )
     if lines:
         files["DEBIAN/postinst"] = '#!/bin/sh\nset -e\n[ "$1" = configure ] || exit 0\n' + "\n".join(lines) + "\n"
+    if package.before_removal:
+        files["DEBIAN/prerm"] = f"#!/bin/sh\nset -e\n{package.before_removal}\n"
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

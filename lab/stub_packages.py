@@ -1,6 +1,6 @@
 """Stub packages of the lab: NVIDIA's names, versions and relations on Debian, without NVIDIA's software. Pure data.
 
-Every description begins with STUB and every tool says so. Two driver versions are served, so that an exact version has to be asked for.
+Every description begins with STUB and every tool says so. Three driver versions are served, so that an exact version has to be asked for.
 """
 
 from collections.abc import Iterator
@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 STUBS = Path(__file__).with_name("stubs")
-DRIVER_VERSIONS = ["580.95.05", "580.105.08"]
+DRIVER_VERSIONS = ["580.95.05", "580.105.08", "580.126.09"]
 CUDA_TOOLKITS = {"12-9": "12.9.1", "13-0": "13.0.2"}
 CONTAINER_TOOLKIT_VERSIONS = ["1.17.8", "1.18.0"]
 DCGM_VERSIONS = ["4.4.1", "4.6.0"]
+NCCL_VERSION = "2.30.7"
+NVLSM_VERSION = "2025.10.5"
+DKMS_VERSION = "1:3.2.2-lab"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class StubPackage:
     files: dict[str, str] = field(default_factory=dict)
     enable: tuple[str, ...] = ()  # units that the package enables and starts, as NVIDIA's do
     after_install: str = ""  # shell lines, in postinst
+    before_removal: str = ""  # shell lines, in prerm: also before an upgrade
 
 
 def _tool(name: str, **values: str) -> str:
@@ -33,6 +37,12 @@ def _tool(name: str, **values: str) -> str:
     for key, value in values.items():
         text = text.replace(f"@{key.upper()}@", value)
     return text
+
+
+def _says(name: str, version_words: str, answer: str) -> str:
+    """A tool that answers `version_words` with `answer`, and anything else with the word STUB and status 1."""
+    known = f'[ "$*" = "{version_words}" ] && echo "{answer}" && exit 0'
+    return f'#!/bin/sh\n# STUB of the lab\n{known}\necho "{name}: STUB of the lab" >&2\nexit 1\n'
 
 
 def _unit(description: str, service: str, unit: str = "") -> str:
@@ -50,8 +60,17 @@ def _driver(version: str) -> Iterator[StubPackage]:
     yield StubPackage("nvidia-open-580", v, depends=f"nvidia-open {same}")
     yield StubPackage("cuda-drivers", v, depends=f"nvidia-driver-cuda {same}, nvidia-kernel-dkms {same}", conflicts="nvidia-open")
     yield StubPackage("cuda-drivers-580", v, depends=f"cuda-drivers {same}")
-    yield StubPackage("nvidia-kernel-open-dkms", v, provides="nvidia-kernel", conflicts="nvidia-kernel-dkms")
-    yield StubPackage("nvidia-kernel-dkms", v, provides="nvidia-kernel", conflicts="nvidia-kernel-open-dkms")
+    for name, other in (("nvidia-kernel-open-dkms", "nvidia-kernel-dkms"), ("nvidia-kernel-dkms", "nvidia-kernel-open-dkms")):
+        yield StubPackage(
+            name,
+            v,
+            depends="dkms",
+            provides="nvidia-kernel",
+            conflicts=other,
+            files={f"usr/src/nvidia-{version}/dkms.conf": f'# STUB of the lab\nPACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n'},
+            after_install=f"dkms install nvidia/{version}",
+            before_removal=f"dkms remove nvidia/{version} || true",
+        )
     yield StubPackage(
         "nvidia-modprobe",
         v,
@@ -68,16 +87,17 @@ def _driver(version: str) -> Iterator[StubPackage]:
         "nvidia-driver-cuda",
         v,
         depends=f"python3, nvidia-modprobe {same}, nvidia-persistenced {same}",
-        files={"usr/bin/nvidia-smi": _tool("nvidia-smi")},
+        files={"usr/bin/nvidia-smi": _tool("nvidia-smi"), "usr/share/lab-nvidia/mig.py": _tool("nvidia-smi-mig.py")},
     )
     yield StubPackage(
         "nvidia-persistenced",
         v,
         depends=f"nvidia-modprobe {same}",
         files={
+            "usr/bin/nvidia-persistenced": _tool("nvidia-persistenced"),
             "usr/lib/systemd/system/nvidia-persistenced.service": _unit(
-                "NVIDIA Persistence Daemon", "RuntimeDirectory=nvidia-persistenced\nExecStart=/bin/sleep infinity\n"
-            )
+                "NVIDIA Persistence Daemon", "ExecStart=/usr/bin/nvidia-persistenced --verbose\n"
+            ),
         },
         enable=("nvidia-persistenced.service",),
     )
@@ -92,6 +112,15 @@ def _driver(version: str) -> Iterator[StubPackage]:
         },
     )
     yield StubPackage("libnvidia-nscq", v)
+    yield StubPackage("libnvsdm", v)
+    yield StubPackage(
+        "nvidia-imex",
+        v,
+        files={
+            "usr/bin/nvidia-imex": _says("nvidia-imex", "--version", f"IMEX version is: {version}"),
+            "usr/lib/systemd/system/nvidia-imex.service": _unit("NVIDIA IMEX service", "ExecStart=/bin/sleep infinity\n"),
+        },
+    )
 
 
 def _container_toolkit(version: str) -> Iterator[StubPackage]:
@@ -149,6 +178,11 @@ def stub_packages() -> list[StubPackage]:
         found += _container_toolkit(version)
     for version in DCGM_VERSIONS:
         found += _dcgm(version)
+    found.append(StubPackage("dkms", DKMS_VERSION, files={"usr/sbin/dkms": _tool("dkms")}))
+    found.append(StubPackage("nvlsm", NVLSM_VERSION))
+    for name in ("libnccl2", "libnccl-dev"):
+        same = f"libnccl2 (= {NCCL_VERSION}-1+cuda13.0)" if name == "libnccl-dev" else ""
+        found.append(StubPackage(name, f"{NCCL_VERSION}-1+cuda13.0", depends=same))
     for name, version in CUDA_TOOLKITS.items():
         release = name.replace("-", ".")
         found.append(

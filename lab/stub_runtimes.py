@@ -5,19 +5,13 @@ Names, versions and paths are the projects' own; the tools only say that they ar
 
 from collections.abc import Iterator
 
-from lab.stub_packages import StubPackage, _tool, _unit
+from lab.stub_packages import StubPackage, _says, _tool, _unit
 
 APPTAINER_VERSION = "1.4.2"
 ENROOT_VERSION = "3.5.0"
 PYXIS_VERSION = "0.20.0"
 DOCA_VERSION = "3.2.3"
 DCGM_EXPORTER_VERSION = "4.5.0"
-
-
-def _says(name: str, version_words: str, answer: str) -> str:
-    """A tool that answers `version_words` with `answer`, and anything else with the word STUB and status 1."""
-    known = f'[ "$*" = "{version_words}" ] && echo "{answer}" && exit 0'
-    return f'#!/bin/sh\n# STUB of the lab\n{known}\necho "{name}: STUB of the lab" >&2\nexit 1\n'
 
 
 def runtimes() -> Iterator[StubPackage]:

@@ -174,7 +174,13 @@ def _mount(arguments: Arguments) -> Watch:
     }
 
 
+def _files(arguments: Arguments) -> Watch:
+    """The repository's own module (playbooks/plugins/modules/files.py): several paths a task."""
+    return {"files": {str(entry["path"]).rstrip("/"): "content" for entry in arguments["files"]}}
+
+
 MODULES: dict[str, Callable[[Arguments], Watch]] = {
+    "files": _files,
     "copy": _file("dest", "path"),
     "template": _file("dest", "path"),
     "assemble": _file("dest", "path"),
@@ -208,7 +214,8 @@ MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "known_hosts": _fixed("/etc/ssh/ssh_known_hosts"),
 }
 READ_ONLY = frozenset(
-    ("assert", "async_status", "debug", "fail", "gather_facts", "getent", "import_role", "import_tasks", "include_role", "include_tasks",
+    ("node_state",
+     "assert", "async_status", "debug", "fail", "gather_facts", "getent", "import_role", "import_tasks", "include_role", "include_tasks",
      "include_vars", "meta", "package_facts", "pause", "ping", "raw", "reboot", "service_facts", "set_fact", "set_stats", "setup", "slurp",
      "stat", "tempfile", "uri", "validate_argument_spec", "wait_for", "wait_for_connection", "add_host", "group_by", "find", "fetch")
 )  # fmt: skip

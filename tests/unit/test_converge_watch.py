@@ -39,6 +39,9 @@ def of(action, arguments, **result):
          {"modules": ["ib_umad"], "files": {"/etc/modules-load.d/ib_umad.conf": "content"}}),
         ("mount", {"path": "/shared"}, {"mounts": ["/shared"], "files": {"/etc/fstab": "content"}}),
         ("yum_repository", {"name": "nv"}, {"files": {"/etc/yum.repos.d/nv.repo": "content"}}),
+        ("files", {"files": [{"path": "/etc/a", "content": "x"}, {"path": "/etc/d", "state": "directory"}]},
+         {"files": {"/etc/a": "content", "/etc/d": "content"}}),
+        ("node_state", {}, {}),
         ("assert", {}, {}),
     ],
 )  # fmt: skip
@@ -126,7 +129,8 @@ def tasks(path):
 
 
 def module_of(task):
-    return next((key for key in task if re.fullmatch(r"(ansible\.(builtin|posix)|community\.\w+)\.\w+", key)), None)
+    own = {path.stem for path in (ROLES.parent / "plugins" / "modules").glob("*.py")}
+    return next((key for key in task if key in own or re.fullmatch(r"(ansible\.(builtin|posix)|community\.\w+)\.\w+", key)), None)
 
 
 FILES = sorted(path for folder in ("tasks", "handlers") for path in ROLES.glob(f"*/{folder}/*.yml"))

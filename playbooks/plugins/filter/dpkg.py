@@ -37,8 +37,14 @@ def packages_due(packages: list[str], hold: list[str], lines: list[str] | None) 
     return lines is None or bool(not_installed(packages, lines) or not_held(hold, lines))
 
 
+def absent(packages: list[str], lines: list[str]) -> list[str]:
+    """Of `packages` those of which no version at all is installed."""
+    rows = _rows(lines)
+    return [package for package in packages if rows.get(package.partition("=")[0], ("", "", ""))[1] != "installed"]
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
-        return {"not_installed": not_installed, "not_held": not_held, "packages_due": packages_due}
+        return {"absent": absent, "not_installed": not_installed, "not_held": not_held, "packages_due": packages_due}

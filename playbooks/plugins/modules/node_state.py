@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""Ansible module `node_state`: one look at a GPU node, for the preflight and validate stages of all roles. Changes nothing.
+
+One call instead of a command a question: `ansible_facts.node_seen`. What can't be found out is null, never a guess.
+"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_state
+short_description: one look at a GPU node
+description:
+  - Returns C(ansible_facts.node_seen). Reads only; what can't be found out is null.
+options:
+  timeout:
+    description: Seconds that nvidia-smi and dkms get.
+    type: int
+    default: 30
+author: ironburst
+"""
+
+EXAMPLES = r"""
+- name: Look at the node
+  node_state:
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: node_seen with the keys that Look.seen() documents
+  returned: always
+  type: dict
+"""
+
+import os  # noqa: E402
+import re  # noqa: E402
+import subprocess  # noqa: E402
+
+from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+
+# facts/nvswitch_pci.csv: switches that are PCI functions of their own; 2901 is the B200 GPU, never a switch (rule FAB-007)
+SWITCH_IDS = {"1af1": "NVSwitch of A100 boards", "22a3": "NVSwitch of H100 and H200 boards"}
+DGX2_GPU = "1db8"  # V100 SXM3: the switch's own id is not published
+RACK_GPUS = ("2941", "31c2", "31c3")  # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
+# They hold GPUs open on every node: no job of anybody
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex", "dcgm-exporter", "nvlsm", "nvidia-smi", "nvsm")
+MODULES = ("nvidia", "nouveau", "ib_umad", "mlx5_core", "nvidia_fs", "nvidia_peermem", "gdrdrv")
+SHIMS = ("containerd-shim", "conmon")
+DEVICE = re.compile(r"/dev/(nvidia(\d+|ctl|-uvm|-nvswitch|-caps)|dri/render)")
+
+
+def switches(pci, vpd_texts, proc_devices):
+    """How NVSwitches show on this host: {"how", "count", "text"}; how is pci, sw_mng, proc, gpu or none (facts/nvswitch_pci.csv).
+
+    `pci`: (vendor, device, class) of all functions; `vpd_texts`: VPDs of the RDMA devices; `proc_devices`: names below nvidia-nvswitch.
+    """
+    for device, text in sorted(SWITCH_IDS.items()):
+        count = sum((vendor, one) == ("10de", device) for vendor, one, _ in pci)
+        if count > 1:  # one alone is no board: a passed-through function
+            return {"how": "pci", "count": count, "text": f"{count} × {text} (10de:{device}) on the PCI bus"}
+    marked = sum(b"SW_MNG" in text for text in vpd_texts)
+    if marked:
+        return {"how": "sw_mng", "count": marked, "text": f"{marked} management ports of NVLink5 switches (SW_MNG in the VPD)"}
+    if proc_devices:
+        return {"how": "proc", "count": len(proc_devices), "text": f"{len(proc_devices)} NVSwitches of the loaded driver"}
+    gpus = sum((vendor, one) == ("10de", DGX2_GPU) for vendor, one, _ in pci)
+    if gpus:
+        return {"how": "gpu", "count": 12, "text": f"{gpus} V100 SXM3 GPUs, which only DGX-2 boards with NVSwitches carry"}
+    return {"how": "none", "count": 0, "text": "no NVSwitch"}
+
+
+def gpu_rows(text):
+    """Rows of `nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader`."""
+    rows = [[field.strip() for field in line.split(",")] for line in text.splitlines() if line.strip()]
+    return [{"driver": row[0], "persistence": row[1], "mig": row[2]} for row in rows if len(row) == 3]
+
+
+def cdi_devices(text):
+    """Names of the GPU devices of a CDI specification (YAML or JSON, as nvidia-ctk writes it), without `all`; [] if it is no GPU's."""
+    if not re.search(r'"?kind"?:\s*"?nvidia\.com/gpu"?', text):
+        return []
+    names = re.findall(r'^\s*(?:-\s+)?"?name"?:\s*"?([\w:.-]+)"?\s*,?\s*$', text, re.M)
+    return [name for name in names if name != "all" and re.match(r"(\d+(:\d+)?|GPU-.*|MIG-.*)$", name)]
+
+
+def step_of(command):
+    """The Slurm step of a slurmstepd's command line (`slurmstepd: [123.batch]`), or None."""
+    found = re.match(r"slurmstepd: \[([^\]]+)\]", command)
+    return found.group(1) if found else None
+
+
+class Look:
+    """Reads one host below `root` (a test's copy, or /)."""
+
+    def __init__(self, root="/", timeout=30):
+        self.root, self.timeout = root, timeout
+
+    def at(self, path):
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def text(self, path):
+        """A file's text, None if it can't be read."""
+        try:
+            with open(self.at(path), errors="replace") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def names(self, path):
+        try:
+            return sorted(os.listdir(self.at(path)))
+        except OSError:
+            return []
+
+    def run(self, *argv):
+        """(exit code, output); (None, why) if it can't be run or doesn't end."""
+        try:
+            done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout, check=False)
+        except subprocess.TimeoutExpired:
+            return None, f"{argv[0]} gave no answer in {self.timeout} s"
+        except OSError as error:
+            return None, f"{argv[0]} can't be run: {error.strerror}"
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def pci(self):
+        """(vendor, device, class) of each function, hex without 0x."""
+        found = []
+        for name in self.names("/sys/bus/pci/devices"):
+            values = [self.text(f"/sys/bus/pci/devices/{name}/{key}") for key in ("vendor", "device", "class")]
+            if None not in values:
+                found.append(tuple(value.strip()[2:] for value in values))
+        return found
+
+    def vpds(self):
+        texts = []
+        for name in self.names("/sys/class/infiniband"):
+            try:
+                with open(self.at(f"/sys/class/infiniband/{name}/device/vpd"), "rb") as file:
+                    texts.append(file.read())
+            except OSError:
+                continue
+        return texts
+
+    def processes(self):
+        """Users of the GPUs, Slurm's steps, number of container shims."""
+        users, steps, containers = [], [], 0
+        for pid in (name for name in self.names("/proc") if name.isdigit()):
+            comm = (self.text(f"/proc/{pid}/comm") or "").strip()
+            command = (self.text(f"/proc/{pid}/cmdline") or "").replace("\0", " ").strip()
+            if step_of(command):
+                steps.append(step_of(command))
+            containers += comm.startswith(SHIMS)
+            if not comm.startswith(DAEMONS) and self._holds_gpu(pid):
+                users.append({"pid": int(pid), "command": comm})
+        return users, sorted(steps), containers
+
+    def _holds_gpu(self, pid):
+        folder = self.at(f"/proc/{pid}/fd")
+        try:
+            links = os.listdir(folder)
+        except OSError:
+            return False
+        for link in links:
+            try:
+                if DEVICE.match(os.readlink(os.path.join(folder, link))):
+                    return True
+            except OSError:
+                continue
+        return False
+
+    def driver_module(self, kernel):
+        """Path of nvidia.ko for this kernel, or None."""
+        for folder, _, files in os.walk(self.at(f"/lib/modules/{kernel}")):
+            for name in files:
+                if re.fullmatch(r"nvidia\.ko(\.(xz|zst|gz))?", name):
+                    return "/" + os.path.relpath(os.path.join(folder, name), self.root)
+        return None
+
+    def cuda(self):
+        """{version: what its nvcc says} of /usr/local/cuda-*; "" if it can't be run."""
+        found = {}
+        for name in self.names("/usr/local"):
+            match = re.fullmatch(r"cuda-(\d+\.\d+)", name)
+            if match:
+                code, output = self.run(f"/usr/local/{name}/bin/nvcc", "--version")
+                release = re.search(r"release (\d+\.\d+)", output) if code == 0 else None
+                found[match.group(1)] = release.group(1) if release else ""
+        return found
+
+    def seen(self):
+        """The facts: kernel, kernel_arguments, hugepages, modules, pci ids of the GPUs, switches, processes, driver, CUDA, CDI."""
+        kernel = os.uname().release
+        pci = self.pci()
+        users, steps, containers = self.processes()
+        code, output = self.run("nvidia-smi", "--query-gpu=driver_version,persistence_mode,mig.mode.current", "--format=csv,noheader")
+        rows = gpu_rows(output) if code == 0 else []
+        dkms = self.run("dkms", "status") if os.path.isdir(self.at("/var/lib/dkms")) else (None, "there is no /var/lib/dkms")
+        hugepages = (self.text("/proc/sys/vm/nr_hugepages") or "").strip()
+        cdi = [text for folder in ("/etc/cdi", "/var/run/cdi") for name in self.names(folder)
+               if name.endswith((".yaml", ".yml", ".json")) for text in [self.text(f"{folder}/{name}")] if text]  # fmt: skip
+        return {
+            "kernel": kernel,
+            "kernel_arguments": (self.text("/proc/cmdline") or "").split(),
+            "hugepages": int(hugepages) if hugepages.isdigit() else None,
+            "modules": [name for name in MODULES if os.path.isdir(self.at(f"/sys/module/{name}"))],
+            "gpu_ids": [device for vendor, device, kind in pci if vendor == "10de" and kind.startswith("03")],
+            "rack_gpus": any(vendor == "10de" and device in RACK_GPUS for vendor, device, _ in pci),
+            "switches": switches(pci, self.vpds(), self.names("/proc/driver/nvidia-nvswitch/devices")),
+            "gpu_users": users,
+            "slurm_steps": steps,
+            "containers": containers,
+            "gpus": rows,
+            "driver_error": None if rows else " ".join(output.split()) or "nvidia-smi shows no GPU",
+            "dkms": [line.strip() for line in dkms[1].splitlines()] if dkms[0] == 0 else [],
+            "dkms_error": None if dkms[0] == 0 else " ".join(dkms[1].split()),
+            "driver_module": self.driver_module(kernel),
+            "cuda": self.cuda(),
+            "cdi_devices": sorted({name for text in cdi for name in cdi_devices(text)}),
+        }
+
+
+def main():
+    module = AnsibleModule(argument_spec={"timeout": {"type": "int", "default": 30}}, supports_check_mode=True)
+    module.exit_json(changed=False, ansible_facts={"node_seen": Look(timeout=module.params["timeout"]).seen()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The roles of the GPU's own software on a real host (driver, MIG and DKMS are the lab's labelled stubs)."""
+
+import os
+import re
+
+import pytest
+
+from ironburst import document
+from lab.demo.inside import Inside
+from tests import sites
+from tests.playbooks import sample
+
+pytestmark = pytest.mark.lab
+ROLES = ["base", "nvidia_driver", "fabric_manager", "cuda", "nvidia_container_toolkit", "mig", "dcgm"]
+NEWER = "580.105.08"
+
+
+@pytest.fixture(scope="module")
+def site():
+    with sites.running(f"t-gpu-{os.getpid()}", "dgx01") as site:
+        yield site
+
+
+class Node:
+    """dgx01 with only the GPU's own roles, and the playbooks on it."""
+
+    def __init__(self, site):
+        self.site = site
+        self.inside = Inside(site)
+
+    def declare(self, driver="580.95.05", gpus=(0,), profile="1g.10gb", count=7, roles=tuple(ROLES), **software):
+        built = sample.lab_document(names=("dgx01",))
+        host = built.host("dgx01")
+        own = host.software
+        packages = {role: [spec.replace(own.driver, driver) for spec in specs] for role, specs in own.packages.items()}
+        changed = {"driver": driver, "fabric_manager": driver, "nscq": driver, "packages": packages} | software
+        mig = [{"gpus": list(gpus), "profiles": {profile: count}}]
+        data = host.model_dump() | {"roles": list(roles), "software": own.model_dump() | changed, "mig": mig}
+        hosts = [document.Host.model_validate(data)]
+        document.publish(built.model_copy(update={"hosts": hosts}), self.inside.document)
+
+    def play(self, *options, ok=(0,)):
+        """(text, number of changed tasks); ansible's exit codes: 0, or 2 for a failed host."""
+        command = ["env", "ANSIBLE_NOCOLOR=1", "ansible-playbook", "-i", "inventory/lab", "playbooks/site.yml", *options]
+        text = self.inside.run(command, ok=ok)
+        return text, int(re.search(r"^dgx01 .*changed=(\d+)", text, re.M)[1])
+
+    def says(self, line):
+        return self.site.ssh("dgx01", line, check=False).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def node(site):
+    node = Node(site)
+    node.declare()
+    node.play()
+    return node
+
+
+def sentence(text):
+    """The fail_msg of the run."""
+    found = re.search(r"msg: (?:\|-|>-)?\s*(.+?)(?:\n\S|\n\n|\Z)", text[text.index("FAILED!") :], re.S)
+    return " ".join(found[1].split())
+
+
+def test_all_is_there_and_a_second_run_changes_nothing(node):
+    smi = "nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader | sort | uniq -c"
+    assert [line.split() for line in node.says(smi).splitlines()] == [
+        ["7", "580.95.05,", "Enabled,", "Disabled"],
+        ["1", "580.95.05,", "Enabled,", "Enabled"],
+    ]
+    assert node.says("systemctl is-active nvidia-persistenced nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 3
+    assert node.says("systemctl is-enabled ironburst-mig") == "enabled"
+    assert node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"
+    assert re.fullmatch(r"nvidia/580\.95\.05, \S+, x86_64: installed", node.says("dkms status"))
+    assert "blacklist nouveau" in node.says("cat /etc/modprobe.d/ironburst-nouveau.conf")
+    assert "iommu=pt" in node.says("cat /etc/default/grub.d/90-ironburst.cfg")
+    assert "unlimited" in node.says("grep memlock /etc/security/limits.d/90-ironburst.conf")
+    blocked = node.says("apt-config dump | grep Blacklist::")
+    held = ("nvidia-open", "nvidia-fabricmanager", "cuda-toolkit-13-0", "libnccl2")
+    assert all(f"^{name}$" in blocked.replace("\\", "") for name in held), blocked
+    assert node.play()[1] == 0
+    assert node.play("--check")[1] == 0
+
+
+def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
+    node.declare(driver=NEWER)
+    # /dev/nvidia0 can't be opened here (the machine has no such device): a link of the same name to a file is held instead
+    node.site.ssh("dgx01", "mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && setsid sleep 300 < /dev/nvidia0 > /dev/null 2>&1 & echo")
+    try:
+        text, changed = node.play(ok=(2,))
+        assert "would get nvidia-open=580.105.08-*" in sentence(text) and "under sleep: drain the node" in sentence(text)
+        assert changed == 1, text  # only the pin of versions, which is live
+        assert node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
+        text, changed = node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job
+        assert changed == 0 and node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
+    finally:
+        node.site.ssh("dgx01", "pkill -x sleep -f 'sleep 300'; rm -f /dev/nvidia0; mv /dev/hidden /dev/nvidia0")
+
+
+def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
+    node.declare(driver=NEWER)
+    node.play()
+    versions = "dpkg-query -W -f '${Version}\\n' nvidia-open nvidia-fabricmanager libnvidia-nscq nvidia-persistenced | sort -u"
+    assert node.says(versions) == f"{NEWER}-1"
+    assert node.says("nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader | sort -u") == f"{NEWER}, Enabled"
+    assert node.says("systemctl is-active nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 2
+    assert node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"  # made again: the new modules begin without instances
+    assert node.play()[1] == 0
+
+
+def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reason_is_told(node):
+    node.declare(driver=NEWER)
+    node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}")
+    assert node.play()[1] == 1 and "installed" in node.says("dkms status")
+    node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}; sed -i '/autoinstall)/s/$/ echo no headers; exit 1;/' /usr/sbin/dkms")
+    said = sentence(node.play(ok=(2,))[0])
+    assert f"has no NVIDIA {NEWER} modules built for its running kernel" in said and "no headers" in said
+    node.site.ssh("dgx01", f"sed -i 's/ echo no headers; exit 1;//' /usr/sbin/dkms; dkms install nvidia/{NEWER}")
+
+
+def test_another_layout(node):
+    node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2)
+    assert node.play()[1] == 3  # the file, the instances, the devices of containers
+    assert node.says("nvidia-smi mig -lgi | grep -o 'MIG 3g.40gb'").split("\n") == ["MIG 3g.40gb"] * 2
+    assert node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split() == ["Disabled", "Enabled"] + ["Disabled"] * 6
+
+
+def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
+    node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver"))
+    said = sentence(node.play(ok=(2,))[0])
+    assert "4 × NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said and "no fabric manager" in said

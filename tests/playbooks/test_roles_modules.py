@@ -1,0 +1,186 @@
+"""The modules `files` and `node_state`, run as Ansible runs them, and on copies of hosts' files."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULES = Path(__file__).resolve().parents[2] / "playbooks" / "plugins" / "modules"
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(name, MODULES / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def run(name, check=False, **arguments):
+    """The module's answer, as a process of its own."""
+    question = {"ANSIBLE_MODULE_ARGS": arguments | {"_ansible_check_mode": check, "_ansible_diff": True}}
+    done = subprocess.run([sys.executable, str(MODULES / f"{name}.py")], input=json.dumps(question), capture_output=True, text=True)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def me():
+    import grp
+    import pwd
+
+    return {"owner": pwd.getpwuid(os.getuid()).pw_name, "group": grp.getgrgid(os.getgid()).gr_name}
+
+
+def test_files_makes_them_once_and_tells_what_it_would_do(tmp_path, me):
+    wanted = [
+        {"path": str(tmp_path / "etc"), "state": "directory", **me},
+        {"path": str(tmp_path / "etc/a.conf"), "content": "a = 1\n", "mode": "0640", **me},
+        {"path": str(tmp_path / "etc/link"), "state": "link", "target": "a.conf", **me},
+        {"path": str(tmp_path / "gone"), "state": "absent", **me},
+    ]
+    (tmp_path / "gone").write_text("old\n")
+    told = run("files", check=True, files=wanted)
+    assert told["changed"] and sorted(os.listdir(tmp_path)) == ["gone"]
+    done = run("files", files=wanted)
+    assert done["changed_paths"] == told["changed_paths"] == [entry["path"] for entry in wanted]
+    assert (tmp_path / "etc/a.conf").read_text() == "a = 1\n" and (tmp_path / "etc/a.conf").stat().st_mode & 0o777 == 0o640
+    assert os.readlink(tmp_path / "etc/link") == "a.conf" and os.listdir(tmp_path) == ["etc"]
+    assert run("files", files=wanted)["changed"] is False
+
+
+@pytest.mark.parametrize("drift", ["text", "mode", "link", "missing"])
+def test_files_repairs(tmp_path, me, drift):
+    file, link = tmp_path / "a", tmp_path / "b"
+    wanted = [{"path": str(file), "content": "right\n", **me}, {"path": str(link), "state": "link", "target": "a", **me}]
+    run("files", files=wanted)
+    if drift == "text":
+        file.write_text("wrong\n")
+    elif drift == "mode":
+        file.chmod(0o600)
+    elif drift == "link":
+        link.unlink()
+        link.symlink_to("/elsewhere")
+    else:
+        file.unlink()
+    done = run("files", files=wanted)
+    assert done["changed_paths"] == [str(link if drift == "link" else file)]
+    if drift == "text":
+        assert done["diff"] == [{"before_header": str(file), "after_header": str(file), "before": "wrong\n", "after": "right\n"}]
+    assert run("files", files=wanted)["changed"] is False
+    assert file.read_text() == "right\n" and file.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"path": "folder", "content": "x"}, "is a directory, not a file"),
+        ({"path": "folder", "state": "absent"}, "with something in it"),
+        ({"path": "x", "content": "y", "owner": "nobody-by-this-name"}, "no user nobody-by-this-name"),
+        ({"path": "x"}, "content"),
+    ],
+)
+def test_files_refuses(tmp_path, me, entry, words):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "inside").touch()
+    answer = run("files", files=[me | entry | {"path": str(tmp_path / entry["path"])}])
+    assert answer.get("failed") and words in answer["msg"]
+    assert (tmp_path / "folder" / "inside").exists() and not (tmp_path / "x").exists()
+
+
+GPU, B200 = ("10de", "2330", "030200"), ("10de", "2901", "030200")
+SWITCH_A, SWITCH_H = ("10de", "1af1", "068000"), ("10de", "22a3", "068000")
+
+
+@pytest.mark.parametrize(
+    ("pci", "vpd", "proc", "how", "count"),
+    [
+        ([GPU] * 8 + [SWITCH_H] * 4, [], [], "pci", 4),
+        ([GPU] * 8 + [SWITCH_A] * 6, [], [], "pci", 6),
+        ([GPU] * 4 + [SWITCH_A], [], [], "none", 0),  # one alone is no board (the count must be above 1)
+        ([B200] * 8, [b"x SW_MNG y", b"Bluefield", b"SW_MNG"], [], "sw_mng", 2),
+        ([B200] * 8, [b"ConnectX-7"], [], "none", 0),  # FAB-007: 2901 is the GPU, not a switch
+        ([GPU] * 8, [], ["0000:c4:00.0"], "proc", 1),
+        ([("10de", "1db8", "030200")] * 16, [], [], "gpu", 12),
+        ([GPU] * 4, [], [], "none", 0),
+        ([], [], [], "none", 0),
+    ],
+)
+def test_switches(pci, vpd, proc, how, count):
+    found = module("node_state").switches(pci, vpd, proc)
+    assert (found["how"], found["count"]) == (how, count)
+
+
+def test_switch_ids_are_those_of_the_facts():
+    from ironburst.catalog import tables
+
+    folder = Path(tables.__file__).parent / "data"
+    lines = (folder / "nvswitch_pci.csv").read_text()
+    look = module("node_state")
+    assert all(f"10de:{device}" in lines for device in look.SWITCH_IDS) and "2901" not in look.SWITCH_IDS
+    assert look.DGX2_GPU in lines and all(device in lines for device in look.RACK_GPUS)
+
+
+@pytest.mark.parametrize(
+    ("command", "step"),
+    [
+        ("slurmstepd: [17.batch]", "17.batch"),
+        ("slurmstepd: [17.extern]", "17.extern"),
+        ("/usr/sbin/slurmstepd infinity", None),
+        ("sshd", None),
+    ],
+)
+def test_steps(command, step):
+    assert module("node_state").step_of(command) == step
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: "0"\n- name: "1"\n- name: all\n', ["0", "1"]),
+        ('{"kind": "nvidia.com/gpu",\n "devices": [{\n "name": "0:1",\n "x": 1},{\n "name": "MIG-aa",\n "y": 2}]}', ["0:1", "MIG-aa"]),
+        ("kind: vendor.com/net\ndevices:\n- name: '0'\n", []),
+        ("", []),
+    ],
+)
+def test_cdi_devices(text, names):
+    assert module("node_state").cdi_devices(text) == names
+
+
+def test_gpu_rows_take_only_what_is_understood():
+    rows = module("node_state").gpu_rows("580.95.05, Enabled, Disabled\n580.95.05, Enabled, [N/A]\nFailed to initialize NVML\n")
+    assert [row["mig"] for row in rows] == ["Disabled", "[N/A]"]
+
+
+def host(tmp_path, files):
+    for path, text in files.items():
+        target = tmp_path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return module("node_state").Look(root=str(tmp_path))
+
+
+def test_who_holds_a_gpu(tmp_path):
+    names = {"10": "python", "11": "nvidia-persiste", "12": "slurmstepd", "13": "containerd-shim"}
+    look = host(tmp_path, {f"proc/{pid}/comm": f"{name}\n" for pid, name in names.items()} | {"proc/12/cmdline": "slurmstepd: [9.0]\0"})
+    for pid in ("10", "11", "13"):
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/5").symlink_to("/dev/nvidia0" if pid != "13" else "/dev/null")
+    assert look.processes() == ([{"pid": 10, "command": "python"}], ["9.0"], 1)
+
+
+def test_the_module_of_the_running_kernel(tmp_path):
+    look = host(tmp_path, {"lib/modules/6.12/updates/dkms/nvidia.ko.xz": "", "lib/modules/6.1/updates/dkms/nvidia-uvm.ko": ""})
+    assert look.driver_module("6.12") == "/lib/modules/6.12/updates/dkms/nvidia.ko.xz"
+    assert look.driver_module("6.1") is None and look.driver_module("5.0") is None
+
+
+def test_a_whole_look_at_a_host_without_gpus(tmp_path):
+    seen = module("node_state").Look(root=str(tmp_path)).seen()
+    assert seen["switches"]["how"] == "none" and seen["gpu_ids"] == [] and seen["hugepages"] is None
+    assert seen["dkms"] == [] and seen["dkms_error"] and seen["driver_module"] is None and seen["cuda"] == {}
+    answer = run("node_state")
+    assert answer["changed"] is False and set(answer["ansible_facts"]["node_seen"]) == set(seen)
