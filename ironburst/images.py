@@ -125,7 +125,8 @@ def bake(
         with _timed(seconds, "playbook"):
             playbook(machine.address)
         with _timed(seconds, "image"):
-            tags = {"base-image": base_image, "serial": str(document.serial), "driver": document.software.driver}
+            software = pool.software or document.software
+            tags = {"base-image": base_image, "serial": str(document.serial), "driver": str(software.driver)}
             tags = {f"ironburst:{key}": value for key, value in tags.items()}
             begun = True
             image = _create(images, build, machine.id, name, tags)

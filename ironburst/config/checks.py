@@ -16,7 +16,7 @@ from ironburst import catalog, secrets
 from ironburst.config import lockfile, subnets
 from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes, declared_price, group_nodes, pool_nodes
-from ironburst.config.software_checks import fabrics, software
+from ironburst.config.software_checks import fabrics, mig, software
 
 Findings = Iterator[Finding]
 
@@ -39,7 +39,7 @@ def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool
 def check(config: ClusterConfig, now: datetime) -> list[Finding]:
     """Everything that can be said without a network. `now` decides whether a capacity block is over."""
     checks: tuple[Callable[[ClusterConfig], Findings], ...] = (
-        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, fabrics,
+        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, mig, fabrics,
     )  # fmt: skip
     found = [finding for one in checks for finding in one(config)]
     return found + list(software(config, now)) + list(capacity(config, now))

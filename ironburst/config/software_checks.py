@@ -31,6 +31,20 @@ def software(config: ClusterConfig, now: datetime) -> Findings:
         yield Finding(path_of("software"), config.software.driver or config.software.profile, hit.id, str(hit), hit.severity)
 
 
+def mig(config: ClusterConfig) -> Findings:
+    """A GPU has one layout."""
+    named = [
+        (path_of("halls", h, "nodes", n, "mig"), nodes.mig) for h, hall in enumerate(config.halls) for n, nodes in enumerate(hall.nodes)
+    ]
+    if config.cloud:
+        named += [(path_of("cloud", "groups", i, "mig"), group.mig) for i, group in enumerate(config.cloud.groups)]
+        named += [(path_of("cloud", "pools", i, "mig"), pool.mig) for i, pool in enumerate(config.cloud.pools)]
+    for path, layouts in named:
+        gpus = [gpu for one in layouts or [] for gpu in one.gpus or []]
+        if len(set(gpus)) < len(gpus) or (len(layouts or []) > 1 and any(one.gpus is None for one in layouts or [])):
+            yield Finding(path, gpus, "duplicate", "gives a GPU two layouts; name each GPU once (none named: all of the node)")
+
+
 def fabrics(config: ClusterConfig) -> Findings:
     """Subnet managers are hosts of their hall, once each; opensm beside jobs is a warning."""
     for h, hall in enumerate(config.halls):

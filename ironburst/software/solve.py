@@ -17,7 +17,7 @@ from ironburst.software.versions import branch_of, older, version
 from ironburst.software.ways_out import ways_out
 
 OPEN_BY_DEFAULT_FROM = 560
-KNOWN = {"container_toolkit": "container_toolkit", "dcgm": "dcgm", "nccl": "nccl"}
+KNOWN = ("container_toolkit", "dcgm", "nccl")
 DMA_BUF_NEEDS = ("NET-002",)
 
 
@@ -38,13 +38,15 @@ def solve(
     sets: dict[str, SoftwareSet] = {}
     conflicts: list[Hit] = []
     for group in groups:
-        if group.gpu is None:
+        if group.gpu is None and group.wish.slurm is None:
+            conflicts.append(rules.hit("LCK-004", "no Slurm", facts, group=group.name))
+        elif group.gpu is None:
             sets[group.name] = _finish(group, _empty(group), facts)
     for span in spans(groups):
         found, broken = _solve_span(span, facts, previous)
         if broken:
             changes = ways_out(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
-            broken = [replace(hit, ways_out=hit.ways_out or changes) for hit in broken]
+            broken = [replace(hit, ways_out=changes) for hit in broken]
         sets |= found
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
@@ -75,7 +77,7 @@ def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, Software
     joint = [driver for driver in candidates[first.name] if all(driver in given for given in candidates.values())]
     if not joint:
         asked = "; ".join(f"{group.name} asks for driver {group.wish.driver}" for group in span)
-        return {}, [rules.hit("LCK-003", asked, facts, group=first.span, ways_out=["declare one driver for the partition"])]
+        return {}, [rules.hit("LCK-003", asked, facts, group=first.span)]
     best: tuple[int, list[Hit]] | None = None
     for driver in joint:
         found = {group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values())) for group in span}
@@ -95,7 +97,7 @@ def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) 
         given = {name: _agreeing(what, one) for name, one in sets.items()}
         if len(set(given.values())) > 1:
             detail = f"{what} differs: " + ", ".join(f"{value} on {name}" for name, value in given.items())
-            return [rules.hit("LCK-003", detail, facts, group=span[0].span, ways_out=[f"declare one {what} for the partition"])]
+            return [rules.hit("LCK-003", detail, facts, group=span[0].span)]
     return []
 
 
@@ -111,23 +113,18 @@ def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, Softwar
     """Full versions that the wish allows: what is locked for the group, what is locked elsewhere, then the newest first."""
     wish = group.wish.driver
     if wish is None:
-        return rules.hit("LCK-004", "no driver", facts, group=group.name, ways_out=["driver: 580", "profile: training-2026"])
+        return rules.hit("LCK-004", "no driver", facts, group=group.name)
     branch = facts.branches.get(branch_of(wish))
     if branch is None:
-        near = ", ".join(str(number) for number in sorted(facts.branches))
-        return rules.hit("LCK-001", f"driver {wish}", facts, group=group.name, ways_out=[f"a branch of the catalogue: {near}"])
+        return rules.hit("LCK-001", f"driver {wish}", facts, group=group.name)
     if "." in wish:
         return [wish]
     known = sorted(branch.example_versions, key=version, reverse=True)
     if not known:
-        return rules.hit("LCK-002", f"driver {wish}", facts, group=group.name, ways_out=["write a full version", *_other_branches(facts)])
+        return rules.hit("LCK-002", f"driver {wish}", facts, group=group.name)
     locked = [previous[group.name].driver] if group.name in previous else []
     locked += sorted({one.driver for one in previous.values() if one.driver}, key=version, reverse=True)
     return list(dict.fromkeys([*(driver for driver in locked if driver in known), *known]))
-
-
-def _other_branches(facts: Facts) -> list[str]:
-    return [f"driver: {number}" for number, branch in facts.branches.items() if branch.status == "supported"]
 
 
 def default_module(group: Group, driver: str) -> str:
@@ -159,11 +156,9 @@ def solve_group(
     wish = group.wish
     cuda = wish.cuda or default_cuda(group, driver, facts)
     missing = [name for name, value in (("CUDA", cuda), ("Slurm", wish.slurm)) if value is None]
-    ways = {"CUDA": ["cuda: 13.0"], "Slurm": ["slurm: 24.11", "profile: training-2026"]}
-    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name, ways_out=ways[name]) for name in missing]
+    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing]
     if cuda and cuda not in facts.cuda:
-        near = ", ".join(name for name in facts.cuda if "u" not in name and name.split(".")[0] == cuda.split(".")[0])
-        broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name, ways_out=[f"cuda: one of {near}"] if near else []))
+        broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
     chosen = replace(
         _empty(group), driver=driver, driver_branch=branch_of(driver), kernel_module=module, cuda=cuda, persistenced=driver,
@@ -232,7 +227,11 @@ def _kernel(group: Group, chosen: SoftwareSet, facts: Facts) -> str | None:
 
 
 def _not_listed(group: Group, chosen: SoftwareSet, facts: Facts) -> Iterator[Hit]:
-    """A full driver version that a person wrote and the catalogue doesn't list."""
+    """Full versions that a person wrote and the catalogue doesn't list."""
     branch = facts.branches.get(chosen.driver_branch or 0)
     if chosen.driver and branch and chosen.driver not in branch.example_versions:
         yield rules.hit("LCK-005", f"driver {chosen.driver}", facts, group=group.name)
+    for key in KNOWN:
+        given = getattr(chosen, key)
+        if given and given not in facts.extra["known_versions"][key]["versions"]:
+            yield rules.hit("LCK-005", f"{key} {given}", facts, group=group.name)

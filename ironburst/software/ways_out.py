@@ -19,7 +19,7 @@ MOST = 5
 
 def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
     """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that is tried solves it."""
-    choices = {"driver": list(_drivers(span, facts)), "cuda": list(_cudas(span, facts)), **_switches(span)}
+    choices = {"driver": list(_drivers(span, facts)), "cuda": list(_cudas(span, facts)), **_switches(span, facts)}
     for size in (1, 2, 3):
         found: list[str] = []
         for keys in itertools.combinations(choices, size):
@@ -53,7 +53,7 @@ def _cudas(span: Span, facts: Facts) -> Iterator[Change]:
             yield f"cuda: {name}", {"cuda": name}
 
 
-def _switches(span: Span) -> dict[str, list[Change]]:
+def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
     wishes = [group.wish for group in span]
     found: dict[str, list[Change]] = {}
     if any(wish.kernel_module != "auto" for wish in wishes):
@@ -62,6 +62,11 @@ def _switches(span: Span) -> dict[str, list[Change]]:
             (f"kernel_module: {other}", {"kernel_module": other})
             for other in dict.fromkeys(others[wish.kernel_module] for wish in wishes if wish.kernel_module != "auto")
         ] + [("kernel_module: auto", {"kernel_module": "auto"})]
+    if len(given := dict.fromkeys(wish.nccl for wish in wishes)) > 1:
+        found["nccl"] = [(f"nccl: {one}", {"nccl": one}) for one in given if one]
+    if any(wish.slurm is None for wish in wishes):
+        releases = dict.fromkeys(profile["slurm"] for profile in facts.extra["profiles"].values())
+        found["slurm"] = [(f"slurm: {one}", {"slurm": one}) for one in releases]
     if any(wish.peer_memory != "auto" for wish in wishes):
         found["peer_memory"] = [("peer_memory: auto", {"peer_memory": "auto"})]
     if any(wish.peer_memory == "peermem" and wish.rdma == "inbox" for wish in wishes):
