@@ -11,7 +11,7 @@ from typing import Any
 
 from ironburst import catalog
 from ironburst.config import checks, lockfile
-from ironburst.config.load import ConfigError, Finding, load
+from ironburst.config.load import ConfigError, load
 from ironburst.software.lock import LockError
 from ironburst.software.model import Hit
 
@@ -52,12 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = load(stack_file)
         now = datetime.now(UTC)
-        wrong = [finding for finding in checks.check(config, now) if finding.severity == "error" and not _of_a_rule(finding)]
+        wrong = [finding for finding in checks.check(config, now, versions=False) if finding.severity == "error"]
         if wrong:
             raise ConfigError(wrong)
         plan = lockfile.plan(config, stack_file, upgrade=arguments.upgrade, today=now.date())
     except ConfigError as error:
         return _refuse(arguments, "invalid", [str(finding) for finding in error.findings])
+    except catalog.Unknown as error:  # a profile; hardware was looked up above
+        return _refuse(arguments, "invalid", [str(error)])
     except LockError as error:
         hint = f"restore it from version control, or delete it and run `ironburst lock {stack_file}`"
         return _refuse(arguments, "damaged", [f"{error}; {hint}"])
@@ -66,11 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
         lockfile.write(stack_file, plan.lock)
     _report(arguments, plan, state)
     return 0 if state in ("fits", "written") else 2
-
-
-def _of_a_rule(finding: Finding) -> bool:
-    """A conflict of the software, which `lock` says itself."""
-    return finding.rule in catalog.software_facts().rules and finding.path.endswith(".software")
 
 
 def _state(plan: lockfile.Plan, arguments: argparse.Namespace) -> str:

@@ -36,13 +36,14 @@ def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool
     return findings
 
 
-def check(config: ClusterConfig, now: datetime) -> list[Finding]:
-    """Everything that can be said without a network. `now` decides whether a capacity block is over."""
+def check(config: ClusterConfig, now: datetime, *, versions: bool = True) -> list[Finding]:
+    """Everything that can be said without a network (`versions`: also of software, which `ironburst lock` says itself). `now` decides
+    whether a capacity block or a driver branch is over."""
     checks: tuple[Callable[[ClusterConfig], Findings], ...] = (
         shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, mig, fabrics,
     )  # fmt: skip
     found = [finding for one in checks for finding in one(config)]
-    return found + list(software(config, now)) + list(capacity(config, now))
+    return found + (list(software(config, now)) if versions else []) + list(capacity(config, now))
 
 
 def secret_references(config: ClusterConfig) -> Findings:

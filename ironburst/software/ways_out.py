@@ -15,42 +15,61 @@ Change = tuple[str, dict[str, object]]
 """what to write, and the fields of Wish (or `mig` of Group) that it changes"""
 AT_MOST = {"driver": 2, "cuda": 1}
 MOST = 5
+TRIALS = 500
 
 
 def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
-    """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that is tried solves it."""
-    choices = {"driver": list(_drivers(span, facts)), "cuda": list(_cudas(span, facts)), **_switches(span, facts)}
+    """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that was tried solves it.
+
+    Single changes look at every branch and release of the catalogue; changes of two or three at the branches in support and the newest
+    release of each CUDA major version.
+    """
+    span = [_newest(group, facts) for group in span]
+    switches = _switches(span, facts)
+    trials = itertools.count()
     for size in (1, 2, 3):
+        choices = {"driver": list(_drivers(span, facts, size > 1)), "cuda": list(_cudas(span, facts, size > 1)), **switches}
         found: list[str] = []
         for keys in itertools.combinations(choices, size):
             left = min(AT_MOST.get(key, 1) for key in keys)
             for picked in itertools.product(*(choices[key] for key in keys)):
-                if left and solves(_changed(span, picked)):
+                if not left or next(trials) > TRIALS:
+                    break
+                if solves(_changed(span, picked)):
                     found.append(" and ".join(text for text, _ in picked))
                     left -= 1
-                if not left:
-                    break
         if found:
             return tuple(found[:MOST])
-    return ()
+    return tuple(_rules_alone(span, solves, facts))
 
 
-def _drivers(span: Span, facts: Facts) -> Iterator[Change]:
+def _newest(group: Group, facts: Facts) -> Group:
+    """The group with its branch's newest version: what that can't mend, an older one hardly does."""
+    branch = facts.branches.get(int(group.wish.driver)) if group.wish.driver and group.wish.driver.isdigit() else None
+    if branch is None or not branch.example_versions:
+        return group
+    return replace(group, wish=replace(group.wish, driver=max(branch.example_versions, key=version)))
+
+
+def _drivers(span: Span, facts: Facts, supported: bool) -> Iterator[Change]:
     """Branches in support first (long-term ones before others), then the newest."""
     given = {group.wish.driver for group in span}
     order = sorted(facts.branches.values(), key=lambda one: (one.status != "supported", one.type != "LTSB", -one.branch))
     for branch in order:
-        if given != {str(branch.branch)} and branch.example_versions:
+        newest = max(branch.example_versions, key=version, default=None)
+        if newest and given != {newest} and (branch.status == "supported" or not supported):
             text = f"driver: {branch.branch}" + ("" if branch.status != "eol" else " (past its end of life)")
-            yield text, {"driver": max(branch.example_versions, key=version)}
+            yield text, {"driver": newest}
 
 
-def _cudas(span: Span, facts: Facts) -> Iterator[Change]:
-    """Releases, the newest first."""
-    given = {group.wish.cuda for group in span}
+def _cudas(span: Span, facts: Facts, newest: bool) -> Iterator[Change]:
+    """Releases, the newest first; `newest`: of each major version only that one."""
+    given, majors = {group.wish.cuda for group in span}, set()
     for name in sorted((name for name in facts.cuda if "u" not in name), key=version, reverse=True):
-        if given != {name}:
+        major = name.split(".")[0]
+        if given != {name} and not (newest and major in majors):
             yield f"cuda: {name}", {"cuda": name}
+        majors.add(major)
 
 
 def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
@@ -76,6 +95,16 @@ def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
     if any(group.mig for group in span):
         found["mig"] = [("no mig", {"mig": ()})]
     return found
+
+
+def _rules_alone(span: Span, solves: Solves, facts: Facts) -> Iterator[str]:
+    """The last resort: a driver in support, and everything else left to the rules."""
+    rest = {"cuda": None, "kernel_module": "auto", "peer_memory": "auto", "gds": False, "nccl": None, "mig": ()}
+    slurm = span[0].wish.slurm or next(iter(facts.extra["profiles"].values()))["slurm"]
+    for text, change in _drivers(span, facts, True):
+        if solves(_changed(span, [("", {**change, **rest, "slurm": slurm})])):
+            yield f"{text}, slurm: {slurm} and nothing else of software (no mig)"
+            return
 
 
 def _changed(span: Span, picked: Sequence[Change]) -> list[Group]:

@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 
 from ironburst import catalog
+from ironburst.catalog.tables import table
 from ironburst.software import rules
 from ironburst.software.model import ABSENT, Mig, NoBoard
 from ironburst.software.state import ClusterState, DetectionState, FabricState, NodeState, ThresholdState
@@ -290,6 +291,19 @@ def test_every_broken_rule_is_listed_with_the_severity_and_text_of_the_data():
 def test_the_catalogue_itself_never_looks_for_the_b200_gpu():
     assert ids(DetectionState("nvswitch_pci.csv", catalog.nvswitch_pci_ids())) == set()
     assert "2901" in catalog.gpu(B200).pci_device_ids
+
+
+def test_the_table_of_thresholds_held_against_the_rules():
+    """Four rows have no number of nodes, so no gate may compare with them."""
+    broken = set()
+    for row in table("acceptance_thresholds.csv").rows:
+        if row["kind"] == "gate" and ("bandwidth" in row["metric"] or "busbw" in row["metric"]):
+            nodes = int(row["nodes"]) if row["nodes"] else None
+            given = ThresholdState(
+                row["id"], row["gpu"], "bandwidth", float(row["value"]), row["message_size"] or None, nodes, row["unit"] or None
+            )
+            broken |= {row["id"]} if "ACC-001" in ids(given) else set()
+    assert broken == {"T32", "T33", "T34", "T50"}
 
 
 @pytest.mark.parametrize(
