@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import host, names, repo, rootfs
+from lab import fabric, host, names, repo, rootfs
 from lab.box import LAB_ROOT, Box, LabError
 from lab.check import check
 from lab.host import Host, HostSpec, bare_metal
@@ -29,8 +29,12 @@ class Site:
 
     # --- life --------------------------------------------------------------------------------------------------
 
-    def up(self, start: Iterable[str] = tuple(names.ADDRESSES), tied: bool = False) -> None:
+    def up(
+        self, start: Iterable[str] = tuple(names.ADDRESSES), tied: bool = False, hall: Mapping[str, str] = names.ADDRESSES
+    ) -> None:
         """Build what is missing in the cache, make the box, serve the repositories, define all bare-metal hosts, and start `start`.
+
+        `hall`: {name: address} of the bare-metal hosts (lab.hall has bigger ones).
 
         Returns when the started hosts answer by ssh. With `tied` the lab dies with this process (call from its main thread).
         LabError if the lab is up already, or if the machine lacks something.
@@ -40,8 +44,8 @@ class Site:
         self.box.up(tied=tied)
         try:
             repo.serve(self.box)
-            for name in names.ADDRESSES:
-                self.host(name).define(bare_metal(name))
+            for name, address in hall.items():
+                self.host(name).define(bare_metal(name, address, hosts=dict(hall), files=fabric.host_files(name, hall)))
             for name in start:
                 self.host(name).start()
             self.wait(start)
