@@ -38,6 +38,7 @@ roles_path = {repo}/playbooks/roles
 inventory_plugins = {repo}/inventory/plugins
 lookup_plugins = {repo}/playbooks/plugins/lookup
 filter_plugins = {repo}/playbooks/plugins/filter
+library = {repo}/playbooks/plugins/modules
 [inventory]
 enable_plugins = stack_document, yaml, ini, host_list
 """
@@ -91,6 +92,7 @@ class Bench:
                 "ANSIBLE_STRATEGY_PLUGINS": str(plugins),
                 "PYTHONPATH": str(packages),
                 "ANSIBLE_STRATEGY": "mitogen_linear",
+                "ANSIBLE_HOST_KEY_CHECKING": "False",  # mitogen does not read ansible_ssh_common_args for it
             }
         (folder / "site.yml").write_text(changed)
         return folder / "site.yml", environment
