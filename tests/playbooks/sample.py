@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.config import load
+from lab import hall
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXED_ADDRESS = "10.90.0.7"
@@ -14,15 +15,21 @@ POOL_ZONES = [
 ]
 
 
-def lab_document(munge_key: str = "env:LAB_MUNGE_KEY", names: tuple[str, ...] | None = None) -> document.ClusterDocument:
-    """The lab's document; `names`: only these hosts are in it."""
+def lab_document(
+    munge_key: str = "env:LAB_MUNGE_KEY", names: tuple[str, ...] | None = None, driver: str | None = None, nodes: int | None = None
+) -> document.ClusterDocument:
+    """The lab's document. `names`: only these hosts are in it; `driver`: another driver; `nodes`: the head and so many nodes."""
     config = load.load(REPOSITORY / "stacks" / "Pulumi.lab.yaml")
+    if driver:
+        config = config.model_copy(update={"software": config.software.model_copy(update={"driver": driver})})
     observed = document.Observed(
         instances={"fixed-1": document.CloudInstance(id="i-0123456789abcdef0", address=FIXED_ADDRESS)},
         pool_zones={"p5": POOL_ZONES},
         interruption_queue_urls={"p5": "http://10.78.0.1:5000/123456789012/p5"},
     )
     built = document.build(config, observed)
+    if nodes is not None:
+        built = hall.grown(built, nodes).model_copy(update={"pools": []})
     hosts = [host for host in built.hosts if names is None or host.name in names]
     return built.model_copy(update={"hosts": hosts, "scheduler": built.scheduler.model_copy(update={"munge_key": munge_key})})
 
