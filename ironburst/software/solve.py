@@ -79,8 +79,10 @@ def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, Software
         asked = "; ".join(f"{group.name} asks for driver {group.wish.driver}" for group in span)
         return {}, [rules.hit("LCK-003", asked, facts, group=first.span)]
     best: tuple[int, list[Hit]] | None = None
+    agreed = _one_nccl(span, facts, previous)
     for driver in joint:
-        found = {group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values())) for group in span}
+        together = _one_cuda(agreed, driver, facts)
+        found = {group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values())) for group in together}
         broken = [hit for each in found.values() for hit in each[1]]
         if not broken:
             sets = {name: each[0] for name, each in found.items()}
@@ -90,6 +92,23 @@ def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, Software
             best = (len(broken), broken)
     assert best is not None
     return {}, best[1]
+
+
+def _one_nccl(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSet]) -> list[Group]:
+    """Groups that name no NCCL take the one that another group of the partition names, or has locked."""
+    known = facts.extra["known_versions"]["nccl"]["versions"]
+    locked = [previous[group.name].nccl for group in span if group.name in previous]
+    declared = [group.wish.nccl for group in span if group.wish.nccl]
+    nccl = next(iter((*declared, *(one for one in locked if one in known))), None)
+    return [replace(group, wish=replace(group.wish, nccl=group.wish.nccl or nccl)) for group in span]
+
+
+def _one_cuda(span: list[Group], driver: str, facts: Facts) -> list[Group]:
+    """Groups that name no CUDA take the one that another group of the partition names, or the oldest that the rule gives any of them."""
+    declared = next((group.wish.cuda for group in span if group.wish.cuda), None)
+    by_rule = [cuda for group in span if (cuda := default_cuda(group, driver, facts))]
+    cuda = declared or min(by_rule, key=version, default=None)
+    return [replace(group, wish=replace(group.wish, cuda=group.wish.cuda or cuda)) for group in span]
 
 
 def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) -> list[Hit]:

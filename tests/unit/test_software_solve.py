@@ -1,5 +1,6 @@
 """The solver: exact sets, sticky, one driver a partition, ways out of conflicts; and a search for exceptions over all GPUs."""
 
+import copy
 import itertools
 from dataclasses import replace
 
@@ -231,6 +232,18 @@ def test_a_partition_that_does_not_agree(wishes, words, way):
     assert [hit.id for hit in found] == ["LCK-003"] and words in found[0].message and way in found[0].ways_out
     apart = solve([group(name="a", **wishes[0]), group(name="b", span="other", **wishes[1])], FACTS)
     assert not apart.conflicts
+
+
+def test_a_partition_gets_one_nccl_and_one_cuda_where_nobody_names_them():
+    groups = [group(H100, name="new", cuda=None), group(V100, name="old", cuda=None)]
+    assert {one.cuda for one in solve(groups, FACTS).sets.values()} == {"12.9"}
+    named = [group(name="a", nccl="2.28.9", cuda="12.8"), group(name="b", cuda=None)]
+    assert {(one.nccl, one.cuda) for one in solve(named, FACTS).sets.values()} == {("2.28.9", "12.8")}
+    facts = replace(FACTS, extra=copy.deepcopy(FACTS.extra))
+    facts.extra["known_versions"]["nccl"]["versions"].append("2.28.9")
+    one = solve([group(name="a")], facts).sets["a"]
+    before = {"a": replace(one, nccl="2.28.9"), "b": one}  # two partitions that become one
+    assert {one.nccl for one in solve([group(name="a"), group(name="b")], facts, before).sets.values()} == {"2.28.9"}
 
 
 def test_cuda_minor_versions_may_differ_in_a_partition():
