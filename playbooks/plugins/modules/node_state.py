@@ -186,8 +186,13 @@ class Look:
                 found[match.group(1)] = release.group(1) if release else ""
         return found
 
+    def packages(self):
+        """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no dpkg."""
+        code, output = self.run("dpkg-query", "--show", "--showformat=${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n")
+        return output.splitlines() if code == 0 else None
+
     def seen(self):
-        """The facts: kernel, kernel_arguments, hugepages, modules, pci ids of the GPUs, switches, processes, driver, CUDA, CDI."""
+        """The facts: kernel, kernel_arguments, hugepages, modules, pci ids of the GPUs, switches, processes, driver, packages, CUDA, CDI."""
         kernel = os.uname().release
         pci = self.pci()
         users, steps, containers = self.processes()
@@ -214,6 +219,7 @@ class Look:
             "dkms_error": None if dkms[0] == 0 else " ".join(dkms[1].split()),
             "driver_module": self.driver_module(kernel),
             "cuda": self.cuda(),
+            "packages": self.packages(),
             "cdi_devices": sorted({name for text in cdi for name in cdi_devices(text)}),
         }
 
