@@ -1,0 +1,176 @@
+"""What the roles' variables conclude from the lock and from what a host shows, templated by Ansible itself."""
+
+from pathlib import Path
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import filter_loader
+from ansible.template import Templar, trust_as_template
+from sample import lab_document
+
+PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
+KERNEL = "6.12.57+deb13-amd64"
+GPUS = [{"driver": "580.95.05", "persistence": "Enabled", "mig": "Disabled"}] * 8
+SEEN = {
+    "kernel": KERNEL,
+    "kernel_arguments": ["quiet", "iommu=pt"],
+    "hugepages": 0,
+    "modules": ["nvidia"],
+    "gpu_ids": ["2330"] * 8,
+    "rack_gpus": False,
+    "switches": {"how": "pci", "count": 4, "text": "4 × NVSwitch"},
+    "gpu_users": [],
+    "slurm_steps": [],
+    "containers": 0,
+    "gpus": GPUS,
+    "driver_error": None,
+    "dkms": [f"nvidia/580.95.05, {KERNEL}, x86_64: installed"],
+    "dkms_error": None,
+    "driver_module": f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko.xz",
+    "cuda": {"13.0": "13.0"},
+    "cdi_devices": [str(number) for number in range(8)],
+    "packages": ["nvidia-open|580.95.05-1|installed|hold", "nvidia-fabricmanager|580.95.05-1|installed|hold"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filters():
+    filter_loader.add_directory(str(PLAYBOOKS / "plugins" / "filter"))
+
+
+def value(role, name, seen=None, software=None, groups=("base", "nvidia_driver", "fabric_manager"), **changes):
+    """Variable `name` of a role on dgx01 of the lab, with changes of what it shows, of its lock, and of other variables."""
+    loader = DataLoader()
+    host = lab_document().host("dgx01").model_dump(mode="json")
+    shown = SEEN | (seen or {})
+    variables = {f"node_{key}": field for key, field in host.items()} | {
+        "inventory_hostname": "dgx01",
+        "group_names": list(groups),
+        "ansible_facts": {"pkg_mgr": "apt", "kernel": shown["kernel"], "node_seen": shown},
+        "packages_lines": shown["packages"],
+    }
+    variables["node_software"] |= software or {}
+    for part in ("defaults", "vars"):
+        file = PLAYBOOKS / "roles" / role / part / "main.yml"
+        if file.exists():
+            variables |= loader.load_from_file(str(file), trusted_as_template=True) or {}
+    return Templar(loader=loader, variables=variables | changes).template(trust_as_template("{{ " + name + " }}"))
+
+
+NO_SWITCH = {"switches": {"how": "none", "count": 0, "text": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "software", "words"),
+    [
+        ({}, {}, None),
+        ({}, {"fabric_manager": None}, "has 4 × NVSwitch, but the lock gives it no fabric manager"),
+        ({"rack_gpus": True}, {}, "(GB200, GB300), but the lock gives it no IMEX (FAB-006)"),
+        (NO_SWITCH, {"fabric_manager": None}, "has fabric manager installed, which it needs not"),
+        (NO_SWITCH | {"packages": []}, {"fabric_manager": None}, None),
+    ],
+)
+def test_the_driver_role_compares_lock_and_host(seen, software, words):
+    found = value("nvidia_driver", "nvidia_driver_misfits", seen, software)
+    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({}, None),
+        ({"dkms": ["nvidia/580.95.05, 6.1.0, x86_64: installed"]}, f"no NVIDIA 580.95.05 modules built for its running kernel {KERNEL}"),
+        ({"dkms": [f"nvidia/580.95.05, {KERNEL}, x86_64: built"]}, "(dkms status: nvidia/580.95.05"),
+        ({"dkms": [f"nvidia/580.95.050, {KERNEL}, x86_64: installed"]}, "no NVIDIA 580.95.05 modules"),
+        ({"dkms": [], "dkms_error": "there is no /var/lib/dkms"}, "there is no /var/lib/dkms"),
+        ({"driver_module": None}, f"has no nvidia.ko below /lib/modules/{KERNEL}"),
+        ({"gpus": GPUS[:7]}, "shows 7 GPUs in nvidia-smi, declared are 8"),
+        ({"gpus": [*GPUS[:7], GPUS[0] | {"persistence": "Disabled"}]}, "without persistence mode"),
+        ({"gpus": [GPUS[0] | {"driver": "580.105.08"}] * 8}, "runs driver 580.105.08, declared is 580.95.05"),
+        ({"gpus": [], "driver_error": "nvidia-smi can't be run"}, "runs driver none, declared is 580.95.05 (nvidia-smi can't be run)"),
+    ],
+)
+def test_the_driver_is_what_was_declared(seen, words):
+    found = value("nvidia_driver", "nvidia_driver_problems", seen)
+    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("packages", "replaced"),
+    [
+        (SEEN["packages"] + ["libnvidia-nscq|580.95.05-1|installed|hold"], False),
+        (["nvidia-open|580.65.06-1|installed|hold"], True),
+        ([], False),  # a fresh host: nothing is replaced
+        (["chrony|4.6|installed|install"], False),
+        (["nvidia-open|580.95.05-1|installed|hold", "nvidia-fabricmanager|580.65.06-1|installed|hold"], True),
+    ],
+)
+def test_a_driver_is_replaced_only_where_there_is_another(packages, replaced):
+    assert value("nvidia_driver", "nvidia_driver_replaced", {"packages": packages}) is replaced
+
+
+def test_all_of_the_drivers_version_is_one_transaction():
+    found = value("nvidia_driver", "nvidia_driver_packages")
+    assert [spec.partition("=")[0] for spec in found] == ["nvidia-open", "nvidia-fabricmanager", "libnvidia-nscq"]
+    assert value("nvidia_driver", "nvidia_driver_packages", groups=("nvidia_driver",)) == found[:1]
+
+
+def test_users_of_the_gpus():
+    seen = {"slurm_steps": ["17.0"], "gpu_users": [{"pid": 4, "command": "python"}]}
+    assert value("nvidia_driver", "nvidia_driver_users", seen) == ["Slurm step 17.0", "python"]
+
+
+@pytest.mark.parametrize(
+    ("how", "rack", "nvlsm", "words"),
+    [
+        ("pci", False, False, ""),
+        ("proc", False, False, ""),
+        ("gpu", False, False, ""),
+        ("sw_mng", False, True, ""),
+        ("sw_mng", False, False, "(FAB-005)"),
+        ("none", False, False, "shows no NVSwitch"),
+        ("pci", True, False, "(FAB-006)"),
+    ],
+)
+def test_fabric_manager_only_where_nvswitch_is_found(how, rack, nvlsm, words):
+    seen = {"switches": {"how": how, "count": 4, "text": "x"}, "rack_gpus": rack}
+    found = value("fabric_manager", "fabric_manager_problem", seen, {"nvlsm": nvlsm})
+    assert words in found and bool(found) is bool(words), found
+
+
+@pytest.mark.parametrize(
+    ("seen", "software", "changes", "words"),
+    [
+        ({}, {}, {}, None),
+        ({}, {"kernel": "6.12.57"}, {}, None),
+        ({}, {"kernel": "6.12.5"}, {}, f"runs kernel {KERNEL}, declared is 6.12.5"),
+        ({"kernel_arguments": []}, {}, {}, "lacks the kernel arguments iommu=pt"),
+        ({"modules": ["nouveau"]}, {}, {}, "has nouveau loaded"),
+        ({"hugepages": 512}, {}, {"base_hugepages": 1024}, "has 512 huge pages, declared are 1024"),
+        ({"hugepages": None}, {}, {"base_hugepages": 1024}, "declared are 1024"),
+    ],
+)
+def test_the_kernel_is_what_was_declared(seen, software, changes, words):
+    found = value("base", "base_boot_problems", seen, software, **changes)
+    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+
+
+def test_headers_of_the_running_kernel_unless_one_is_pinned():
+    assert value("base", "base_kernel_packages") == [f"linux-headers-{KERNEL}"]
+    assert value("base", "base_kernel_packages", groups=("base", "slurm_head")) == []
+    pinned = {"kernel": ["linux-image-amd64=6.12.57-*", "linux-headers-amd64=6.12.57-*"]}
+    assert value("base", "base_kernel_packages", software={"packages": pinned}) == pinned["kernel"]
+
+
+def test_kernel_files_are_made_and_taken_away():
+    files = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", base_hugepages=8)}
+    assert files["/etc/sysctl.d/90-ironburst.conf"] == files["/etc/default/grub.d/90-ironburst.cfg"] == "file"
+    text = {entry["path"]: entry.get("content") for entry in value("base", "base_kernel_files", base_hugepages=8)}
+    assert text["/etc/sysctl.d/90-ironburst.conf"] == "vm.nr_hugepages = 8\n" and "iommu=pt" in text["/etc/default/grub.d/90-ironburst.cfg"]
+    gone = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", node_gpu=None)}
+    assert [state for path, state in gone.items() if path != "/etc/default/grub.d"] == ["absent"] * 3
+
+
+def test_a_mig_layout_names_every_gpu():
+    found = value("mig", "mig_layout", node_mig=[{"gpus": [0, 7], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"3g.40gb": 2}}])
+    assert found == {str(gpu): {} for gpu in range(8)} | {"0": {"1g.10gb": 7}, "7": {"1g.10gb": 7}, "1": {"3g.40gb": 2}}
