@@ -188,7 +188,8 @@ class Look:
 
     def packages(self):
         """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no dpkg."""
-        code, output = self.run("dpkg-query", "--show", "--showformat=${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n")
+        fields = "${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n"
+        code, output = self.run("dpkg-query", "--show", f"--showformat={fields}")
         return output.splitlines() if code == 0 else None
 
     def seen(self):
