@@ -26,7 +26,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ansible_facts:
-  description: node_seen with the keys that Look.seen() documents
+  description: node_seen with the keys of Look.seen()
   returned: always
   type: dict
 """
@@ -193,7 +193,7 @@ class Look:
         return output.splitlines() if code == 0 else None
 
     def seen(self):
-        """The facts: kernel, kernel_arguments, hugepages, modules, pci ids of the GPUs, switches, processes, driver, packages, CUDA, CDI."""
+        """The facts, each under its own name."""
         kernel = os.uname().release
         pci = self.pci()
         users, steps, containers = self.processes()
