@@ -109,6 +109,13 @@ def test_a_driver_is_replaced_only_where_there_is_another(packages, replaced):
     assert value("nvidia_driver", "nvidia_driver_replaced", {"packages": packages}) is replaced
 
 
+def test_a_running_driver_of_another_version_is_replaced_whatever_the_packages_say():
+    """dnf hosts, whose packages are not listed; or packages that are new already, while the modules are not."""
+    older = [GPUS[0] | {"driver": "580.65.06"}] * 8
+    assert value("nvidia_driver", "nvidia_driver_replaced", {"packages": None, "gpus": older}) is True
+    assert value("nvidia_driver", "nvidia_driver_replaced", {"packages": None}) is False
+
+
 def test_all_of_the_drivers_version_is_one_transaction():
     found = value("nvidia_driver", "nvidia_driver_packages")
     assert [spec.partition("=")[0] for spec in found] == ["nvidia-open", "nvidia-fabricmanager", "libnvidia-nscq"]
