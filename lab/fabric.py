@@ -75,6 +75,11 @@ def host_files(name: str, hosts: Mapping[str, str], head: str = "head") -> dict[
         ]
     )
     files = {f"usr/local/sbin/{tool}": wrapper.replace("@tool@", tool) for tool in TOOLS}
+    # where the product runs a subnet manager, it too sees the simulator instead of a kernel's InfiniBand
+    files["etc/systemd/system/ironburst-opensm.service.d/lab.conf"] = (
+        "[Service]\nWorkingDirectory=/tmp\nExecStartPre=-/bin/systemctl stop lab-opensm.service\n"
+        + "".join(f"Environment={key}={value}\n" for key, value in environment.items())
+    )
     if name == head:
         files["etc/lab/fabric.net"] = topology(sorted(hosts, key=lambda host: (host != head, host)))
         files |= {f"etc/systemd/system/{unit}": text for unit, text in _units(environment).items()}
@@ -96,7 +101,8 @@ def _units(environment: Mapping[str, str]) -> dict[str, str]:
     )
     manager = (
         "[Unit]\nDescription=Subnet manager of the simulated fabric (real opensm)\nRequires=lab-ibsim.service\n"
-        "After=lab-ibsim.service\n[Service]\nWorkingDirectory=/tmp\n"
+        "After=lab-ibsim.service\n# stands in only until the product's own is there\n"
+        "ConditionPathExists=!/etc/systemd/system/ironburst-opensm.service\n[Service]\nWorkingDirectory=/tmp\n"
         + "".join(f"Environment={key}={value}\n" for key, value in settings.items())
         + f"ExecStart={home}/usr/sbin/opensm -f /var/log/opensm.log\n"
     )

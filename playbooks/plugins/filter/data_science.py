@@ -15,7 +15,8 @@ def version_of(text: str, package: str) -> str:
     pinned = [line for line in lines if not line.startswith((" ", "\t", "-"))]
     loose = [line for line in pinned if not re.match(r"[A-Za-z0-9._-]+(\[[a-z0-9,_-]+\])?==[^ ;]+", line)]
     if loose or "--hash=sha256:" not in text:
-        raise AnsibleFilterError(f"the list of {package} is not locked ({loose[0] if loose else 'it has no hashes'}): make it with files/lock.sh")
+        why = loose[0] if loose else "it has no hashes"
+        raise AnsibleFilterError(f"the list of {package} is not locked ({why}): make it with files/lock.sh")
     for line in pinned:
         name, _, version = re.split(r"[ ;\\]", line, maxsplit=1)[0].partition("==")
         if name.split("[")[0].lower() == package:

@@ -20,12 +20,14 @@ def partition_problems(partitions: list[dict]) -> list[str]:
             problems.append(f"{name!r} is no name of a partition: use letters, digits, _ and -, and not Default, which is always there")
         key = int(pkey, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,4}", pkey) else 0
         if not 1 <= key <= 0x7FFE:
-            problems.append(f"partition {name} has the key {pkey or 'none'}: use one from 0x0001 to 0x7ffe (0x7fff is the default partition's)")
+            which = "use one from 0x0001 to 0x7ffe (0x7fff is the default partition's)"
+            problems.append(f"partition {name} has the key {pkey or 'none'}: {which}")
         if not members:
             problems.append(f"partition {name} has no members: name port GUIDs")
         for member in members:
             if not MEMBER.fullmatch(str(member)):
-                problems.append(f"{member!r} of partition {name} is no member: write 0x and 16 hexadecimal digits, or ALL, then =full or =limited")
+                form = "write 0x and 16 hexadecimal digits, or ALL, then =full or =limited"
+                problems.append(f"{member!r} of partition {name} is no member: {form}")
         if members and all(str(member).endswith("=limited") for member in members):
             problems.append(f"partition {name} has only limited members, which can't talk to each other: make one of them full")
         names.append(name.lower())

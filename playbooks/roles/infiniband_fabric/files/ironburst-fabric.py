@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""ironburst-fabric check|accept [--json] [--settle SECONDS] [--settings FILE]: the InfiniBand fabric's links, error counters and subnet managers.
+"""ironburst-fabric check|accept [--json] [--settle SECONDS]: the InfiniBand fabric's links, error counters and subnet managers.
 
 check compares them with the limits (/etc/ironburst/fabric.json) and with what was seen before, and leaves figures for the node exporter;
 accept makes today's links and counters what is expected from now on (after a planned change of cables).
@@ -117,7 +117,9 @@ def judge(links, errors, managers, settings, seen):
         problems.append("the fabric has %d master subnet managers" % len(masters))
     if len(managers) > settings["subnet_managers"]:
         guids = ", ".join(manager["guid"] for manager in managers)
-        problems.append("%d subnet managers run, declared are %d (%s): stop the others" % (len(managers), settings["subnet_managers"], guids))
+        problems.append(
+            "%d subnet managers run, declared are %d (%s): stop the others" % (len(managers), settings["subnet_managers"], guids)
+        )
     elif len(managers) < settings["subnet_managers"]:
         warnings.append("%d of %d declared subnet managers run" % (len(managers), settings["subnet_managers"]))
     return problems, warnings

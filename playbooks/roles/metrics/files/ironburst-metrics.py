@@ -14,8 +14,10 @@ import time
 
 FILE = "ironburst.prom"
 TIMEOUT = 30  # seconds a question may take
-NODE_STATES = ("idle", "mixed", "allocated", "completing", "planned", "down", "error", "fail", "unknown", "future", "powered_down", "powering_up",
-               "powering_down", "powered_off", "reserved", "blocked", "inval", "reboot")  # fmt: skip
+NODE_STATES = set(
+    "idle mixed allocated completing planned down error fail unknown future powered_down powering_up powering_down powered_off"
+    " reserved blocked inval reboot".split()
+)
 
 
 def line(name, value, **labels):
@@ -73,7 +75,11 @@ def controller(said):
     for (state, market, kind), number in sorted(count((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()):
         out.append(line("ironburst_leases", number, state=state, market=market, instance_type=kind))
     money = said["money"]
-    out += ["# TYPE ironburst_usd_spent gauge", "# HELP ironburst_usd_spent Estimate of this month", line("ironburst_usd_spent", float(money["spent_usd"]))]
+    out += [
+        "# TYPE ironburst_usd_spent gauge",
+        "# HELP ironburst_usd_spent Estimate of this month",
+        line("ironburst_usd_spent", float(money["spent_usd"])),
+    ]
     out += ["# TYPE ironburst_usd_committed gauge", line("ironburst_usd_committed", float(money["committed_usd"]))]
     if money["usd_per_month"] is not None:
         out += ["# TYPE ironburst_usd_budget gauge", line("ironburst_usd_budget", float(money["usd_per_month"]))]
@@ -88,7 +94,9 @@ def controller(said):
 
 
 def ask(argv):
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=TIMEOUT)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=TIMEOUT
+    )
     if done.returncode:
         raise ValueError("%s: %s" % (argv[0], " ".join(done.stderr.split()) or "exit status %d" % done.returncode))
     return done.stdout
@@ -96,7 +104,11 @@ def ask(argv):
 
 def gather(command):
     """All lines of the file, and the problems met."""
-    sources = {"slurm": lambda: slurm(ask(["sinfo", "--noheader", "--Node", "--format=%R|%N|%T"]), ask(["squeue", "--noheader", "--format=%P|%T|%r"]))}
+    sources = {
+        "slurm": lambda: slurm(
+            ask(["sinfo", "--noheader", "--Node", "--format=%R|%N|%T"]), ask(["squeue", "--noheader", "--format=%P|%T|%r"])
+        )
+    }
     if command:
         sources["controller"] = lambda: controller(json.loads(ask(command)))
     out, ups, problems = [], ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"], []

@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 """ironburst-scratch plan|apply|up [--settings FILE]: local scratch space on unused NVMe devices.
 
-plan says as JSON what would be done and changes nothing; apply does it; up also mounts it (a rented node's boot: its devices are blank every time).
+plan says as JSON what would be done and changes nothing; apply does it; up also mounts it (at the boot of a rented node, whose devices are
+blank every time).
 Settings (/etc/ironburst/scratch.json): {"path": "/scratch", "devices": [] (= every unused local NVMe), "filesystem": "xfs"|"ext4"}.
 Exit status 0: done or nothing to do, 1: refused or failed (one sentence on stderr; with plan the sentence is in the JSON).
 
-A device is used only if it is certainly nobody's: no signature of any kind on it, nothing mounted, no partition, no holder. Python 3.6 (EL 8).
+A device is used only if it is certainly nobody's: no signature of any kind on it, nothing mounted, no partition, no holder.
+Python 3.6 (EL 8).
 """
 
 import argparse
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -72,7 +75,7 @@ def is_local_nvme(device):
 def choose(lsblk, settings, signatures):
     """What to do, as {"state": "ready"|"format"|"create"|"refused", "devices", "target", "uuid", "text", "skipped"}.
 
-    `lsblk`: output of lsblk --json --bytes --paths with COLUMNS; `settings`: as in the file; `signatures`: {path: [type] | None = unreadable}.
+    `lsblk`: output of lsblk --json --bytes --paths with COLUMNS; `settings`: as in the file; `signatures`: {path: [type]}.
     """
     top = lsblk["blockdevices"]
     plan = {"state": "refused", "devices": [], "target": None, "uuid": None, "text": "", "skipped": {}}
@@ -80,7 +83,9 @@ def choose(lsblk, settings, signatures):
     ours = [device for device in walk(top) if device.get("label") == LABEL]
     named = {device["kname"]: device for device in ours}  # an array is listed once below each of its members
     if len(named) > 1:
-        return dict(plan, text="two file systems are labelled %s (%s): wipe the one that is not scratch" % (LABEL, ", ".join(sorted(named))))
+        return dict(
+            plan, text="two file systems are labelled %s (%s): wipe the one that is not scratch" % (LABEL, ", ".join(sorted(named)))
+        )
     if named:
         found = next(iter(named.values()))
         if found["fstype"] != wanted:
@@ -90,7 +95,9 @@ def choose(lsblk, settings, signatures):
             return dict(plan, text="scratch on %s is mounted at %s, declared is %s: unmount it there, or declare that path"
                         % (found["name"], found["mountpoint"], settings["path"]))  # fmt: skip
         return dict(plan, state="ready", target=found["name"], uuid=found["uuid"], text="there is scratch on %s" % found["name"])
-    members = [device for device in walk(top) if (device.get("label") or "").split(":")[-1] == NAME and device.get("fstype") == "linux_raid_member"]
+    members = [
+        device for device in walk(top) if (device.get("label") or "").split(":")[-1] == NAME and device.get("fstype") == "linux_raid_member"
+    ]
     if members:
         arrays = {child["kname"]: child for member in members for child in member.get("children") or []}
         names = [member["name"] for member in members]
@@ -100,7 +107,11 @@ def choose(lsblk, settings, signatures):
                 return dict(plan, text="the array %s of scratch holds %s: look what it is, and wipe it by hand if nobody needs it"
                             % (array["name"], array.get("fstype") or "something unknown"))  # fmt: skip
             return dict(plan, state="format", devices=names, target=array["name"], text="finish the array %s" % array["name"])
-        return dict(plan, text="%s belong to an array of scratch that is not assembled: is a device missing? Repair it, or wipe them by hand" % ", ".join(names))
+        return dict(
+            plan,
+            text="%s belong to an array of scratch that is not assembled: is a device missing? Repair it, or wipe them by hand"
+            % ", ".join(names),
+        )
     return _unused(top, settings, signatures, plan)
 
 
@@ -113,7 +124,10 @@ def _unused(top, settings, signatures, plan):
                 return dict(plan, text="the declared device %s does not exist; there are %s" % (path, ", ".join(sorted(known)) or "none"))
             reason = why_used(known[path], signatures.get(path))
             if reason:
-                return dict(plan, text="the declared device %s %s: wipe it by hand if nobody needs what is on it, or declare another" % (path, reason))
+                return dict(
+                    plan,
+                    text="the declared device %s %s: wipe it by hand if nobody needs what is on it, or declare another" % (path, reason),
+                )
         chosen = list(settings["devices"])
         if len(set(chosen)) != len(chosen):
             return dict(plan, text="a device is declared twice among %s: name each once" % ", ".join(chosen))
@@ -124,8 +138,8 @@ def _unused(top, settings, signatures, plan):
         skipped = {name: reason for name, reason in reasons.items() if reason}
         if not chosen:
             said = "; ".join("%s %s" % item for item in sorted(skipped.items())) or "there is none at all"
-            return dict(plan, skipped=skipped, text="no unused local NVMe device for %s: %s; name devices, or declare no scratch for this node"
-                        % (settings["path"], said))  # fmt: skip
+            ways = "name devices, or declare no scratch for this node"
+            return dict(plan, skipped=skipped, text="no unused local NVMe device for %s: %s; %s" % (settings["path"], said, ways))
     target = chosen[0] if len(chosen) == 1 else "/dev/md/%s" % NAME
     text = "make %s on %s%s" % (settings["filesystem"], ", ".join(chosen), " (RAID 0)" if len(chosen) > 1 else "")
     return dict(plan, state="create", devices=chosen, target=target, skipped=skipped, text=text)
@@ -148,9 +162,10 @@ def commands(plan, filesystem):
 
 def run(argv):
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=TIMEOUT)
+        pipe = subprocess.PIPE
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ScratchError("%s can't be run: %s" % (argv[0], error))
+        raise ScratchError("%s can't be run: %s" % (argv[0], error)) from None
     if done.returncode:
         raise ScratchError("%s failed: %s" % (" ".join(argv), " ".join((done.stderr or done.stdout).split()) or "no message"))
     return done.stdout
@@ -165,8 +180,17 @@ def read_signatures(path):
     return [line.split(",")[-1] for line in shown.splitlines() if line and not line.startswith("#")]
 
 
+def probed(device):
+    """`device` of lsblk, with what its own first sectors say: udev's memory may be old, or not be there."""
+    done = subprocess.run(["blkid", "--probe", "--output", "export", device["name"]], stdout=subprocess.PIPE, universal_newlines=True)
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    values = {"fstype": found.get("TYPE"), "label": found.get("LABEL"), "uuid": found.get("UUID")}
+    return dict(device, children=[probed(child) for child in device.get("children") or []], **(values if "TYPE" in found else {}))
+
+
 def look(settings):
     lsblk = json.loads(run(["lsblk", "--json", "--bytes", "--paths", "--output", COLUMNS]))
+    lsblk = {"blockdevices": [probed(device) for device in lsblk["blockdevices"]]}
     settings = dict(settings, devices=[os.path.realpath(path) for path in settings["devices"]])
     return choose(lsblk, settings, {device["name"]: read_signatures(device["name"]) for device in walk(lsblk["blockdevices"])})
 
@@ -177,7 +201,7 @@ def must_be_free(path):
         os.close(os.open(path, os.O_RDWR | os.O_EXCL))
     except OSError as error:
         why = "it is in use" if error.errno == errno.EBUSY else error.strerror
-        raise ScratchError("%s can't be taken for scratch: %s; nothing was changed" % (path, why))
+        raise ScratchError("%s can't be taken for scratch: %s; nothing was changed" % (path, why)) from None
 
 
 def apply(settings):
@@ -189,7 +213,8 @@ def apply(settings):
             must_be_free(path)
         for argv in commands(plan, settings["filesystem"]):
             run(argv)
-        run(["udevadm", "settle", "--timeout=30"])
+        if shutil.which("udevadm"):
+            run(["udevadm", "settle", "--timeout=30"])
         plan = look(settings)
         if plan["state"] != "ready":
             raise ScratchError("scratch was made, but is not seen: %s" % plan["text"])

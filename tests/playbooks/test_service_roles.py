@@ -1,0 +1,172 @@
+"""Roles of the cluster's services: stages, classes, and what they write (containers, file systems, pyxis)."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jinja2
+import pytest
+import yaml
+from programs import PLAYBOOKS, load
+
+ROLES = [
+    "container_runtime", "rdma", "infiniband_fabric", "metrics", "scratch", "shared_filesystem", "data_science", "slurm_node", "slurm_head",
+]  # fmt: skip
+STAGES = ["preflight", "install", "configure", "runtime", "validate"]
+READ_ONLY = ("assert", "stat", "meta", "debug", "wait_for", "uri", "set_fact")
+mount_unit = load("plugins/filter/mounts.py").mount_unit
+
+
+def tasks(role, file, tags=()):
+    """(task, its tags with the inherited ones) of a file and of what it imports or includes."""
+    for task in yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks" / file).read_text()):
+        mine = {*tags, *task.get("tags", [])}
+        imported = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
+        if "block" in task:
+            for inner in task["block"]:
+                yield inner, mine | set(inner.get("tags", []))
+        elif imported:
+            name, applied = (imported, []) if isinstance(imported, str) else (imported["file"], imported["apply"]["tags"])
+            yield from tasks(role, name, mine | set(applied))
+        else:
+            yield task, mine
+
+
+def changes(task):
+    names = [key.removeprefix("ansible.builtin.") for key in task if key.startswith("ansible.builtin.")]
+    return not (set(names) & set(READ_ONLY) or task.get("changed_when") is False)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_has_the_five_stages(role):
+    main = yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks/main.yml").read_text())
+    assert [(task["ansible.builtin.import_tasks"], task["tags"]) for task in main] == [(f"{stage}.yml", [stage]) for stage in STAGES]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_task_that_can_change_a_host_has_one_class(role):
+    files = [f"{stage}.yml" for stage in STAGES] + (["elsewhere.yml"] if role == "infiniband_fabric" else [])
+    seen = 0
+    for file in files:
+        for task, tags in tasks(role, file):
+            classes = tags & {"live", "drain"}
+            if "ansible.builtin.include_role" in task:
+                applied = set(task["ansible.builtin.include_role"]["apply"]["tags"])
+                assert len(classes) == 1 and applied == classes, f"{role}: {task['name']}"
+            elif changes(task):
+                seen += 1
+                assert len(classes) == 1, f"{role}: {task['name']} has {classes or 'no class'}"
+    assert seen or role == "rdma"
+
+
+DRAIN = {
+    "scratch": ["Make scratch", "Mount unit of scratch"],
+    "shared_filesystem": ["Another file system makes room", "The shared file system is mounted", "Mount unit of the shared file system"],
+    "container_runtime": ["Settings of the daemons", "Container packages"],
+    "rdma": ["RDMA packages", "Kernel modules of InfiniBand at boot", "EFA software"],
+    "slurm_node": ["Packages of the node"],
+}
+
+
+@pytest.mark.parametrize("role", DRAIN)
+def test_what_would_hurt_a_job_needs_a_drained_node(role):
+    found = {task["name"]: tags for file in STAGES for task, tags in every(role, f"{file}.yml")}
+    for name in DRAIN[role]:
+        assert "drain" in found[name], name
+
+
+def every(role, file):
+    yield from tasks(role, file)
+    for task in yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks" / file).read_text()):
+        yield task, set(task.get("tags", []))
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("/scratch", "scratch.mount"),
+        ("/srv/data-1", "srv-data\\x2d1.mount"),
+        ("/a//b/", "a-b.mount"),
+        ("/.x/.y", "\\x2ex-.y.mount"),
+        ("/", "-.mount"),
+    ],
+)
+def test_names_of_mount_units(path, unit):
+    assert mount_unit(path) == unit
+
+
+def render(role, template, **values):
+    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    environment.filters |= {"to_json": json.dumps}
+    environment.tests["search"] = lambda text, pattern: re.search(pattern, text) is not None
+    defaults = yaml.safe_load((PLAYBOOKS / "roles" / role / "defaults/main.yml").read_text())
+    return environment.from_string((PLAYBOOKS / "roles" / role / "templates" / template).read_text()).render(defaults | values)
+
+
+@pytest.mark.parametrize(
+    ("said", "version", "plugin"),
+    [
+        ("containerd github.com/containerd/containerd 1.7.24~ds1 1.7.24~ds1-6", 2, "io.containerd.grpc.v1.cri"),
+        ("containerd containerd.io v2.1.4 75cb2b7193e4", 3, "io.containerd.cri.v1.runtime"),
+        ("", 2, "io.containerd.grpc.v1.cri"),
+    ],
+)
+def test_settings_of_containerd_follow_its_version(said, version, plugin):
+    text = render("container_runtime", "config.toml.j2", container_runtime_containerd={"stdout": said}, container_runtime_folder="/scratch")
+    config = tomllib.loads(text)
+    assert config["version"] == version and config["root"] == "/scratch/containerd"
+    assert set(config["plugins"]) == {plugin}
+    assert config["plugins"][plugin]["enable_cdi"] is True
+    runtime = config["plugins"][plugin]["containerd"]["runtimes"]["runc"]
+    assert runtime["options"] == {"SystemdCgroup": True} and runtime["runtime_type"] == "io.containerd.runc.v2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "good"),
+    [
+        ("nfs", "nas1:/export/home", True),
+        ("nfs", "[fd00::5]:/export", True),
+        ("nfs", "/export/home", False),
+        ("lustre", "10.1.0.5@o2ib,10.1.0.6@o2ib:/scratch", True),
+        ("lustre", "mds1:/scratch", False),
+        ("beegfs", "beegfs-mgmt.example.org", True),
+        ("beegfs", "mgmt:/x", False),
+    ],
+)
+def test_sources_of_shared_file_systems(kind, source, good):
+    forms = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/vars/main.yml").read_text())["shared_filesystem_source_form"]
+    assert bool(re.match(forms[kind]["pattern"], source)) is good
+    assert re.match(forms[kind]["pattern"], forms[kind]["example"])
+
+
+def test_the_shared_file_system_is_there_before_slurm_and_the_gate():
+    text = render(
+        "shared_filesystem", "shared.mount.j2", shared_filesystem_kind="nfs", shared_filesystem_what="nas:/x",
+        shared_filesystem_path="/shared",
+        shared_filesystem_types={"nfs": "nfs"}, shared_filesystem_options="hard",
+    )  # fmt: skip
+    lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    assert {"slurmd.service", "ironburst-gate.service"} <= set(lines["Before"].split())
+    assert (lines["What"], lines["Where"], lines["Type"], lines["Options"]) == ("nas:/x", "/shared", "nfs", "hard")
+    defaults = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/defaults/main.yml").read_text())["shared_filesystem_default_options"]
+    assert set(defaults) == {"nfs", "lustre", "beegfs"} and "hard" in defaults["nfs"].split(",")
+
+
+def test_pyxis_is_asked_for_only_where_a_node_has_enroot():
+    assert "spank" not in render("slurm_head", "plugstack.conf.j2", slurm_head_pyxis=False)
+    assert "required spank_pyxis.so runtime_path=/run/pyxis\n" in render("slurm_head", "plugstack.conf.j2", slurm_head_pyxis=True)
+
+
+def test_docker_never_ends_containers_with_its_daemon():
+    fixed = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())["container_runtime_docker_fixed"]
+    assert fixed["live-restore"] is True and fixed["exec-opts"] == ["native.cgroupdriver=systemd"] and fixed["features"] == {"cdi": True}
+
+
+def test_no_role_names_a_registry():
+    for role in ROLES:
+        for file in (PLAYBOOKS / "roles" / role).rglob("*"):
+            if file.is_file() and "efa-installer" not in file.read_text():
+                assert not [word for word in ("pypi.org", "docker.io/", "nvcr.io", "ghcr.io", "quay.io") if word in file.read_text()], Path(
+                    file
+                )
