@@ -81,6 +81,7 @@ def play(inside, *options, tried=TRIED, ok=True):
         "roles_tried": tried,
         "container_runtime_folder": "/scratch",
         "data_science_index": f"http://10.78.0.1:{INDEX_PORT}",
+        "data_science_pip_arguments": ["--trusted-host", "10.78.0.1"],
         "data_science_requirements": {"jupyter": str(inside.site.dir / "run" / "jupyter.txt")},
         "infiniband_fabric_sweep_interval": 2,
         "metrics_cluster": True,
