@@ -1,4 +1,4 @@
-"""Roles of the cluster's services: stages, classes, and what they write (containers, file systems, pyxis)."""
+"""Roles of the cluster's services: what needs a drained node, and what they write (containers, file systems, pyxis)."""
 
 import json
 import re
@@ -8,78 +8,28 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
+from contract import tasks_of
 from programs import PLAYBOOKS, load
 
 ROLES = [
     "container_runtime", "rdma", "infiniband_fabric", "metrics", "scratch", "shared_filesystem", "data_science", "slurm_node", "slurm_head",
 ]  # fmt: skip
-STAGES = ["preflight", "install", "configure", "runtime", "validate"]
-READ_ONLY = ("assert", "stat", "meta", "debug", "wait_for", "uri", "set_fact")
 mount_unit = load("plugins/filter/mounts.py").mount_unit
-
-
-def tasks(role, file, tags=()):
-    """(task, its tags with the inherited ones) of a file and of what it imports or includes."""
-    for task in yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks" / file).read_text()):
-        mine = {*tags, *task.get("tags", [])}
-        imported = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
-        if "block" in task:
-            for inner in task["block"]:
-                yield inner, mine | set(inner.get("tags", []))
-        elif imported:
-            name, applied = (imported, []) if isinstance(imported, str) else (imported["file"], imported["apply"]["tags"])
-            yield from tasks(role, name, mine | set(applied))
-        else:
-            yield task, mine
-
-
-def changes(task):
-    names = [key.removeprefix("ansible.builtin.") for key in task if key.startswith("ansible.builtin.")]
-    return not (set(names) & set(READ_ONLY) or task.get("changed_when") is False)
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_every_role_has_the_five_stages(role):
-    main = yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks/main.yml").read_text())
-    assert [(task["ansible.builtin.import_tasks"], task["tags"]) for task in main] == [(f"{stage}.yml", [stage]) for stage in STAGES]
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_every_task_that_can_change_a_host_has_one_class(role):
-    files = [f"{stage}.yml" for stage in STAGES] + (["elsewhere.yml"] if role == "infiniband_fabric" else [])
-    seen = 0
-    for file in files:
-        for task, tags in tasks(role, file):
-            classes = tags & {"live", "drain"}
-            if "ansible.builtin.include_role" in task:
-                applied = set(task["ansible.builtin.include_role"]["apply"]["tags"])
-                assert len(classes) == 1 and applied == classes, f"{role}: {task['name']}"
-            elif changes(task):
-                seen += 1
-                assert len(classes) == 1, f"{role}: {task['name']} has {classes or 'no class'}"
-    assert seen or role == "rdma"
 
 
 DRAIN = {
     "scratch": ["Make scratch", "Mount unit of scratch"],
     "shared_filesystem": ["Another file system makes room", "The shared file system is mounted", "Mount unit of the shared file system"],
-    "container_runtime": ["Settings of the daemons", "Container packages"],
-    "rdma": ["RDMA packages", "Kernel modules of InfiniBand at boot", "EFA software"],
+    "container_runtime": ["Settings of containerd", "Settings of Docker", "Container packages"],
+    "rdma": ["RDMA packages", "Kernel modules of InfiniBand at boot", "Install the EFA software"],
     "slurm_node": ["Packages of the node"],
 }
 
 
 @pytest.mark.parametrize("role", DRAIN)
 def test_what_would_hurt_a_job_needs_a_drained_node(role):
-    found = {task["name"]: tags for file in STAGES for task, tags in every(role, f"{file}.yml")}
-    for name in DRAIN[role]:
-        assert "drain" in found[name], name
-
-
-def every(role, file):
-    yield from tasks(role, file)
-    for task in yaml.safe_load((PLAYBOOKS / "roles" / role / "tasks" / file).read_text()):
-        yield task, set(task.get("tags", []))
+    found = {task.raw["name"]: task.classes for task in tasks_of(PLAYBOOKS / "roles" / role / "tasks" / "main.yml")}
+    assert {name: found[name] for name in DRAIN[role]} == {name: ["drain"] for name in DRAIN[role]}
 
 
 @pytest.mark.parametrize(
