@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ironburst import catalog
-from ironburst.config import models
 from ironburst.config import software as declared_software
+from ironburst.config import software_models
 from ironburst.config.models import (
     ClusterConfig,
     Group,
@@ -270,7 +270,7 @@ class _Solved:
             sets = solution.sets
         self.sets = sets
 
-    def of(self, name: str, scratch: models.Scratch | None) -> dict[str, Any]:
+    def of(self, name: str, scratch: software_models.Scratch | None) -> dict[str, Any]:
         """The fields of a host or pool that the lock fills."""
         group = self.groups[name]
         return {

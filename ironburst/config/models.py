@@ -8,112 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
+from ironburst.config.software_models import DataScience, Kernel, Mig, Os, Scratch, Software, SoftwareChoice, Strict
 from ironburst.config.types import Address, Duration, Mac, Name, Network, Range, SecretRef
-
-
-def _text(value: object) -> object:
-    """580, written without quotes, is meant as text."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Driver = Annotated[
-    str,
-    BeforeValidator(_text),
-    Field(pattern=r"^\d{3}(\.\d+(\.\d+)?)?$"),
-    WithJsonSchema({"anyOf": [{"type": "string", "pattern": r"^\d{3}(\.\d+(\.\d+)?)?$"}, {"type": "integer"}]}),
-]
-Kernel = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?[A-Za-z0-9.+~_-]*$")]
-DataScience = Literal["pytorch", "tensorflow", "jax", "jupyter"]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
-_RUNTIME = {"enum": ["containerd", "docker", "apptainer", "enroot"], "type": "string"}
-Runtimes = Annotated[
-    list[Literal["containerd", "docker", "apptainer", "enroot"]],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    Field(min_length=1),
-    WithJsonSchema({"anyOf": [_RUNTIME, {"type": "array", "items": _RUNTIME, "minItems": 1}]}),
-]
-
-
-class SoftwareChoice(Strict):
-    """Versions and kinds of software for some nodes. What isn't written here comes from `software`, its profile, or a rule."""
-
-    driver: Driver | None = Field(
-        default=None,
-        description="NVIDIA driver: a branch, of which the lock picks a version, or a full version",
-        examples=["580", "580.95.05"],
-    )
-    kernel_module: Literal["auto", "open", "proprietary"] | None = Field(
-        default=None, description="flavour of the driver; auto: what GPU and driver call for"
-    )
-    cuda: str | None = Field(
-        default=None,
-        pattern=r"^\d+\.\d+$",
-        description="CUDA toolkit, major.minor; none: the driver branch's own",
-        examples=["13.0"],
-    )
-    container_toolkit: str | None = Field(
-        default=None,
-        pattern=r"^\d+\.\d+\.\d+$",
-        description="NVIDIA container toolkit; none: the catalogue's current",
-        examples=["1.18.0"],
-    )
-    dcgm: str | None = Field(
-        default=None, pattern=r"^\d+\.\d+\.\d+$", description="DCGM; none: the catalogue's current", examples=["4.6.0"]
-    )
-    nccl: str | None = Field(
-        default=None, pattern=r"^\d+\.\d+\.\d+$", description="NCCL; none: the catalogue's current", examples=["2.30.7"]
-    )
-    container_runtime: Runtimes | None = Field(
-        default=None, description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd"
-    )
-    rdma: Literal["inbox", "doca-ofed"] | None = Field(
-        default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's"
-    )
-    peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
-        default=None,
-        description="how network cards reach GPU memory; auto: DMA-BUF where it can work, else peermem where an OFED is",
-    )
-    gds: bool | None = Field(default=None, description="GPUDirect Storage")
-
-
-class Software(SoftwareChoice):
-    """Versions that every GPU node gets, owned or rented; `ironburst lock` makes one exact set per group of it."""
-
-    profile: str | None = Field(
-        default=None, description="a named choice of the catalogue; keys written here win", examples=["training-2026"]
-    )
-    slurm: str | None = Field(
-        default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"]
-    )
-    os: Os = Field(default="debian13", description="operating system of the nodes that name none")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"]
-    )
-
-
-class Mig(Strict):
-    """MIG layout of some GPUs of each node."""
-
-    gpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, description="indices of the GPUs; none: all of the node")
-    profiles: dict[str, Annotated[int, Field(gt=0)]] = Field(
-        min_length=1, description="profile: instances on each of these GPUs", examples=[{"1g.10gb": 7}]
-    )
-
-
-class Scratch(Strict):
-    """Local scratch space of each node."""
-
-    path: str = Field(default="/scratch", pattern=r"^/", description="where it is mounted")
-    devices: list[str] = Field(default=[], description="block devices; none: every unused local NVMe disk")
-    filesystem: Literal["xfs", "ext4"] = "xfs"
 
 
 class Ssh(Strict):
@@ -158,9 +56,7 @@ class Nodes(Strict):
     serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
     bmc: Bmc
     secure_boot: bool | None = Field(default=None, description="whether the firmware enforces Secure Boot; none: not known")
-    infiniband_links: int | None = Field(
-        default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
-    )
+    infiniband_links: int | None = Field(default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none")
     power_off_on_delete: bool = Field(default=False, description="destroy powers the node off; otherwise it goes on running")
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
@@ -192,18 +88,14 @@ class HallLink(Strict):
     hall: Name
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
-    gateway_id: str | None = Field(
-        default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
-    )
+    gateway_id: str | None = Field(default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)")
 
 
 class ExistingVpc(Strict):
     """A network that somebody else owns: used, never changed."""
 
     vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
-    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(
-        min_length=1, description="zone: private subnet id"
-    )
+    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(min_length=1, description="zone: private subnet id")
 
 
 class CloudNetwork(Strict):
@@ -228,9 +120,7 @@ class Group(Strict):
     zone: str = Field(description="one of the network's zones")
     image: str = Field(pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes")
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
-    capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
-    )
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     slurm: SlurmNode | None = None
@@ -251,9 +141,7 @@ class Pool(Strict):
     markets: list[Literal["on-demand", "spot"]] = Field(
         default=["on-demand"], min_length=1, description="spot is only for one-node batch jobs that may be requeued"
     )
-    capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
-    )
+    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this")
@@ -328,9 +216,7 @@ class ClusterConfig(Strict):
     burst: Burst = Burst()
     filesystem: Filesystem | None = Field(default=None, description="the shared file system; none: somebody else mounts it")
     metrics: bool = Field(default=False, description="exporters for Prometheus on every node")
-    data_science: list[DataScience] = Field(
-        default=[], description="frameworks that GPU nodes offer as module files and containers"
-    )
+    data_science: list[DataScience] = Field(default=[], description="frameworks that GPU nodes offer as module files and containers")
 
 
 # ---- names derived from the declaration, in one place

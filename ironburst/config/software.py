@@ -7,8 +7,9 @@ from datetime import date
 from typing import Any
 
 from ironburst import catalog
-from ironburst.config.models import ClusterConfig, Group, Mig, Nodes, Pool, SoftwareChoice, group_nodes, pool_nodes, pool_partition
+from ironburst.config.models import ClusterConfig, Group, Nodes, Pool, group_nodes, pool_nodes, pool_partition
 from ironburst.config.ranges import compact
+from ironburst.config.software_models import Mig, SoftwareChoice
 from ironburst.software import model
 from ironburst.software.solve import Solution, solve
 

@@ -176,7 +176,7 @@ def solve_group(
     cuda = wish.cuda or default_cuda(group, driver, facts)
     missing = [name for name, value in (("CUDA", cuda), ("Slurm", wish.slurm)) if value is None]
     broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing]
-    if cuda and cuda not in facts.cuda:
+    if cuda and cuda not in {name.split("u")[0] for name in facts.cuda}:  # 11.0 is listed as 11.0u3 alone
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
     chosen = replace(

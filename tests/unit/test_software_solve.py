@@ -234,6 +234,10 @@ def test_a_partition_that_does_not_agree(wishes, words, way):
     assert not apart.conflicts
 
 
+def test_a_release_that_is_listed_with_its_updates_alone_is_known():
+    assert "11.0" not in FACTS.cuda and one(A100, driver="450.80.02", cuda="11.0", nccl="2.30.7").cuda == "11.0"
+
+
 def test_a_partition_gets_one_nccl_and_one_cuda_where_nobody_names_them():
     groups = [group(H100, name="new", cuda=None), group(V100, name="old", cuda=None)]
     assert {one.cuda for one in solve(groups, FACTS).sets.values()} == {"12.9"}

@@ -1,0 +1,102 @@
+"""What a person writes of software: versions, kernels, MIG layouts and scratch space of nodes. Part of models.py's declaration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _text(value: object) -> object:
+    """580, written without quotes, is meant as text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Driver = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(pattern=r"^\d{3}(\.\d+(\.\d+)?)?$"),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": r"^\d{3}(\.\d+(\.\d+)?)?$"}, {"type": "integer"}]}),
+]
+Kernel = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?[A-Za-z0-9.+~_-]*$")]
+DataScience = Literal["pytorch", "tensorflow", "jax", "jupyter"]
+Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
+_RUNTIME = {"enum": ["containerd", "docker", "apptainer", "enroot"], "type": "string"}
+Runtimes = Annotated[
+    list[Literal["containerd", "docker", "apptainer", "enroot"]],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [_RUNTIME, {"type": "array", "items": _RUNTIME, "minItems": 1}]}),
+]
+
+
+class SoftwareChoice(Strict):
+    """Versions and kinds of software for some nodes. What isn't written here comes from `software`, its profile, or a rule."""
+
+    driver: Driver | None = Field(
+        default=None,
+        description="NVIDIA driver: a branch, of which the lock picks a version, or a full version",
+        examples=["580", "580.95.05"],
+    )
+    kernel_module: Literal["auto", "open", "proprietary"] | None = Field(
+        default=None, description="flavour of the driver; auto: what GPU and driver call for"
+    )
+    cuda: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+$",
+        description="CUDA toolkit, major.minor; none: the driver branch's own",
+        examples=["13.0"],
+    )
+    container_toolkit: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+\.\d+$",
+        description="NVIDIA container toolkit; none: the catalogue's current",
+        examples=["1.18.0"],
+    )
+    dcgm: str | None = Field(
+        default=None, pattern=r"^\d+\.\d+\.\d+$", description="DCGM; none: the catalogue's current", examples=["4.6.0"]
+    )
+    nccl: str | None = Field(
+        default=None, pattern=r"^\d+\.\d+\.\d+$", description="NCCL; none: the catalogue's current", examples=["2.30.7"]
+    )
+    container_runtime: Runtimes | None = Field(
+        default=None, description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd"
+    )
+    rdma: Literal["inbox", "doca-ofed"] | None = Field(default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's")
+    peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
+        default=None,
+        description="how network cards reach GPU memory; auto: DMA-BUF where it can work, else peermem where an OFED is",
+    )
+    gds: bool | None = Field(default=None, description="GPUDirect Storage")
+
+
+class Software(SoftwareChoice):
+    """Versions that every GPU node gets, owned or rented; `ironburst lock` makes one exact set per group of it."""
+
+    profile: str | None = Field(
+        default=None, description="a named choice of the catalogue; keys written here win", examples=["training-2026"]
+    )
+    slurm: str | None = Field(default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"])
+    os: Os = Field(default="debian13", description="operating system of the nodes that name none")
+    kernel: Kernel | None = Field(default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"])
+
+
+class Mig(Strict):
+    """MIG layout of some GPUs of each node."""
+
+    gpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, description="indices of the GPUs; none: all of the node")
+    profiles: dict[str, Annotated[int, Field(gt=0)]] = Field(
+        min_length=1, description="profile: instances on each of these GPUs", examples=[{"1g.10gb": 7}]
+    )
+
+
+class Scratch(Strict):
+    """Local scratch space of each node."""
+
+    path: str = Field(default="/scratch", pattern=r"^/", description="where it is mounted")
+    devices: list[str] = Field(default=[], description="block devices; none: every unused local NVMe disk")
+    filesystem: Literal["xfs", "ext4"] = "xfs"
