@@ -115,8 +115,13 @@ class Occupancy:
 
     @property
     def available(self) -> bool:
-        """It can be given jobs."""
-        return not self.states & {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "FUTURE", "NOT_RESPONDING", "MAINTENANCE", "INVALID_REG"}
+        """It can be given jobs; also one that does not respond at the moment, as after a restart of the controller."""
+        return not self.states & {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "FUTURE", "MAINTENANCE", "INVALID_REG", "POWERED_DOWN"}
+
+    @property
+    def joined(self) -> bool:
+        """It may have been given jobs, or may be given one any time; in doubt it has joined."""
+        return self.registered or self.busy or not self.states & {"UNKNOWN", "FUTURE", "DOWN"}
 
 
 class NodeService(Protocol):

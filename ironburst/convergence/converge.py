@@ -66,7 +66,7 @@ class _Convergence:
             self._check(todo)
             return
         nodes = self._occupancy(todo)
-        joined = [name for name in self._left(todo) if name in nodes and _joined(nodes[name])]
+        joined = [name for name in self._left(todo) if name in nodes and nodes[name].joined]
         self._at_once([name for name in self._left(todo) if name not in joined])
         if joined:
             self._working_nodes(joined, {name for name in joined if is_ours(nodes[name])})
@@ -348,11 +348,6 @@ class _Convergence:
 
 class _Nothing:
     changed = failed = 0
-
-
-def _joined(node: Occupancy) -> bool:
-    """It may be given jobs, or was before."""
-    return bool(node.registered or node.busy) and not node.states & {"FUTURE"}
 
 
 def _outcome(found: Any) -> tuple[str, str | None]:

@@ -44,6 +44,14 @@ def test_the_nodes_of_every_version_read_the_same(version):
     assert not nodes["gpu8"].open and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN") and nodes["gpu8"].reason == "no lease"
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_is_on_which_node_reads_the_same_in_every_version(version):
+    found = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
+    assert found["gpu2"].jobs == (1,) and found["gpu2"].busy and found["gpu2"].registered and found["gpu2"].available
+    assert found["gpu8"].drained and not found["gpu8"].available and found["gpu8"].reason == "no lease" and not found["gpu8"].registered
+    assert found["gpu6"].jobs == () and found["gpu6"].end_s == 0 and not found["gpu6"].busy
+
+
 def test_the_fixtures_that_are_derived_are_what_the_script_makes():
     for version in VERSIONS:
         release = load(version, "squeue")["meta"]["slurm"]["release"]

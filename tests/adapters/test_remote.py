@@ -1,0 +1,124 @@
+"""ssh to many hosts with a stand-in for ssh on PATH; Ansible's connection variables as an ssh command; cleaning up by environment."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ironburst.adapters import leftovers
+from ironburst.adapters.ansible import Event, Tasks, connection_of, event_of
+from ironburst.adapters.remote import Answer, Connection, ask
+from lab.box import wait_for
+
+SSH = """#!/bin/sh
+# stand-in: the word before the last is the host; runs the command here
+for word; do last2=$last; last=$word; done
+case $last2 in dark*) echo "ssh: connect to host $last2: No route to host" >&2; exit 255;; slow*) exec sleep 60;; esac
+exec sh -c "$last"
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path, monkeypatch):
+    (tmp_path / "ssh").write_text(SSH)
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+def test_all_hosts_are_asked_and_each_answers_for_itself(ssh):
+    programs = {name: (Connection(name), f"print({name!r} * 2)") for name in ("n1", "n2", "dark1")}
+    programs["bad"] = (Connection("bad"), "raise SystemExit('no such thing')")
+    found = ask(programs)
+    assert found["n1"] == Answer("n1n1\n") and found["n2"] == Answer("n2n2\n")
+    assert "No route to host" in found["dark1"].error and found["bad"].error == "no such thing"
+
+
+def test_a_host_that_does_not_answer_in_time_is_ended(ssh):
+    begun = time.monotonic()
+    found = ask({"slow1": (Connection("slow1"), ""), "n1": (Connection("n1"), "print(1)")}, timeout_s=1.0)
+    assert found["slow1"].error == "no answer in 1 s" and found["n1"].output == "1\n"
+    assert time.monotonic() - begun < 20
+
+
+def test_a_big_answer_and_a_big_program_pass(ssh):
+    program = f"x = {'y' * 200_000!r}\nprint(x)"
+    assert len(ask({"n1": (Connection("n1"), program)})["n1"].output) == 200_001
+
+
+def test_what_ansible_says_of_a_host_becomes_a_command_line():
+    told = {
+        "connection": "ssh", "address": "10.0.0.1", "user": "ops", "port": 2222, "key": "/k", "options": " -o StrictHostKeyChecking=no ",
+        "become": True, "python": "/usr/libexec/platform-python",
+    }  # fmt: skip
+    command = connection_of(told).python_command()
+    assert command[0] == "ssh" and command[-2] == "10.0.0.1" and "StrictHostKeyChecking=no" in command
+    assert command[command.index("-p") + 1] == "2222" and command[command.index("-l") + 1] == "ops"
+    assert command[-1] == "sudo -n env LC_ALL=C /usr/libexec/platform-python -I -S -"
+    assert connection_of(told | {"connection": "local"}) is None
+
+
+def test_events_carry_tags_and_places_from_the_callback(tmp_path):
+    path = tmp_path / "tasks"
+    path.write_text(
+        '{"uuid": "u1", "tags": ["drain"], "handler": false, "literal": {"dest": "/etc/munge/munge.key"}}\n{"uuid": "u'
+    )
+    data = {"event": "runner_on_ok", "event_data": {"host": "n1", "role": "r", "task": "Key", "task_uuid": "u1",
+            "resolved_action": "ansible.builtin.copy", "res": {"changed": True, "censored": "x"}}}  # fmt: skip
+    event = event_of(data, Tasks(path))
+    assert event.tags == {"drain"} and event.literal == {"dest": "/etc/munge/munge.key"} and event.changed
+    assert event.action == "ansible.builtin.copy" and event.results == [event.result]
+
+
+def test_items_of_a_loop_are_results_of_their_own():
+    loop = [{"ansible_loop_var": "item", "changed": False}, {"ansible_loop_var": "item", "changed": True}]
+    assert Event("n1", None, "t", "ok", {"results": loop}).results == loop
+    other = {"results": ["apt's own list"]}
+    assert Event("n1", None, "t", "ok", other).results == [other]
+
+
+def test_processes_of_a_run_are_found_by_its_folder_and_ended(tmp_path):
+    environment = {**os.environ, "IRONBURST_CONTROL_PATH_DIR": str(tmp_path)}
+    mine = subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True)
+    other = subprocess.Popen(["sleep", "600"], env={**os.environ, "IRONBURST_CONTROL_PATH_DIR": "/elsewhere"})
+    try:
+        assert leftovers.of_run(tmp_path) == [mine.pid]
+        leftovers.end_here(tmp_path)
+        assert mine.wait(10) == -signal.SIGKILL and other.poll() is None
+    finally:
+        mine.kill()
+        other.kill()
+        mine.wait()
+        other.wait()
+
+
+def test_the_hosts_program_ends_what_its_connection_has_started_and_nothing_else():
+    here, elsewhere = ({**os.environ, "SSH_CONNECTION": f"10.0.0.9 {port} 10.0.0.1 22"} for port in (5555, 6666))
+    script = "trap '' TERM; setsid sleep 600 & sleep 600 & echo ready; wait"
+    task = subprocess.Popen(["sh", "-c", script], env=here, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    bystander = subprocess.Popen(["sleep", "600"], env=elsewhere, start_new_session=True)
+    try:
+        assert task.stdout.readline() == "ready\n"
+        argv = [sys.executable, "-", here["SSH_CONNECTION"], "5", "1"]
+        assert subprocess.run(argv, input=leftovers.PROGRAM, text=True, env=here, timeout=30).returncode == 0
+        assert task.wait(10) < 0 and bystander.poll() is None
+        wait_for(lambda: not _with(here["SSH_CONNECTION"]), 10, "the sessions of their own to end")
+    finally:
+        for process in (task, bystander):
+            process.kill()
+            process.wait()
+
+
+def _with(connection):
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as handle, open(f"/proc/{name}/stat", "rb") as stat:
+                alive = stat.read().rpartition(b")")[2].split()[0] != b"Z"
+                if alive and f"SSH_CONNECTION={connection}".encode() in handle.read().split(b"\0"):
+                    found.append(name)
+        except OSError:
+            continue
+    return found
