@@ -225,9 +225,10 @@ def test_nodes_that_slurm_has_not_seen_yet_are_converged_without_a_drain(tmp_pat
 def test_a_node_that_slurm_forgot_in_a_restart_counts_as_one_that_has_joined(site, monkeypatch):
     upgrade(site)
     real = site.occupancy
-    forgotten = lambda: {
-        name: replace(node, registered=False, states=node.states | {"NOT_RESPONDING"}) for name, node in real().items()
-    }  # noqa: E731
+
+    def forgotten():
+        return {name: replace(node, registered=False, states=node.states | {"NOT_RESPONDING"}) for name, node in real().items()}
+
     monkeypatch.setattr(site, "occupancy", forgotten)
     site.converge("n1")
     assert site.calls[0][:2] == ("drain", ("n1",)) and not site.hurt
