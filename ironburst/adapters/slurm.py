@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.adapters import slurm_json
-from ironburst.ports import Observation, Occupancy, SchedulerError, SchedulerMissing, WrongShape
+from ironburst.ports import Observation, SchedulerError, SchedulerMissing, WrongShape
+from ironburst.service import Occupancy
 
 SPOOL = "/var/spool/ironburst"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

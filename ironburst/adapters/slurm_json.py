@@ -10,7 +10,8 @@ import math
 import re
 from typing import Any
 
-from ironburst.ports import Job, Node, Occupancy, Resources, WrongShape
+from ironburst.ports import Job, Node, Resources, WrongShape
+from ironburst.service import Occupancy
 
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"

@@ -12,7 +12,7 @@ from ironburst.convergence.drains import Drains, is_ours, patient
 from ironburst.convergence.events import GATE, Listener, Told
 from ironburst.convergence.model import HostReceipt, Options, Receipt, Tools
 from ironburst.document import ClusterDocument
-from ironburst.ports import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 BAD = ("failed", "unreachable", "invalid")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ironburst.convergence.model import Options, Tools
-from ironburst.ports import NodeService, Occupancy, SchedulerError, SchedulerMissing
+from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 REASON = "ironburst converge"
 REASON_LENGTH = 200

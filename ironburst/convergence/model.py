@@ -11,7 +11,7 @@ from ironburst.convergence.receipts import Store
 from ironburst.convergence.rolling import Share
 from ironburst.convergence.watch import Watch
 from ironburst.document import ClusterDocument, Host
-from ironburst.ports import NodeService
+from ironburst.service import NodeService
 
 
 class Player(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironburst.document import Host
-from ironburst.ports import Occupancy
+from ironburst.service import Occupancy
 
 
 class ShareError(ValueError):

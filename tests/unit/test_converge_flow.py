@@ -14,7 +14,7 @@ from ironburst.convergence.model import Options, Selection, Tools, select
 from ironburst.convergence.receipts import Store
 from ironburst.convergence.rolling import Share
 from ironburst.document import ClusterDocument
-from ironburst.ports import Occupancy, SchedulerError, SchedulerMissing
+from ironburst.service import Occupancy, SchedulerError, SchedulerMissing
 from tests.playbooks import sample
 
 NODES = ("n1", "n2", "n3", "n4")
