@@ -66,7 +66,7 @@ class Probe:
     def tree(self, top):
         lines = []
         for folder, folders, files in os.walk(top):
-            folders.sort()
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
             for name in sorted(files) + folders:
                 path = os.path.join(folder, name)
                 lines.append("%s %s" % (path, self.file(path, "content")))

@@ -93,13 +93,13 @@ def _path(arguments: Arguments, *keys: str) -> str:
     raise Unwatchable("its result names no path")
 
 
-def _file(*keys: str) -> Callable[[Arguments], Watch]:
+def _file(*keys: str, how: str = "content") -> Callable[[Arguments], Watch]:
     def watch(arguments: Arguments) -> Watch:
         path = _path(arguments, *keys)
         name = arguments.get("_original_basename")
         if path.endswith("/") and isinstance(name, str) and name:  # copied into a folder
             path = posixpath.join(path, name)
-        return {"files": {path.rstrip("/") or "/": "tree" if arguments.get("recurse") else "content"}}
+        return {"files": {path.rstrip("/") or "/": "tree" if arguments.get("recurse") else how}}
 
     return watch
 
@@ -181,7 +181,7 @@ def _files(arguments: Arguments) -> Watch:
 
 MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "files": _files,
-    "copy": _file("dest", "path"),
+    "copy": _file("dest", "path", how="tree"),  # what is copied may be a folder
     "template": _file("dest", "path"),
     "assemble": _file("dest", "path"),
     "get_url": _file("dest"),

@@ -21,8 +21,8 @@ def of(action, arguments, **result):
 @pytest.mark.parametrize(
     ("action", "arguments", "expected"),
     [
-        ("copy", {"dest": "/etc/a", "mode": "0644"}, {"files": {"/etc/a": "content"}}),
-        ("copy", {"dest": "/etc/d/", "_original_basename": "a.conf"}, {"files": {"/etc/d/a.conf": "content"}}),
+        ("copy", {"dest": "/etc/a", "mode": "0644"}, {"files": {"/etc/a": "tree"}}),
+        ("copy", {"dest": "/etc/d/", "_original_basename": "a.conf"}, {"files": {"/etc/d/a.conf": "tree"}}),
         ("file", {"path": "/srv/x", "state": "directory", "recurse": True}, {"files": {"/srv/x": "tree"}}),
         ("lineinfile", {"path": "/etc/fstab", "line": "x"}, {"files": {"/etc/fstab": "content"}}),
         ("apt", {"name": ["slurmd=24.11.*", "munge"]}, {"packages": ["munge", "slurmd"]}),
@@ -52,7 +52,7 @@ def test_a_task_says_what_it_manages(action, arguments, expected):
 def test_a_hidden_task_is_watched_by_where_it_writes_not_by_what():
     hidden = {"censored": "the output has been hidden", "changed": True}
     assert watch.of_task("copy", [hidden], {"dest": "/etc/munge/munge.key"}, where="x") == {
-        "files": {"/etc/munge/munge.key": "content"}
+        "files": {"/etc/munge/munge.key": "tree"}
     }
     with pytest.raises(watch.Unwatchable, match="slurm_node: Key: its result names no path"):
         watch.of_task("copy", [hidden], {}, where="slurm_node: Key")
@@ -65,7 +65,7 @@ def test_an_unknown_module_is_never_watched():
 
 def test_skipped_items_of_a_loop_manage_nothing():
     results = [{"skipped": True}, {"invocation": {"module_args": {"dest": "/etc/b"}}}]
-    assert watch.of_task("copy", results, {}, where="x") == {"files": {"/etc/b": "content"}}
+    assert watch.of_task("copy", results, {}, where="x") == {"files": {"/etc/b": "tree"}}
 
 
 def test_a_role_may_say_it_itself_in_terms_of_its_variables():
