@@ -60,6 +60,16 @@ def test_host_variables(listed):
     assert (fixed["ansible_host"], fixed["node_fabric"], fixed["node_fabric_links"]) == ("10.90.0.7", "efa", 32)
 
 
+def test_what_the_version_lock_gives_to_hosts(listed):
+    hosts = listed["_meta"]["hostvars"]
+    dgx, head = hosts["dgx01"], hosts["head"]
+    assert (dgx["node_os"], dgx["node_mig"], dgx["node_scratch"]) == ("debian13", None, None)
+    assert dgx["node_software"]["packages"]["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
+    assert dgx["node_software"]["packages"].keys() == head["node_software"]["packages"].keys()
+    assert head["node_software"]["driver"] is None and head["node_software"]["packages"]["slurm_head"]
+    assert (dgx["cluster_filesystem"], dgx["cluster_subnet_managers"], dgx["cluster_data_science"]) == (None, {}, [])
+
+
 def test_no_secret_only_its_reference(listed):
     text = json.dumps(listed)
     assert listed["_meta"]["hostvars"]["head"]["cluster_scheduler"]["munge_key"] == "env:LAB_MUNGE_KEY"
