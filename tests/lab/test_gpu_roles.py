@@ -85,8 +85,9 @@ def test_all_is_there_and_a_second_run_changes_nothing(node):
 
 def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
     node.declare(driver=NEWER)
-    # /dev/nvidia0 can't be opened here (the machine has no such device): a link of the same name to a file is held instead
-    node.site.ssh("dgx01", "mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && setsid sleep 300 < /dev/nvidia0 > /dev/null 2>&1 & echo")
+    # /dev/nvidia0 can't be opened here (the machine has no such device): a file of the same name is held instead
+    hold = "systemd-run --quiet --unit=holder --property=StandardInput=file:/dev/nvidia0 sleep 300"
+    node.site.ssh("dgx01", f"mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && {hold}")
     try:
         text, changed = node.play(ok=(2,))
         assert "would get nvidia-open=580.105.08-*" in sentence(text) and "under sleep: drain the node" in sentence(text)
@@ -95,7 +96,7 @@ def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
         text, changed = node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job
         assert changed == 0 and node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
     finally:
-        node.site.ssh("dgx01", "pkill -x sleep -f 'sleep 300'; rm -f /dev/nvidia0; mv /dev/hidden /dev/nvidia0")
+        node.site.ssh("dgx01", "systemctl stop holder; rm -f /dev/nvidia0; mv /dev/hidden /dev/nvidia0")
 
 
 def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
@@ -109,6 +110,7 @@ def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
     assert node.play()[1] == 0
 
 
+@pytest.mark.slow
 def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reason_is_told(node):
     node.declare(driver=NEWER)
     node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}")
@@ -119,6 +121,7 @@ def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reaso
     node.site.ssh("dgx01", f"sed -i 's/ echo no headers; exit 1;//' /usr/sbin/dkms; dkms install nvidia/{NEWER}")
 
 
+@pytest.mark.slow
 def test_another_layout(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2)
     assert node.play()[1] == 3  # the file, the instances, the devices of containers
@@ -126,6 +129,7 @@ def test_another_layout(node):
     assert node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split() == ["Disabled", "Enabled"] + ["Disabled"] * 6
 
 
+@pytest.mark.slow
 def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver"))
     said = sentence(node.play(ok=(2,))[0])
