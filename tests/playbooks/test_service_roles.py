@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -111,6 +113,21 @@ def test_pyxis_is_asked_for_only_where_a_node_has_enroot():
 def test_docker_never_ends_containers_with_its_daemon():
     fixed = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())["container_runtime_docker_fixed"]
     assert fixed["live-restore"] is True and fixed["exec-opts"] == ["native.cgroupdriver=systemd"] and fixed["features"] == {"cdi": True}
+
+
+@pytest.mark.parametrize(("running", "status"), [(True, 1), (False, 0)])
+def test_a_daemons_settings_are_not_written_under_containers(tmp_path, running, status):
+    """The guard as Ansible runs it: split into words without a shell, with the new file as last word."""
+    guard = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())["container_runtime_guard"]
+    daemons = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/tasks/daemons.yml").read_text())
+    validate = {task["ansible.builtin.template"]["validate"] for task in daemons if "ansible.builtin.template" in task}
+    assert validate == {"sh -c '{{ container_runtime_guard }}' guard %s"}
+    (tmp_path / "pgrep").write_text(f'#!/bin/sh\n[ "$*" = "--exact containerd-shim" ] || exit 9\nexit {0 if running else 1}\n')
+    (tmp_path / "pgrep").chmod(0o755)
+    line = validate.pop().replace("{{ container_runtime_guard }}", guard.replace("{{ inventory_hostname }}", "dgx01")) % "/new"
+    done = subprocess.run(shlex.split(line), env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True)
+    assert done.returncode == status
+    assert ("containers run on dgx01" in done.stderr and "nothing was changed" in done.stderr) is running
 
 
 def test_no_role_names_a_registry():
