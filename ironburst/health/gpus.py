@@ -124,7 +124,7 @@ def width(field: str, value: str, judge: Judge) -> Optional[str]:
 
 def temperature(field: str, value: str, judge: Judge) -> Optional[str]:
     found = decimal(re.sub(r" C$", "", value), f"{field} of {judge.who}")
-    if not 0 < found < 150:
+    if not 9 < found < 150:
         raise Unreadable(f"{field} of {judge.who} is {value!r}, which no GPU has")
     limits = {
         "temperature.gpu": ("temperature.gpu.slow", "temperature.gpu.max"),

@@ -4,7 +4,7 @@ The bandwidth is judged against the acceptance table where GPU or row are named;
 """
 
 import re
-from typing import List, NamedTuple
+from typing import Dict, List, NamedTuple
 
 from .report import Expectation, Finding, Unreadable, bad, clean, decimal, ends_open, good, shown, whole
 from .thresholds import judge, rows_for, size_bytes
@@ -89,6 +89,13 @@ def _row(line: str, cells: int) -> Row:
     return Row(whole(values[0], "a size"), whole(values[1], "the iterations"), decimal(values[2], "the peak"), decimal(values[3],
         "the average"),
                decimal(values[4], "the message rate"))  # fmt: skip
+
+
+def figures(text: str) -> Dict[int, float]:
+    """Bytes -> Gb/s of an output that parse() found healthy."""
+    unit = next(match.group(1) for match in (HEADER.match(line.rstrip()) for line in clean(text)) if match)
+    rows = [line.split() for line in clean(text) if ROW.match(line)]
+    return {int(row[0]): round(float(row[3]) * BITS[unit] / 1e9, 2) for row in rows}
 
 
 def _judge(rows: List[Row], unit: str, expected: Expectation) -> List[Finding]:

@@ -121,7 +121,8 @@ def _judge(ports: List[Port], expected: Expectation) -> List[Finding]:
         rate = decimal(values["Rate"], f"the rate of port {port.name}")
         if rate not in RATES:
             raise Unreadable(f"the rate of port {port.name} is {rate:g}, which no link has")
-        _guid(values["Port GUID"], f"the GUID of port {port.name}")
+        if values["Link layer"] == "InfiniBand" or not re.match(r"^0x0{16}$", values["Port GUID"]):  # RoCE may have none
+            _guid(values["Port GUID"], f"the GUID of port {port.name}")
         if not re.match(r"^0x[0-9a-f]{8}$", values["Capability mask"]):
             raise Unreadable(f"the capability mask of port {port.name} is {values['Capability mask']!r}")
         lids = [whole(values[key], f"the {key} of port {port.name}") for key in ("Base lid", "SM lid", "LMC")]

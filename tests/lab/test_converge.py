@@ -224,6 +224,44 @@ def test_the_gate_fails_closed_without_its_tools(site, converged, hurt, heal, wo
     assert gate(site) == (0, [])
 
 
+OVERRIDES = "/etc/lab-gpu.json"  # what the stubs of nvidia-smi and dcgmi show instead
+
+
+@pytest.mark.parametrize(
+    "hurt, heal, words",
+    [
+        ({"gpus": {"3": {"ecc.errors.uncorrected.volatile.total": "5"}}}, f"rm {OVERRIDES}", "GPU 3: ecc.errors"),
+        ({"gpus": {"0": {"pcie.link.width.current": "8"}}}, f"rm {OVERRIDES}", "8 of 16 lanes"),
+        ({"gpus": {"1": {"remapped_rows.pending": "Yes"}}}, f"rm {OVERRIDES}", "remapped_rows.pending"),
+        ({"inactive_links": {"2": [4]}}, f"rm {OVERRIDES}", "143 of 144 NVLinks"),
+        ("systemctl stop nvidia-fabricmanager", "systemctl start nvidia-fabricmanager", "ActiveState is inactive"),
+    ],
+)
+def test_faults_of_a_gpu_keep_jobs_away(site, converged, hurt, heal, words):
+    site.ssh("dgx01", hurt if isinstance(hurt, str) else f"echo {shlex.quote(json.dumps(hurt))} > {OVERRIDES}")
+    try:
+        code, failed = gate(site)
+        assert code == 1 and any(words in text for text in failed), failed
+        assert site.ssh("dgx01", ["test", "-e", STAMP], check=False).returncode == 1
+    finally:
+        site.ssh("dgx01", heal)
+    assert gate(site) == (0, [])
+
+
+def test_accept_runs_dcgm_and_names_what_the_lab_cannot(site, converged):
+    done = site.ssh("dgx01", GATE + " --level accept", check=False)
+    findings = {finding["check"]: finding["text"] for finding in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 0, findings
+    assert findings["dcgm"].startswith("level 2") and findings["nccl"] == "not applicable: the inventory says so"
+    site.ssh("dgx01", f"echo {shlex.quote(json.dumps({'dcgm': {'memory': {'3': 'Fail'}}}))} > {OVERRIDES}")
+    try:
+        done = site.ssh("dgx01", GATE + " --level accept", check=False)
+        assert done.returncode == 1 and "memory did not pass (Fail: GPU 3: Fail)" in done.stdout
+    finally:
+        site.ssh("dgx01", f"rm {OVERRIDES}")
+    assert gate(site) == (0, [])
+
+
 def test_a_node_without_one_gpu_takes_no_job_until_it_is_whole(site, inside, converged):
     machine = site.host("dgx01")
     hardware.remove_gpu(machine.hardware_dir, 2)

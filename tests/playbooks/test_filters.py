@@ -9,7 +9,7 @@ from ansible.errors import AnsibleFilterError
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
-TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str}
+TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str, "float": float}
 
 
 def plugin(name):

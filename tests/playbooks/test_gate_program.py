@@ -1,21 +1,47 @@
-"""The gate's program with tools of its own: what it writes, and that a tool that hangs does not hang the gate."""
+"""The gate's program with tools of its own: what it writes, that a tool that hangs does not hang it, its levels and its baseline."""
 
+import contextlib
+import importlib.util
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GATE = REPOSITORY / "playbooks/roles/node_health/files/ironburst-gate.py"
 PROLOG = REPOSITORY / "playbooks/roles/node_health/files/ironburst-prolog"
-SMI = "".join(f"echo '{n}, NVIDIA H100 80GB HBM3, 580.95.05, 81559'\n" for n in range(8))
 LSPCI = "".join(f"echo '0000:{0x18 + 16 * n:02x}:00.0 0302: 10de:2330 (rev a1)'\n" for n in range(8))
 SETTINGS = {
-    "driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 1, "mounts": ["/shared"],
+    "driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 1,
+    "mounts": ["/shared"],
+    "fabric_manager": True, "disks": ["/tmp"], "nccl_command": ["all_reduce_perf", "-c", "1"],
 }  # fmt: skip
+TOOLS = ("lspci", "nvidia-smi", "systemctl", "journalctl", "timedatectl", "dcgmi", "all_reduce_perf", "ib_write_bw")
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+written = load(REPOSITORY / "tests/unit/healthy/write.py")
+H100 = written.BY["h100-sxm5"]
+
+
+def bundle() -> str:
+    """The judgement as the role node_health writes it."""
+    modules = {path.name: path.read_text() for path in (REPOSITORY / "ironburst/health").glob("*.py")}
+    names = ("gpus.csv", "acceptance_thresholds.csv", "xid_actions.csv")
+    return json.dumps({"modules": modules,
+        "data": {name: (REPOSITORY / "ironburst/catalog/data" / name).read_text() for name in names}})
 
 
 class Node:
@@ -24,12 +50,28 @@ class Node:
     def __init__(self, root: Path):
         self.root = root
         self.stamp = root / "run/ironburst/gate.ok"
-        self.put("etc/ironburst/gate.json", json.dumps(SETTINGS))
-        self.put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n")
-        self.put("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n")
-        self.put("proc/self/mountinfo", "22 1 0:21 / / rw - overlay o rw\n23 22 0:22 / /shared rw - nfs4 s rw\n")
+        self.baseline = root / "var/lib/ironburst/baseline.json"
+        self.put("lib/health.json", bundle())
+        self.settings()
+        port = "sys/class/infiniband/mlx5_0/ports/1"
+        for name, value in {"state": "4: ACTIVE", "link_layer": "InfiniBand", "rate": "400 Gb/sec (4X NDR)",
+        "phys_state": "5: LinkUp"}.items():
+            self.put(f"{port}/{name}", value + "\n")
+        mounts = ("22 1 0:21 / / rw - overlay o rw", "23 22 0:22 / /shared rw - nfs4 s rw", "24 22 0:23 / /tmp rw - tmpfs t rw")
+        self.put("proc/self/mountinfo", "\n".join(mounts) + "\n")
+        self.put("proc/meminfo", "MemTotal:       2113536000 kB\nMemAvailable:   2000000000 kB\n")
+        (root / "tmp").mkdir()
         self.tool("lspci", LSPCI)
-        self.tool("nvidia-smi", SMI)
+        self.smi(xml=written.xml(H100))
+        self.tool("systemctl", "printf 'Result=success\\nMainPID=1\\nLoadState=loaded\\nActiveState=active\\nSubState=running\\n'")
+        self.tool("journalctl", "echo '[    1.500000] node01 kernel: NVRM: loading NVIDIA UNIX Open Kernel Module'")
+        self.tool("timedatectl", "echo NTPSynchronized=yes")
+        self.say("dcgmi", written.diag_json(H100, "4.4.2"))
+        self.say("all_reduce_perf", written.nccl(H100, 2**34, 478.0, low=2**30))
+        self.say("ib_write_bw", written.ib_write_bw(394.0, "Gb/sec", False))
+
+    def settings(self, **changes) -> None:
+        self.put("etc/ironburst/gate.json", json.dumps(SETTINGS | changes))
 
     def put(self, path: str, text: str) -> Path:
         file = self.root / path
@@ -38,17 +80,36 @@ class Node:
         return file
 
     def tool(self, name: str, script: str) -> None:
-        self.put(f"bin/{name}", f"#!/bin/sh\n{script}").chmod(0o755)
+        self.put(f"bin/{name}", f"#!/bin/sh\n{script}\n").chmod(0o755)
 
-    def gate(self, *arguments: str) -> tuple[int, dict]:
-        env = {
-            "PATH": f"{self.root}/bin:/bin", "IRONBURST_GATE_ROOT": str(self.root), "IRONBURST_GATE_TOOL_TIMEOUT": "1",
-            "IRONBURST_GATE_LIB": str(REPOSITORY / "ironburst/health"),
+    def say(self, name: str, text: str) -> None:
+        self.tool(name, f"cat {self.put(f'said/{name}', text)}")
+
+    def smi(self, xml: str | None = None, nvlink: str = written.nvlink(H100), csv: str = written.csv(H100, False, False)) -> None:
+        if xml is not None:
+            self.put("said/smi-xml", xml)
+        self.put("said/smi-nvlink", nvlink)
+        self.put("said/smi-csv", csv)
+        said = self.root / "said"
+        self.tool("nvidia-smi", f'case "$1" in -q) cat {said}/smi-xml ;; nvlink) cat {said}/smi-nvlink ;; *) cat {said}/smi-csv ;; esac')
+
+    def environment(self, limit_s: float, more_tools: str = ":/bin") -> dict[str, str]:
+        return {
+            "PATH": f"{self.root}/bin{more_tools}", "IRONBURST_GATE_ROOT": str(self.root), "IRONBURST_GATE_TOOL_TIMEOUT": str(limit_s),
+            "IRONBURST_GATE_LIB": str(self.root / "lib"),
         }  # fmt: skip
-        command = [sys.executable, str(GATE), "--json", *arguments]
-        done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True, timeout=30)
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+
+    def run(self, *arguments: str, python: str = sys.executable) -> subprocess.CompletedProcess:
+        """The program as systemd runs it."""
+        environment = os.environ | self.environment(5)
+        return subprocess.run([python, str(GATE), *arguments], env=environment, capture_output=True, text=True, timeout=60)
+
+    def gate(self, *arguments: str, **environment: object) -> tuple[int, dict]:
+        """The same in this process, which is quicker."""
+        said = io.StringIO()
+        with mock.patch.dict(os.environ, self.environment(**{"limit_s": 5} | environment)), contextlib.redirect_stdout(said):
+            status = load(GATE).main(["--json", *arguments])
+        return status, json.loads(said.getvalue())
 
 
 @pytest.fixture
@@ -56,13 +117,20 @@ def node(tmp_path):
     return Node(tmp_path)
 
 
+def failed(report):
+    return {finding["check"]: finding["text"] for finding in report["findings"] if not finding["passed"]}
+
+
 def texts(report):
-    return " ".join(finding["text"] for finding in report["findings"] if not finding["passed"])
+    return " ".join(failed(report).values())
 
 
 def test_a_good_node_gets_its_stamp(node):
-    assert node.gate() == (0, {"passed": True, "findings": json.loads((node.root / "run/ironburst/gate.json").read_text())["findings"]})
-    assert node.stamp.exists()
+    status, report = node.gate()
+    assert (status, failed(report)) == (0, {})
+    assert report == json.loads((node.root / "run/ironburst/gate.json").read_text())
+    assert len(report["findings"]) == 14
+    assert node.stamp.exists() and not node.baseline.exists()
 
 
 def test_a_node_that_fails_later_loses_its_stamp(node):
@@ -73,20 +141,40 @@ def test_a_node_that_fails_later_loses_its_stamp(node):
     assert not node.stamp.exists()
 
 
-def test_a_hanging_tool_fails_the_gate_in_time(node):
-    node.tool("nvidia-smi", "exec sleep 1000")
-    status, report = node.gate()
-    assert status == 1 and "nvidia-smi did not answer in 1 s" in texts(report)
+def test_hanging_tools_fail_the_gate_in_time(node):
+    for tool in TOOLS[:5]:
+        node.tool(tool, "exec sleep 1000")
+    status, report = node.gate(limit_s=1)
+    late = [check for check, text in failed(report).items() if "did not answer in 1 s" in text]
+    assert status == 1
+    assert set(late) == {"gpus_on_bus", "gpu_count", "gpu_model", "driver", "gpu_health", "nvlink", "fabric_manager", "xid",
+        "time"}
     assert not node.stamp.exists()
 
 
-def test_a_missing_tool_fails_the_gate(node, monkeypatch):
-    (node.root / "bin/nvidia-smi").unlink()
-    status, report = node.gate()
-    assert status == 1 and "nvidia-smi is not installed" in texts(report)
+def test_missing_tools_fail_the_gate(node):
+    for tool in TOOLS[:5]:
+        (node.root / "bin" / tool).unlink()
+    status, report = node.gate(more_tools="")
+    assert status == 1 and len([text for text in failed(report).values() if "is not installed" in text]) == 9
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", json.dumps(SETTINGS | {"gpu_count": 0})])
+@pytest.mark.parametrize("tool", TOOLS[:5])
+def test_a_tool_that_says_nothing_or_fails_fails_the_gate(node, tool):
+    node.tool(tool, "exit 0")
+    assert "says nothing" in texts(node.gate()[1])
+    node.tool(tool, "echo 'something is wrong'; exit 9")
+    assert "exit status 9" in texts(node.gate()[1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "{}", json.dumps(SETTINGS | {"gpu_count": 0}), json.dumps(SETTINGS | {"not_applicable": ["xld"]}),
+        json.dumps(SETTINGS | {"pcie_widht": 8}), json.dumps(SETTINGS | {"fabric_manager": "yes"}),
+            json.dumps(SETTINGS | {"baseline_tolerance": 1.0}),
+    ],
+)  # fmt: skip
 def test_damaged_settings_fail_the_gate(node, text):
     node.gate()
     node.put("etc/ironburst/gate.json", text)
@@ -95,10 +183,65 @@ def test_damaged_settings_fail_the_gate(node, text):
     assert not node.stamp.exists()
 
 
-def test_no_infiniband_in_sysfs_fails_the_gate(node):
-    (node.root / "sys/class/infiniband/mlx5_0").rename(node.root / "elsewhere")
+@pytest.mark.parametrize("text", ["", "{}", bundle().replace("def expected_from", "def expected_not"),
+    bundle().replace("xid,name", "x,y")])
+def test_a_damaged_or_missing_bundle_is_no_pass(node, text):
+    assert node.run().returncode == 0 and node.stamp.exists()
+    node.put("lib/health.json", text)
+    done = node.run()
+    assert done.returncode == 1 and "not passed, this node takes no jobs" in done.stdout + done.stderr and not node.stamp.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "text"),
+    [
+        (lambda n: n.smi(xml=written.xml(H100).replace("<dram_uncorrectable>0", "<dram_uncorrectable>4", 1)), "gpu_health",
+        "is 4, must be 0"),
+        (lambda n: n.smi(xml=written.xml(H100).replace("<current_link_width>16x", "<current_link_width>8x", 1)), "gpu_health",
+        "8 of 16 lanes"),
+        (lambda n: n.smi(xml=written.xml(H100)[:-400]), "gpu_health", "cut or damaged"),
+        (lambda n: n.smi(xml=written.xml(written.BY["h200-sxm"])), "gpu_health", "declared"),
+        (lambda n: n.smi(nvlink=written.nvlink(H100).replace("26.562 GB/s", "<inactive>", 1)), "nvlink", "143 of 144 NVLinks"),
+        (lambda n: n.smi(nvlink="No devices were found\n"), "nvlink", "0 of 144"),
+        (lambda n: n.tool("systemctl", "printf 'ActiveState=failed\\nSubState=failed\\n'"), "fabric_manager",
+        "ActiveState is failed"),
+        (lambda n: n.put("sys/class/infiniband/mlx5_0/ports/1/rate", "x"), "fabric_rate", "at x"),
+        (lambda n: n.settings(fabric_rate_gb_s=800), "fabric_rate", "400 of 800"),
+        (lambda n: n.tool("journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.'"),
+        "xid", "Xid 79"),
+        (lambda n: n.tool("journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 999, new.'"), "xid",
+        "not in the table"),
+        (lambda n: n.tool("journalctl", "echo '-- No entries --'"), "xid", "no line with a time"),
+        (lambda n: n.tool("timedatectl", "echo NTPSynchronized=no"), "time", "not synchronised"),
+        (lambda n: n.put("proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 5 kB\n"), "memory", "are free"),
+        (lambda n: n.put("proc/meminfo", ""), "memory", "no amount"),
+        (lambda n: n.settings(memory_gib=4000), "memory", "of 4000 GiB"),
+        (lambda n: n.put("sys/devices/system/edac/mc/mc0/ue_count", "2\n"), "memory", "2 uncorrected"),
+        (lambda n: n.settings(disks=["/scratch"]), "disks", "/scratch is not there"),
+        (lambda n: n.put("proc/self/mountinfo", "1 1 0:1 / /shared rw - n n rw\n2 1 0:2 / /tmp ro - t t ro\n"), "disks",
+        "cannot be written"),
+    ],
+)  # fmt: skip
+def test_each_check_of_the_join_level_fails_on_its_fault(node, change, check, text):
+    change(node)
     status, report = node.gate()
-    assert status == 1 and "0 of 1 infiniband links" in texts(report)
+    assert status == 1 and text in failed(report)[check]
+
+
+def test_what_the_inventory_leaves_out_is_named(node):
+    node.tool("journalctl", "exit 1")
+    node.settings(not_applicable=["xid"])
+    status, report = node.gate()
+    assert status == 0
+    assert {finding["check"]: finding["text"] for finding in report["findings"]}["xid"] == "not applicable: the inventory says so"
+
+
+def test_an_xid_that_was_dealt_with_counts_no_more(node):
+    node.tool("journalctl", "echo '[    0.5] n kernel: NVRM: Xid (PCI:0000:18:00): 48, pid=1, DBE'")
+    assert "xid" in failed(node.gate()[1])
+    assert node.gate("--xid-handled")[0] == 0
+    node.tool("journalctl", "echo '[99999999.5] n kernel: NVRM: Xid (PCI:0000:18:00): 48, pid=1, DBE'")
+    assert "xid" in failed(node.gate()[1])
 
 
 def test_settling_waits_for_a_link_that_trains(node):
@@ -110,6 +253,74 @@ def test_settling_waits_for_a_link_that_trains(node):
     state.write_text("2: INIT\n")
     assert node.gate("--settle", "20")[0] == 0
     assert node.stamp.exists()
+
+
+def test_accept_makes_the_baseline_and_holds_later_runs_against_it(node):
+    status, report = node.gate("--level", "accept")
+    assert (status, failed(report)) == (0, {})
+    first = json.loads(node.baseline.read_text())
+    assert first["driver"] == "580.95.05" and first["level"] == "accept" and first["at"]
+    assert first["figures"]["ib_write_bw Gb/s on mlx5_0 at 65536 B"] == pytest.approx(370, abs=5)
+    assert first["figures"]["nccl busbw GB/s at 17179869184 B"] == pytest.approx(478, abs=3)
+    # the new driver is slower than this node was, and still above the table's 460
+    node.settings(driver="590.48.01")
+    node.smi(xml=written.xml(H100._replace(driver="590.48.01")), csv=written.csv(H100._replace(driver="590.48.01"), False, False))
+    node.say("dcgmi", written.diag_json(H100._replace(driver="590.48.01"), "4.4.2"))
+    node.say("all_reduce_perf", written.nccl(H100, 2**34, 461.0, low=2**30))
+    node.settings(driver="590.48.01", baseline_tolerance=0.02)
+    status, report = node.gate("--level", "accept")
+    assert status == 1 and set(failed(report)) == {"baseline"}
+    assert "driver 580.95.05, now 590.48.01" in failed(report)["baseline"] and "was 47" in failed(report)["baseline"]
+    assert json.loads(node.baseline.read_text()) == first and not node.stamp.exists()
+    # within the tolerance it passes, and the best stays the baseline
+    node.settings(driver="590.48.01")
+    assert node.gate("--level", "accept")[0] == 0
+    assert json.loads(node.baseline.read_text())["figures"] == first["figures"]
+    assert node.gate("--level", "accept", "--forget-baseline")[0] == 0
+    assert json.loads(node.baseline.read_text())["figures"]["nccl busbw GB/s at 17179869184 B"] < 462
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "text"),
+    [
+        (lambda n: (n.root / "bin/dcgmi").unlink(), "dcgm", "not installed"),
+        (lambda n: n.say("dcgmi", written.diag_json(H100, "4.4.2").replace('"Pass"', '"Fail"', 1)), "dcgm",
+        "summary of software"),
+        (lambda n: n.say("dcgmi", ""), "dcgm", "says nothing"),
+        (lambda n: n.settings(dcgm_level=4), "dcgm", "level 3 has run, declared is 4"),
+        (lambda n: n.say("all_reduce_perf", written.nccl(H100, 2**34, 300.0, low=2**30)), "nccl", "T04 asks for 460"),
+        (lambda n: n.say("all_reduce_perf", written.nccl(H100, 2**34, 478.0, low=2**30).replace("validation: 1",
+        "validation: 0")), "nccl", "not checked"),
+        (lambda n: n.tool("all_reduce_perf", "echo 'Test CUDA failure'; exit 3"), "nccl", "exit status 3"),
+        (lambda n: n.say("ib_write_bw", "Couldn't connect\n"), "rdma_bandwidth", "not understood"),
+        (lambda n: n.settings(rdma_threshold="T27"), "rdma_bandwidth", "T27 asks for 380"),
+        (lambda n: n.put("var/lib/ironburst/baseline.json", "{}"), "baseline", "damaged"),
+        (lambda n: n.put("var/lib/ironburst/baseline.json", '{"driver": "x", "figures": {"other": 3}}'), "baseline",
+        "not measured"),
+    ],
+)  # fmt: skip
+def test_each_check_of_the_accept_level_fails_on_its_fault(node, change, check, text):
+    change(node)
+    before = node.baseline.read_text() if node.baseline.exists() else None
+    status, report = node.gate("--level", "accept")
+    assert status == 1 and text in failed(report)[check]
+    assert (node.baseline.read_text() if node.baseline.exists() else None) == before
+    assert json.loads((node.root / "var/lib/ironburst/gate-accept.json").read_text())["passed"] is False
+
+
+def test_accept_is_not_tried_on_a_node_that_fails_join(node):
+    node.tool("timedatectl", "echo NTPSynchronized=no")
+    node.tool("dcgmi", f"touch {node.root}/ran")
+    assert node.gate("--level", "accept")[0] == 1
+    assert not (node.root / "ran").exists()
+
+
+def test_it_runs_with_the_python_of_el8(node):
+    python = next(iter(sorted(Path("/").glob("root/.pyenv/versions/3.6.*/bin/python3"))), None)
+    if python is None:
+        pytest.skip("no Python 3.6 on this machine")
+    done = node.run("--json", "--level", "accept", python=str(python))
+    assert (done.returncode, failed(json.loads(done.stdout))) == (0, {}), done.stderr
 
 
 def test_the_prolog_reads_the_stamp():

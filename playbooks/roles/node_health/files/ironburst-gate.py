@@ -1,11 +1,18 @@
 #!/usr/bin/python3
-"""ironburst-gate [--settle SECONDS] [--json]: may this node take jobs? Writes or removes the stamp that the prolog reads.
+"""ironburst-gate [--level join|accept|burn-in] [--settle SECONDS] [--json]: may this node take jobs?
 
-Exit status 0: passed, /run/ironburst/gate.ok is there. 1: not passed, it is gone. The findings are in /run/ironburst/gate.json.
-The judgement is in checks.py (ironburst/health in the repository), what is expected in /etc/ironburst/gate.json.
+join (seconds; at boot and after each converge) writes or removes the stamp that the prolog reads. accept (minutes) and burn-in (hours)
+are for nodes without jobs, and never run from a prolog: after the join level they run DCGM, NCCL and RDMA tests, hold them against the
+table and the node's own baseline, and keep the best figures there. --xid-handled: the Xids so far have been dealt with (a GPU was
+reset); --forget-baseline: the next accept makes a new one.
+
+Exit status 0: passed, /run/ironburst/gate.ok is there. 1: not passed, it is gone. The findings are in /run/ironburst/gate.json (join) and
+/var/lib/ironburst/gate-LEVEL.json. The judgement is in the package health, what is expected in /etc/ironburst/gate.json.
 """
 
 import argparse
+import importlib.abc
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,67 +21,235 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, os.environ.get("IRONBURST_GATE_LIB", "/usr/local/lib/ironburst"))
-import checks  # noqa: E402
+LIB = Path(os.environ.get("IRONBURST_GATE_LIB", "/usr/local/lib/ironburst"))
+
+
+class Bundle(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The package health out of health.json ({"modules": {"xid.py": source}, "data": {"gpus.csv": text}}): one file to keep up to date."""
+
+    def __init__(self, path):
+        self.path, self.content = path, json.loads(path.read_text())
+
+    def find_spec(self, fullname, path=None, target=None):
+        file = "__init__.py" if fullname == "health" else fullname[len("health.") :] + ".py" if fullname.startswith("health.") else None
+        if file not in self.content["modules"]:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=f"{self.path}/{file}", is_package=fullname == "health")
+
+    def exec_module(self, module):
+        origin = module.__spec__.origin
+        exec(compile(self.content["modules"][origin.rsplit("/", 1)[-1]], origin, "exec"), module.__dict__)
+
 
 ROOT = Path(os.environ.get("IRONBURST_GATE_ROOT", "/"))  # another root in tests
+BUNDLE = None
+try:
+    if (LIB / "health").is_dir():  # in the repository's tests
+        sys.path.insert(0, str(LIB))
+    else:
+        BUNDLE = Bundle(LIB / "health.json")
+        sys.meta_path.insert(0, BUNDLE)
+    from health import accept, checks, join, tables, xid
+except Exception as error:  # fail closed: a stamp of before is no longer true
+    if (ROOT / "run/ironburst/gate.ok").exists():
+        (ROOT / "run/ironburst/gate.ok").unlink()
+    sys.exit(f"gate: not passed, this node takes no jobs: {LIB}/health.json can't be used: {error!r}")
+
 TOOL_TIMEOUT_S = float(os.environ.get("IRONBURST_GATE_TOOL_TIMEOUT", "20"))
 PAUSE_S = 1.0
+RDMA_PORT = 18600
 
 
-def run(command):
-    """A tool's outcome. A process that can't even be killed (a hung driver) is left behind, never waited for."""
-    with tempfile.TemporaryFile() as output:
+class Running:
+    """A tool that was started. One that can't even be killed (a hung driver) is left behind, never waited for."""
+
+    def __init__(self, command):
+        self.output = tempfile.TemporaryFile()
+        self.error = None
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True
             )
         except FileNotFoundError:
-            return checks.Outcome(None, "", "is not installed")
+            self.error = "is not installed"
         except OSError as error:
-            return checks.Outcome(None, "", f"can't be run: {error.strerror}")
+            self.error = f"can't be run: {error.strerror}"
+
+    def outcome(self, limit_s, said_s=None):
+        if self.error:
+            return checks.Outcome(None, "", self.error)
         try:
-            returncode = process.wait(TOOL_TIMEOUT_S)
+            returncode = self.process.wait(max(limit_s, 0.05))
         except subprocess.TimeoutExpired:
-            process.kill()
-            return checks.Outcome(None, "", f"did not answer in {TOOL_TIMEOUT_S:g} s")
-        output.seek(0)
-        return checks.Outcome(returncode, output.read().decode(errors="replace"))
+            self.end()
+            return checks.Outcome(None, "", f"did not answer in {said_s or limit_s:g} s")
+        self.output.seek(0)
+        return checks.Outcome(returncode, self.output.read().decode(errors="replace"))
+
+    def end(self):
+        if not self.error and self.process.poll() is None:
+            try:
+                os.killpg(self.process.pid, 9)
+            except OSError:
+                self.process.kill()
+
+
+def run(command, limit_s):
+    return Running(command).outcome(limit_s)
+
+
+def run_all(commands):
+    """{name: command} -> {name: outcome}, all at once and within one limit."""
+    running = {name: Running(command) for name, command in commands.items()}
+    end = time.monotonic() + TOOL_TIMEOUT_S
+    found = {}
+    for name, tool in running.items():
+        found[name] = tool.outcome(end - time.monotonic(), said_s=TOOL_TIMEOUT_S)
+    return found
 
 
 def text_of(path):
-    """The stripped content of a file of sysfs, "" if it can't be read."""
+    """The stripped content of a file, "" if it can't be read."""
     try:
-        return path.read_text().strip()
+        return path.read_text(errors="replace").strip()
     except OSError:
         return ""
 
 
-def observe():
-    ports = sorted((ROOT / "sys/class/infiniband").glob("*/ports/*"))
-    links = tuple(
-        checks.Link(port.parent.parent.name, port.name, text_of(port / "state"), text_of(port / "link_layer")) for port in ports
-    )
-    mounts = tuple(line.split()[4] for line in text_of(ROOT / "proc/self/mountinfo").splitlines() if len(line.split()) > 4)
-    return checks.Observed(run(checks.LSPCI), run(checks.NVIDIA_SMI), links, mounts)
+def load_tables():
+    text = BUNDLE.content["data"] if BUNDLE else {name: (LIB / "data" / name).read_text() for name in tables.FILES}
+    thresholds = tables.thresholds(text["acceptance_thresholds.csv"])
+    return join.Tables(tables.models(text["gpus.csv"]), thresholds, xid.load(text["xid_actions.csv"]))
+
+
+def disks(paths, mounts):
+    found = []
+    read_only = {line[4] for line in mounts if "ro" in line[5].split(",")}
+    for path in paths:
+        try:
+            stat = os.statvfs(str(ROOT / path.lstrip("/")))
+        except OSError:
+            continue
+        writable = path not in read_only and not stat.f_flag & os.ST_RDONLY
+        found.append(join.Disk(path, stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize, writable))
+    return tuple(found)
+
+
+def observe(settings, data):
+    outcomes = run_all(dict({name: join.COMMANDS[name] for name in join.needed(settings, data)}, lspci=checks.LSPCI, smi=checks.NVIDIA_SMI))
+    folders = sorted((ROOT / "sys/class/infiniband").glob("*/ports/*"))
+    links, ports = [], []
+    for port in folders:
+        device, layer = port.parent.parent.name, text_of(port / "link_layer")
+        links.append(checks.Link(device, port.name, text_of(port / "state"), layer))
+        ports.append(join.Port(f"{device}/{port.name}", layer, text_of(port / "rate"), text_of(port / "phys_state")))
+    mounts = [line.split() for line in text_of(ROOT / "proc/self/mountinfo").splitlines() if len(line.split()) > 5]
+    base = checks.Observed(outcomes.pop("lspci"), outcomes.pop("smi"), tuple(links), tuple(mount[4] for mount in mounts))
+    memory = [line.replace(":", " ").split() for line in text_of(ROOT / "proc/meminfo").splitlines()]
+    counters = [text_of(path) for path in (ROOT / "sys/devices/system/edac/mc").glob("mc*/ue_count")]
+    handled = text_of(ROOT / "run/ironburst/xid-handled")
+    return join.Observed(
+        base, outcomes, tuple(ports), {words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
+        sum(int(value) for value in counters) if counters else None, disks(settings.disks, mounts), float(handled) if handled else -1.0,
+    )  # fmt: skip
+
+
+def read_settings():
+    return join.settings_from(json.loads((ROOT / "etc/ironburst/gate.json").read_text()))
 
 
 def judge():
     """The findings of one look."""
     try:
-        expected = checks.expected_from(json.loads((ROOT / "etc/ironburst/gate.json").read_text()))
+        settings = read_settings()
     except (OSError, ValueError) as error:
         return [checks.Finding("settings", False, f"no usable /etc/ironburst/gate.json: {error}")]
-    return checks.evaluate(expected, observe())
+    try:
+        data = load_tables()
+    except (OSError, ValueError, KeyError) as error:
+        return [checks.Finding("settings", False, f"no usable tables below {LIB}: {error}")]
+    return join.evaluate(settings, observe(settings, data), data)
 
 
-def main():
+def loopback(device, number):
+    """ib_write_bw against itself on one device: the client's outcome."""
+    server_command, client_command = accept.rdma_commands(device, RDMA_PORT + number)
+    server = Running(server_command)
+    end = time.monotonic() + min(30.0, accept.RDMA_LIMIT_S)
+    try:
+        while True:  # the server says nothing that tells when it listens: a refused client tries again
+            outcome = run(client_command, accept.RDMA_LIMIT_S)
+            refused = outcome.returncode not in (0, None) and "connect" in outcome.stdout.lower()
+            if not refused or time.monotonic() > end or server.error or server.process.poll() is not None:
+                return outcome
+            time.sleep(0.2)
+    finally:
+        server.end()
+
+
+def measure(settings, level):
+    """Minutes or hours."""
+    left_out = settings.not_applicable
+    command = accept.dcgm_command(settings, level)
+    diagnostic = None if "dcgm" in left_out else run(command, accept.DCGM_LIMIT_S[min(int(command[3]), 4)])
+    nccl, rdma = (), {}
+    if "nccl" not in left_out and settings.nccl_command and settings.expected.gpu_count > 1:
+        rounds = accept.BURN_IN_ROUNDS if level == "burn-in" else 1
+        nccl = tuple(run(settings.nccl_command, accept.NCCL_LIMIT_S) for _ in range(rounds))
+    if "rdma_bandwidth" not in left_out and settings.expected.fabric == "infiniband":
+        devices = sorted(port.parent.parent.parent.name for port in (ROOT / "sys/class/infiniband").glob("*/ports/*/link_layer")
+                         if text_of(port) == "InfiniBand")  # fmt: skip
+        rdma = {device: loopback(device, number) for number, device in enumerate(devices)}
+    return accept.Measured(diagnostic, nccl, rdma)
+
+
+def write(path, value):
+    """Replace a file at once: a reader sees the old or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(value, indent=1) + "\n")
+    os.replace(str(part), str(path))
+
+
+def long_level(level, findings):
+    """The findings of accept or burn-in, added to those of join; a passed run becomes or betters the baseline."""
+    settings, data = read_settings(), load_tables()
+    path = ROOT / "var/lib/ironburst/baseline.json"
+    try:
+        baseline = json.loads(path.read_text()) if path.exists() else None
+    except (OSError, ValueError):
+        baseline = {}
+    more, figures = accept.evaluate(settings, data, measure(settings, level), level, baseline)
+    findings = findings + more
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    good = join.passed(findings, accept.CHECKS)
+    if good and figures:
+        write(path, accept.new_baseline(figures, baseline, settings.expected.driver, level, at))
+    write(ROOT / "var/lib/ironburst" / f"gate-{level}.json", {
+        "passed": good, "level": level, "at": at, "driver": settings.expected.driver, "figures": figures,
+        "findings": [dict(finding._asdict()) for finding in findings]})  # fmt: skip
+    return findings, good
+
+
+def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--settle", type=float, default=0, metavar="SECONDS", help="look again until it passes, this long")
+    parser.add_argument("--level", choices=("join", "accept", "burn-in"), default="join")
+    parser.add_argument("--settle", type=float, default=0, metavar="SECONDS", help="look again until join passes, this long")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    arguments = parser.parse_args()
+    parser.add_argument("--xid-handled", action="store_true", help="Xids up to now no longer count (after a GPU reset)")
+    parser.add_argument("--forget-baseline", action="store_true", help="set the baseline aside (it is kept as baseline.json.old)")
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    arguments = arguments_of(argv)
     folder = ROOT / "run/ironburst"
     folder.mkdir(parents=True, exist_ok=True)
+    if arguments.xid_handled:
+        (folder / "xid-handled").write_text(text_of(Path("/proc/uptime")).split()[0] + "\n")
+    baseline = ROOT / "var/lib/ironburst/baseline.json"
+    if arguments.forget_baseline and baseline.exists():
+        os.replace(str(baseline), str(baseline) + ".old")
     stamp = folder / "gate.ok"
     deadline = time.monotonic() + arguments.settle
     while True:
@@ -82,23 +257,29 @@ def main():
             findings = judge()
         except Exception as error:  # fail closed, whatever it is
             findings = [checks.Finding("gate", False, f"the gate itself failed: {error!r}")]
-        good = checks.passed(findings)
+        good = join.passed(findings)
         if good or time.monotonic() + PAUSE_S > deadline:
             break
-        stamp.unlink(missing_ok=True)
+        if stamp.exists():
+            stamp.unlink()
         time.sleep(PAUSE_S)
-    report = {"passed": good, "findings": [dict(finding._asdict()) for finding in findings]}
-    (folder / "gate.json").write_text(json.dumps(report))
+    if good and arguments.level != "join":
+        try:
+            findings, good = long_level(arguments.level, findings)
+        except Exception as error:  # fail closed, whatever it is
+            findings, good = findings + [checks.Finding("gate", False, f"the gate itself failed: {error!r}")], False
+    report = {"passed": good, "level": arguments.level, "findings": [dict(finding._asdict()) for finding in findings]}
+    write(folder / "gate.json", report)
     if good:
         stamp.touch()
-    else:
-        stamp.unlink(missing_ok=True)
+    elif stamp.exists():
+        stamp.unlink()
     if arguments.json:
         print(json.dumps(report))
     else:
         for finding in findings:
-            print(f"gate: {'ok    ' if finding.passed else 'FAILED'} {finding.check}: {finding.text}")
-        print(f"gate: {'passed' if good else 'not passed, this node takes no jobs'}")
+            print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, finding.text))
+        print("gate: {}".format("passed" if good else "not passed, this node takes no jobs"))
     return 0 if good else 1
 
 
