@@ -341,6 +341,7 @@ def _discovery(lines: List[str], expected: Expectation) -> List[Finding]:
     if not BORDER.match(lines[-1]):
         raise Unreadable("the list of dcgmi discovery is cut: its last line is no border")
     kind, wanted, gpus, others = "", {}, [], {}  # type: ignore
+    borders = {}  # type: Dict[str, int]
     uuids = []
     for line in lines:
         count = re.match(r"^(\d+) (GPU|NvSwitch|Switch|ConnectX|CPU|CPU Core)(?:s|es)? found\.$", line)
@@ -348,7 +349,10 @@ def _discovery(lines: List[str], expected: Expectation) -> List[Finding]:
             kind = count.group(2)
             wanted[kind] = int(count.group(1))
             others.setdefault(kind, 0)
-        elif not line or BORDER.match(line) or re.match(r"^\| (GPU ID|Switch ID|ConnectX|CPU ID|[A-Z]\w+ ID)\s*\|(.*\|)?$", line):
+            borders[kind] = 0
+        elif kind and BORDER.match(line):
+            borders[kind] += 1
+        elif not line or re.match(r"^\| (GPU ID|Switch ID|ConnectX|CPU ID|[A-Z]\w+ ID)\s*\|(.*\|)?$", line):
             continue
         elif kind == "GPU":
             match = re.match(r"^\| (\d*) *\| (Name|PCI Bus ID|Device UUID): (.*?) *\|$", line)
@@ -374,6 +378,8 @@ def _discovery(lines: List[str], expected: Expectation) -> List[Finding]:
         uuids.append(gpu["Device UUID"])
     if len(set(uuids)) != len(uuids):
         raise Unreadable("one GPU is listed twice")
+    if not {"NvSwitch", "Switch"} & set(wanted) or min(borders.values()) < 2:
+        raise Unreadable("the list of dcgmi discovery is cut: a table is missing")
     for kind in ("NvSwitch", "Switch"):
         if kind in wanted and others[kind] != wanted[kind]:
             raise Unreadable(f"{others[kind]} of {wanted[kind]} NVSwitches are listed")

@@ -29,7 +29,7 @@ BEGIN = re.compile(r"Starting (nvidia-fabricmanager\.service - )?NVIDIA fabric m
 STOPPED = re.compile(
     r"^(Stopp(ed|ing)|Deactivat)|: (Deactivated|Succeeded|Stopp)|Stopped \"Nvidia Fabric Manager\"", re.IGNORECASE
 )
-WHOLE_MESSAGE = re.compile(r"([.!>…\"]|service|NVL5\+? system|0/SUCCESS\))$")
+WHOLE_MESSAGE = re.compile(r"([.!>…\"]|NVL5\+? system|0/SUCCESS\))$")
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:

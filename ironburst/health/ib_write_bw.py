@@ -75,6 +75,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     lacking = [name for name in NEEDED if name not in seen]
     if lacking or locals_ != remotes or len(set(seen)) != len(seen):
         raise Unreadable(f"the run's head is cut: {lacking[0] if lacking else 'the addresses do not match'}")
+    if len({len(line.rstrip()) for line in clean(text) if LINE.match(line.rstrip())}) != 1:
+        raise Unreadable("the run is cut: its lines differ in length")
     if not rows or not closed:
         raise Unreadable("the run is cut: its table does not end with a line")
     if ends_open(text) and not LINE.match(text.rstrip(" ").split("\n")[-1].rstrip()) and "CUDA" not in text.split("\n")[-1]:

@@ -62,6 +62,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
                 if key not in values:
                     raise Unreadable(f"port {number} of {name} does not say its {key}")
             ports.append(Port(f"{name}/{number}", ca.get("CA type", ""), values))
+    if len({"CA type" in ca for _, ca, _ in devices}) > 1:
+        raise Unreadable("only some devices say their type")
     if len(set(guids)) != len(guids):
         raise Unreadable("two devices have the same node GUID")
     if expected.links is None:

@@ -65,7 +65,9 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         if device.nvidia or device.kind == "0207":
             problems += _link(device, device in gpus, expected)
     problems += _uneven(compute)
-    if any(device.details for device in compute) and ends_open(text) and not re.search(r"(nvidia|nouveau|drm|nvidiafb)$", text):
+    last = text.rstrip(" ").split("\n")[-1].strip()
+    seen = [line for device in devices[:-1] for line in device.details]
+    if devices[-1].details and ends_open(text) and last not in seen and not re.search(r"[ ,]nvidia$", last):
         problems.append("the output ends in the middle of a line")
     return findings + (
         [bad("pcie", problem) for problem in problems] or [good("pcie", f"nothing is wrong with {len(compute)} GPUs on the bus")]

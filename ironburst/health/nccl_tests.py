@@ -13,7 +13,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import gpus as gpu_facts
-from .report import Expectation, Finding, Unreadable, bad, clean, decimal, good, shown, whole
+from .report import Expectation, Finding, Unreadable, bad, clean, decimal, ends_open, good, shown, whole
 from .thresholds import judge, rows_for, size_bytes
 
 PREFIX = re.compile(r"^(\[\d+,\d+\]<std(out|err)>: ?|\d+: )")
@@ -92,6 +92,12 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable("nccl-tests prints no table")
     if average is None or bounds is None:
         raise Unreadable("the table is cut: nccl-tests has not summed it up")
+    lines = [PREFIX.sub("", line).strip() for line in clean(text) if line.strip()]
+    ends = [line for line in lines if line.startswith("# Collective test concluded: ")]
+    if program and ends != [f"# Collective test concluded: {program}"]:
+        raise Unreadable("the output is cut: nccl-tests has not concluded")
+    if ends_open(text) and lines[-1] != "#" and lines[-1] not in ends:
+        raise Unreadable("the output ends in the middle of a line")
     if settings is None or not ranks:
         raise Unreadable("the table is cut: the settings or the devices are missing")
     return _judge(rows, ranks, hosts, names, settings.groups(), limit, average, bounds, program, expected)

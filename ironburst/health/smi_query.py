@@ -159,7 +159,8 @@ def parse_text(text: str, expected: Expectation) -> List[Finding]:
 
 
 def _closed(text: str, last: str) -> bool:
-    return bool(re.search(r"(: None|: \d+ MiB|: N/A|: (en|dis)abled)$", text)) or last == "Processes"
+    whole_value = re.search(r"(: None|: \d+ MiB|: N/A|: (en|dis)abled)\s*$", text)
+    return bool(whole_value) and (last != "Processes" or text.rstrip().endswith(": None"))
 
 
 def _facts(gpu: Dict) -> Facts:  # type: ignore[type-arg]

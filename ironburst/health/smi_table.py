@@ -28,12 +28,13 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     head = next((HEAD.match(line) for line in lines if HEAD.match(line)), None)
     if not head:
         raise Unreadable("the table of nvidia-smi has no head that is understood")
+    height = 3 if any("MIG M." in line for line in lines) else 2
     part, gpus, pending = "before", [], None  # type: ignore
     processes, process_titles = 0, False
     for line in lines:
         if not line.strip() or (part == "before" and DATE.match(line)) or BORDER.match(line):
             if BORDER.match(line) and pending:
-                gpus.append(_finish(pending))
+                gpus.append(_finish(pending, height))
                 pending = None
             continue
         if part == "before" and HEAD.match(line):
@@ -85,10 +86,10 @@ def _cells(line: str) -> List[str]:
     return cells
 
 
-def _finish(rows: List[List[str]]) -> Dict[str, str]:
+def _finish(rows: List[List[str]], height: int) -> Dict[str, str]:
     """The facts of one GPU: two rows, three from R450 on."""
-    if len(rows) not in (2, 3):
-        raise Unreadable(f"a GPU of the table has {len(rows)} rows, not 2 or 3")
+    if len(rows) != height:
+        raise Unreadable(f"a GPU of the table has {len(rows)} rows, not {height}")
     first, second = GPU_LINE.match(rows[0][0].rstrip()), USE_LINE.match(rows[1][0].rstrip())
     bus = re.match(r"^ +(\S+) +(On|Off|N/A)$", rows[0][1].rstrip())
     memory = re.match(r"^ +(\d+MiB|N/A) / +(\d+MiB)$", rows[1][1].rstrip())

@@ -65,6 +65,9 @@ def _legend(lines: List[str], columns: List[str]) -> None:
         for name in nics:
             if not any(re.match(name + r": \S+$", word) for word in words):
                 raise Unreadable(f"the legend of nvidia-smi topo is cut: it does not name {name}")
+    named = [word.split(": ")[1] for word in words if re.match(r"^NIC\d+: \S+$", word)]
+    if len(set(named)) != len(named) or not all(re.search(r"\d(_?[a-z]\w*)?$", name) for name in named):
+        raise Unreadable("the legend of nvidia-smi topo is cut: two NICs have one name, or one has none")
     for word in words[1:]:
         if not re.match(r"^(\S+\s+= \S.*|NIC Legend:|NIC\d+: \S+)$", word):
             raise Unreadable(f"nvidia-smi topo prints a line that is not understood: {shown(word)}")
