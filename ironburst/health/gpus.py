@@ -26,6 +26,8 @@ from .report import (
 )
 
 Facts = Dict[str, str]
+# cards that clouds wire with eight of their sixteen lanes (seen in public captures of EC2 g4dn and g5)
+EIGHT_LANES = re.compile(r"\b(T4|A10G)\b")
 HOT_C = 87  # where the output names no limit of its own: A100 and T4 may run at 85, all slow down at 87 to 90
 MEMORY_TOLERANCE = 0.1  # catalogues say GB, drivers report usable MiB: H100 80GB has 81559
 FORM_WORDS = re.compile(r"^(SXM\d*|PCIe|NVL|SE|\d+(/\d+)*GB|variants)$")
@@ -119,6 +121,8 @@ def width(field: str, value: str, judge: Judge) -> Optional[str]:
     if wanted is None:
         most = re.match(r"^(\d+)x?$", judge.facts.get("pcie.link.width.max", "16"))
         wanted = int(most.group(1)) if most else 16
+        if EIGHT_LANES.search(judge.facts.get("name", "")):
+            wanted = min(wanted, 8)
     return None if lanes >= wanted else f"the PCIe link has {lanes} of {wanted} lanes"
 
 

@@ -9,6 +9,7 @@ A lower link *speed* is how an idle GPU saves power; a lower *width* is a bad co
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
+from .gpus import EIGHT_LANES
 from .report import ERROR_TEXT, Expectation, Finding, Unreadable, bad, clean, count_finding, ends_open, good, shown
 
 ADDRESS = r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7])"
@@ -135,6 +136,10 @@ def _devices(text: str) -> List[Device]:
     return [Device(address, kind, nvidia, device, rest, tuple(details)) for address, kind, nvidia, device, rest, details in found]
 
 
+def _eight_lanes(device: Device) -> bool:
+    return device.device in ("1eb8", "2237") or EIGHT_LANES.search(device.text) is not None
+
+
 def _link(device: Device, gpu: bool, expected: Expectation) -> List[str]:
     """What is wrong with one device, by its head and its details."""
     who = f"{device.address}"
@@ -159,10 +164,10 @@ def _link(device: Device, gpu: bool, expected: Expectation) -> List[str]:
     if gpu and long:
         if not capable or not state or not state.group(2):
             return found + [f"{who} does not show its link"]
-        wanted = expected.pcie_width or int(capable.group(2))
+        wanted = expected.pcie_width or min(int(capable.group(2)), 8 if _eight_lanes(device) else 32)
         if int(state.group(3)) < wanted:
             found.append(f"{who} has {state.group(3)} of {wanted} PCIe lanes")
-        elif state.group(4) == "downgraded" and expected.pcie_width is None:
+        elif state.group(4) == "downgraded" and int(state.group(3)) == int(capable.group(2)):
             raise Unreadable(f"the width of {who} is called downgraded, and is not")
         if float(state.group(1)) > float(capable.group(1)) or float(state.group(1)) not in (2.5, 5, 8, 16, 32, 64):
             raise Unreadable(f"the speed of {who} is {state.group(1)} GT/s of {capable.group(1)}")

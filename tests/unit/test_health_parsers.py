@@ -138,11 +138,22 @@ def test_a_low_bandwidth_of_a_known_board_fails_without_any_option():
     assert [finding.check for finding in findings if not finding.passed] == ["bandwidth"]
 
 
+def lanes(sample, number):
+    changed = re.sub(r"(Link Width\n +Max +: 16x\n +Current +: )16x", rf"\g<1>{number}x", WHOLE[sample])
+    assert changed != WHOLE[sample]
+    return changed
+
+
 def test_lanes_that_the_board_does_not_wire_must_be_declared():
-    narrow = re.sub(r"(Link Width\n +Max +: 16x\n +Current +: )16x", r"\g<1>8x", WHOLE["nvidia-smi-a10g-q"])
-    assert narrow != WHOLE["nvidia-smi-a10g-q"]
+    narrow = lanes("nvidia-smi-h100-sxm5-q", 8)
     assert not tools.healthy(parse("nvidia-smi", narrow))
     assert tools.healthy(parse("nvidia-smi", narrow, pcie_width=8))
+
+
+def test_cards_that_clouds_wire_with_eight_lanes_need_eight():
+    assert tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8)))
+    assert not tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 4)))
+    assert not tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8), pcie_width=16))
 
 
 def test_accepted_errors_must_be_declared():
