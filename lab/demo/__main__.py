@@ -38,6 +38,9 @@ def demo(prefix: str, engine_wanted: str) -> int:
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
         _keep_logs(site)
+    except Exception:
+        _keep_logs(site)
+        raise
     except KeyboardInterrupt:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
         code = 130
