@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages demo test test-fast lint schema lock clean-lab
+.PHONY: help setup lab-packages demo test test-fast test-slow lint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
@@ -37,6 +37,9 @@ test: setup lab-packages ## all tests but the slow ones; those with hosts need r
 
 test-fast: setup ## the tests that need no lab
 	$(PY) -m pytest -m "not lab and not slow"
+
+test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
+	$(PY) -m pytest -m slow
 
 lint: setup ## ruff, and ansible-lint's production profile
 	$(VENV)/bin/ruff check .

@@ -1,5 +1,6 @@
 """A lab for tests with real hosts."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -8,7 +9,10 @@ import pytest
 from lab import names
 from lab.box import LabError
 from lab.check import check
+from lab.demo.inside import Inside
 from lab.site import Site
+
+NAMES = ("head", "dgx01", "dgx02")
 
 
 def need_lab() -> None:
@@ -30,3 +34,9 @@ def running(prefix: str, *hosts: str, hall: Mapping[str, str] = names.ADDRESSES)
     finally:
         site.down()
     assert not any(site.box.leftovers().values())
+
+
+def converge(inside: Inside, *options: str, code: int = 0) -> dict:
+    """The receipt of `ironburst converge` on the lab's hosts; `code` is the exit code that it must end with."""
+    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
+    return json.loads(inside.run(command, ok=(code,)))

@@ -11,41 +11,13 @@ import pytest
 
 from lab import hardware
 from lab.box import wait_for
-from lab.demo.inside import Inside
-from tests import sites
 from tests.playbooks import sample
+from tests.sites import NAMES, converge
 
 pytestmark = pytest.mark.lab
 GATE = "/usr/local/sbin/ironburst-gate --json"
-NAMES = ("head", "dgx01", "dgx02")
 NEXT_DRIVER = "580.105.08"
 STAMP = "/run/ironburst/gate.ok"
-
-
-@pytest.fixture(scope="module")
-def site():
-    with sites.running(f"t-conv-{os.getpid()}", "head", "dgx01", "dgx02") as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
-def inside(site):
-    inside = Inside(site)
-    key = site.dir / "run" / "munge.key"
-    key.write_bytes(b"x" * 64)
-    sample.publish(inside.document, munge_key=f"file:{key}", names=NAMES)
-    return inside
-
-
-@pytest.fixture(scope="module")
-def converged(inside):
-    """The hosts after the first run, and its receipt."""
-    return converge(inside)
-
-
-def converge(inside, *options, code=0):
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
-    return json.loads(inside.run(command, ok=(code,)))
 
 
 def states(receipt):
@@ -110,6 +82,7 @@ def node_of(site, name):
     return site.ssh("head", shlex.join(["scontrol", "--oneliner", "show", "node", name])).stdout
 
 
+@pytest.mark.slow
 def test_what_needs_no_drain_is_repaired_under_a_running_job(site, inside, converged):
     job = submit(site, "dgx01", 600)
     try:
@@ -123,6 +96,7 @@ def test_what_needs_no_drain_is_repaired_under_a_running_job(site, inside, conve
     wait_for(lambda: "IDLE" in node_of(site, "dgx01"), 60, "dgx01 to be idle")
 
 
+@pytest.mark.slow
 def test_a_driver_upgrade_drains_stops_at_a_bad_node_and_goes_on(site, inside, converged):
     """Jobs end by themselves before their node is touched; the bad node stays out with the reason; the second call completes."""
     jobs = [submit(site, "dgx01", 8), submit(site, "dgx02", 8)]
@@ -164,6 +138,7 @@ def test_no_secret_in_what_is_kept(site, inside, converged):
     assert facts["file /etc/munge/munge.key"].startswith("file 0400 munge:munge ")  # watched all the same
 
 
+@pytest.mark.slow
 def test_a_signal_leaves_nothing_on_either_side(site, inside, converged):
     """A task that takes minutes is running when the signal comes: no process of the run is left here, none of the task on the host."""
     site.ssh("dgx01", "mv /usr/bin/lspci /usr/bin/lspci.real; install -m755 /dev/stdin /usr/bin/lspci", stdin=SLOW)

@@ -1,34 +1,15 @@
 """Every drift that Ansible would repair is seen by the probe, on a real host; and Ansible does repair them (slow)."""
 
 import json
-import os
 
 import pytest
 
 from ironburst.convergence import probe, receipts
-from lab.demo.inside import Inside
-from tests import sites
 from tests.lab.drifts import DRIVER, all_drifts, apart, seen_only
-from tests.playbooks import sample
+from tests.sites import converge
 
 pytestmark = pytest.mark.lab
 NODE = "dgx01"
-
-
-@pytest.fixture(scope="module")
-def inside():
-    with sites.running(f"t-drift-{os.getpid()}", "head", NODE) as site:
-        inside = Inside(site)
-        key = site.dir / "run" / "munge.key"
-        key.write_bytes(b"x" * 64)
-        sample.publish(inside.document, munge_key=f"file:{key}", names=("head", NODE))
-        converge(inside)
-        yield inside
-
-
-def converge(inside, *options):
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
-    return json.loads(inside.run(command))["hosts"]
 
 
 def question(inside):
@@ -38,7 +19,7 @@ def question(inside):
     return probe.program({**known["watch"], "salt": (folder / "salt").read_text().strip(), "settle": 10}), known
 
 
-def test_every_drift_is_seen(inside):
+def test_every_drift_is_seen(inside, converged):
     program, known = question(inside)
     drifts = all_drifts() + seen_only()
     sent = json.dumps([program, [[drift.seed, drift.undo] for drift in drifts]])
@@ -52,12 +33,12 @@ def test_every_drift_is_seen(inside):
 
 
 @pytest.mark.slow
-def test_ansible_repairs_every_one_of_them(inside):
+def test_ansible_repairs_every_one_of_them(inside, converged):
     """Groups of drifts at once; after one converge the host is as its receipt said."""
     program, known = question(inside)
     for group in apart(all_drifts()):
         inside.site.ssh(NODE, " && ".join(drift.seed for drift in group), timeout=120)
-        assert converge(inside, "--limit", NODE, "--share", "100%")[NODE]["state"] == "converged"
+        assert converge(inside, "--limit", NODE, "--share", "100%")["hosts"][NODE]["state"] == "converged"
         facts = probe.answer(inside.site.ssh(NODE, ["python3", "-I", "-S", "-"], stdin=program, timeout=120).stdout)
         assert receipts.differences(known["state"], facts) == [], [drift.name for drift in group]
         inside.site.ssh(NODE, "rm -rf /root/drift-backup*")

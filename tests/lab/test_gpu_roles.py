@@ -10,7 +10,7 @@ from lab.demo.inside import Inside
 from tests import sites
 from tests.playbooks import sample
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 ROLES = ["base", "nvidia_driver", "fabric_manager", "cuda", "nvidia_container_toolkit", "mig", "dcgm"]
 NEWER = "580.105.08"
 
@@ -110,7 +110,6 @@ def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
     assert node.play()[1] == 0
 
 
-@pytest.mark.slow
 def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reason_is_told(node):
     node.declare(driver=NEWER)
     node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}")
@@ -121,7 +120,6 @@ def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reaso
     node.site.ssh("dgx01", f"sed -i 's/ echo no headers; exit 1;//' /usr/sbin/dkms; dkms install nvidia/{NEWER}")
 
 
-@pytest.mark.slow
 def test_another_layout(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2)
     assert node.play()[1] == 3  # the file, the instances, the devices of containers
@@ -129,7 +127,6 @@ def test_another_layout(node):
     assert node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split() == ["Disabled", "Enabled"] + ["Disabled"] * 6
 
 
-@pytest.mark.slow
 def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver"))
     said = sentence(node.play(ok=(2,))[0])

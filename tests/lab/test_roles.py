@@ -19,7 +19,7 @@ from lab.demo.inside import Inside
 from tests import sites
 from tests.playbooks import sample
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 INDEX_PORT = 8081
 TRIED = ["base", "container_runtime", "infiniband_fabric", "metrics", "data_science"]
 RUNTIMES = {
@@ -198,7 +198,6 @@ def test_scratch_says_why_it_has_no_device(inside, applied):
     assert code == 2 and "no unused local NVMe device for /scratch: there is none at all" in " ".join(said.split())
 
 
-@pytest.mark.slow
 def test_a_shared_file_system_is_planned_but_can_not_be_mounted(inside, applied):
     """The machine's kernel has no NFS: check mode passes, and the real run fails at the mount and says so."""
     assert play(inside, "--check", tried=["shared_filesystem"])[1]["changed"] > 0

@@ -1,0 +1,31 @@
+"""One lab with three converged hosts, for all tests that need no host of their own."""
+
+import os
+
+import pytest
+
+from lab.demo.inside import Inside
+from tests import sites
+from tests.playbooks import sample
+from tests.sites import NAMES, converge
+
+
+@pytest.fixture(scope="session")
+def site():
+    with sites.running(f"t-conv-{os.getpid()}", *NAMES) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def inside(site):
+    inside = Inside(site)
+    key = site.dir / "run" / "munge.key"
+    key.write_bytes(b"x" * 64)
+    sample.publish(inside.document, munge_key=f"file:{key}", names=NAMES)
+    return inside
+
+
+@pytest.fixture(scope="session")
+def converged(inside):
+    """The hosts after the first run, and its receipt."""
+    return converge(inside)
