@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from ironburst import document as documents
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import Connection, ask
+from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
 from ironburst.convergence.model import Options, Receipt, Selection, Tools, select
@@ -35,7 +35,6 @@ A host whose inputs (playbooks, inventory, document, secrets) and state are as i
 Ansible is not run for it. A node that has joined the scheduler is drained only for a change that needs it.
 
 example: ironburst converge --document .lab/lab/document.json --inventory inventory/lab --limit dgx01"""
-DURATION = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -145,10 +144,10 @@ def role_watch(role: str) -> watch.Watch | None:
 
 def duration(text: str) -> float:
     """Seconds of "90s", "30m", "4h" or "2d". Raises ValueError."""
-    match = re.fullmatch(r"(\d+)([smhd])", text)
-    if not match:
+    found = unit_seconds(text)
+    if found is None:
         raise ValueError(f"--drain-timeout {text!r} is no duration: write 30m, 4h or 2d")
-    return float(match.group(1)) * DURATION[match.group(2)]
+    return float(found)
 
 
 def _interrupt(*_: Any) -> None:

@@ -16,14 +16,20 @@ DURATION_PATTERN = r"^(\d+)([smhd])$"
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 
 
+def unit_seconds(text: str) -> int | None:
+    """`0s`, `10s`, `15m`, `2h`, `7d` -> seconds; None for anything else."""
+    match = re.fullmatch(DURATION_PATTERN, text)
+    return int(match[1]) * _UNITS[match[2]] if match else None
+
+
 def seconds(value: Any) -> int:
     """`10s`, `15m`, `2h`, `7d` -> seconds. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = re.match(DURATION_PATTERN, str(value))
-    if not match or int(match[1]) == 0:
+    found = unit_seconds(str(value))
+    if not found:
         raise ValueError("is not a duration; write a number above zero with a unit, as in 30s, 15m, 2h or 7d")
-    return int(match[1]) * _UNITS[match[2]]
+    return found
 
 
 def duration_text(value: int) -> str:

@@ -11,7 +11,7 @@ from ironburst.convergence import looking, receipts, rolling
 from ironburst.convergence.drains import Drains, is_ours, patient
 from ironburst.convergence.events import GATE, Listener, Told
 from ironburst.convergence.model import HostReceipt, Options, Receipt, Tools
-from ironburst.document import ClusterDocument
+from ironburst.document import ClusterDocument, Host
 from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 BAD = ("failed", "unreachable", "invalid")
@@ -256,8 +256,7 @@ class _Convergence:
         asked, fresh = {}, {}
         for name in good:
             host, heard = self.document.host(name), told[name][2][1]
-            software = getattr(host, "software", None)
-            software = software.model_dump() if hasattr(software, "model_dump") else software
+            software = _software(host)
             fresh[name] = looking.question(
                 self.tools, host.roles, software, heard.watch, receipts.HostState(name, self.document.cluster)
             )
@@ -292,7 +291,7 @@ class _Convergence:
         )
         state = replace(
             before.known, connection=self.connections.get(name), inputs=dict(before.inputs), watch=watched, state=facts,
-            unwatched=unwatched, software=_plain(getattr(host, "software", None)),
+            unwatched=unwatched, software=_software(host),
         )  # fmt: skip
         self.tools.store.write(state.with_entry(entry))
         self._end(
@@ -338,7 +337,7 @@ class _Convergence:
         host, gate = self.document.host(name), None
         if GATE in host.roles:
             gate = "failed" if heard.gate_failed else "passed" if outcome == "converged" else None
-        lock = inputs_of.lock_digest(_plain(getattr(host, "software", None)))
+        lock = inputs_of.lock_digest(_software(host))
         return receipts.Entry(
             at=round(now, 1), seconds=round(now - (self._begun or now), 1), outcome=outcome, why=before.why[:20],
             serial=self.document.serial, lock=lock, drained=drained, changed=heard.changed, packages=packages,
@@ -358,5 +357,6 @@ def _outcome(found: Any) -> tuple[str, str | None]:
     return ("failed", found.error) if found.failed else ("converged", None)
 
 
-def _plain(value: Any) -> Any:
-    return value.model_dump() if hasattr(value, "model_dump") else value
+def _software(host: Host) -> dict[str, Any] | None:
+    """The host's exact set as plain data; None in a document that has none yet."""
+    return host.software.model_dump() if host.software else None

@@ -180,6 +180,18 @@ def of_run(document):
     return found
 
 
+def the_gate_refuses(site, hurt, heal, words):
+    """Not passed, for this reason and without a stamp, while dgx01 is hurt; passed again once it is healed."""
+    site.ssh("dgx01", hurt)
+    try:
+        code, failed = gate(site)
+        assert code == 1 and any(words in text for text in failed), failed
+        assert site.ssh("dgx01", ["test", "-e", STAMP], check=False).returncode == 1
+    finally:
+        site.ssh("dgx01", heal)
+    assert gate(site) == (0, [])
+
+
 @pytest.mark.parametrize(
     "hurt, heal, words",
     [
@@ -189,14 +201,7 @@ def of_run(document):
     ],
 )
 def test_the_gate_fails_closed_without_its_tools(site, converged, hurt, heal, words):
-    site.ssh("dgx01", hurt)
-    try:
-        code, failed = gate(site)
-        assert code == 1 and any(words in text for text in failed), failed
-        assert site.ssh("dgx01", ["test", "-e", STAMP], check=False).returncode == 1
-    finally:
-        site.ssh("dgx01", heal)
-    assert gate(site) == (0, [])
+    the_gate_refuses(site, hurt, heal, words)
 
 
 OVERRIDES = "/etc/lab-gpu.json"  # what the stubs of nvidia-smi and dcgmi show instead
@@ -213,14 +218,8 @@ OVERRIDES = "/etc/lab-gpu.json"  # what the stubs of nvidia-smi and dcgmi show i
     ],
 )
 def test_faults_of_a_gpu_keep_jobs_away(site, converged, hurt, heal, words):
-    site.ssh("dgx01", hurt if isinstance(hurt, str) else f"echo {shlex.quote(json.dumps(hurt))} > {OVERRIDES}")
-    try:
-        code, failed = gate(site)
-        assert code == 1 and any(words in text for text in failed), failed
-        assert site.ssh("dgx01", ["test", "-e", STAMP], check=False).returncode == 1
-    finally:
-        site.ssh("dgx01", heal)
-    assert gate(site) == (0, [])
+    shell = hurt if isinstance(hurt, str) else f"echo {shlex.quote(json.dumps(hurt))} > {OVERRIDES}"
+    the_gate_refuses(site, shell, heal, words)
 
 
 def test_accept_runs_dcgm_and_names_what_the_lab_cannot(site, converged):

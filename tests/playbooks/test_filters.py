@@ -1,22 +1,18 @@
 """The filter plugins of the roles, and the argument specs against the defaults."""
 
-import importlib.util
-from pathlib import Path
 
+import programs
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
+from programs import PLAYBOOKS
 
-PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
 TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str, "float": float}
 
 
 def plugin(name):
-    spec = importlib.util.spec_from_file_location(name, PLAYBOOKS / "plugins" / "filter" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return programs.load(f"plugins/filter/{name}.py")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The gate's program with tools of its own: what it writes, that a tool that hangs does not hang it, its levels and its baseline."""
 
 import contextlib
-import importlib.util
 import io
 import json
 import os
@@ -11,6 +10,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from programs import PLAYBOOKS, load
+
+from tests.unit import health_samples as written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GATE = REPOSITORY / "playbooks/roles/node_health/files/ironburst-gate.py"
@@ -22,17 +24,6 @@ SETTINGS = {
     "fabric_manager": True, "disks": ["/tmp"], "nccl_command": ["all_reduce_perf", "-c", "1"],
 }  # fmt: skip
 TOOLS = ("lspci", "nvidia-smi", "systemctl", "journalctl", "timedatectl", "dcgmi", "all_reduce_perf", "ib_write_bw")
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-written = load(REPOSITORY / "tests/unit/healthy/write.py")
 H100 = written.BY["h100-sxm5"]
 
 
@@ -108,7 +99,7 @@ class Node:
         """The same in this process, which is quicker."""
         said = io.StringIO()
         with mock.patch.dict(os.environ, self.environment(**{"limit_s": 5} | environment)), contextlib.redirect_stdout(said):
-            status = load(GATE).main(["--json", *arguments])
+            status = load(GATE.relative_to(PLAYBOOKS)).main(["--json", *arguments])
         return status, json.loads(said.getvalue())
 
 

@@ -1,13 +1,13 @@
 """The join program of rented nodes against a metadata service and a Secrets Manager of its own."""
 
 import http.server
-import importlib.util
 import json
 import stat
 import threading
 from pathlib import Path
 
 import pytest
+from programs import PLAYBOOKS, load
 
 PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-join.py"
 KEY = "k" * 40
@@ -73,10 +73,7 @@ def cloud(monkeypatch):
 def join(cloud, monkeypatch, tmp_path):
     monkeypatch.setenv("IRONBURST_JOIN_ROOT", str(tmp_path))
     monkeypatch.setenv("IRONBURST_JOIN_DEADLINE", "2")
-    spec = importlib.util.spec_from_file_location("ironburst_join", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(PROGRAM.relative_to(PLAYBOOKS))
 
 
 def test_a_node_learns_its_name_and_gets_the_key(cloud, join, tmp_path, capsys):

@@ -1,6 +1,5 @@
 """ironburst-mig against the lab's stand-in for nvidia-smi (tests run it as a process), and its parsers on the tool's layout of lines."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -8,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import PLAYBOOKS, load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / "playbooks/roles/mig/files/ironburst-mig.py"
@@ -28,10 +28,7 @@ LGI = """+-------------------------------------------------------+
 
 @pytest.fixture
 def program():
-    spec = importlib.util.spec_from_file_location("ironburst_mig", PROGRAM)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    return load(PROGRAM.relative_to(PLAYBOOKS))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The modules `files` and `node_state`, run as Ansible runs them, and on copies of hosts' files."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -8,15 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import PLAYBOOKS, load
 
-MODULES = Path(__file__).resolve().parents[2] / "playbooks" / "plugins" / "modules"
+MODULES = PLAYBOOKS / "plugins" / "modules"
 
 
 def module(name):
-    spec = importlib.util.spec_from_file_location(name, MODULES / f"{name}.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    return load(f"plugins/modules/{name}.py")
 
 
 def run(name, check=False, **arguments):

@@ -1,8 +1,7 @@
-"""The parsers of the gate: every healthy sample passes, every damage to one is refused, and a sample is what write.py writes."""
+"""The parsers of the gate: every healthy sample passes, every damage to one is refused, and a sample is what health_samples writes."""
 
 import ast
 import functools
-import importlib.util
 import json
 import re
 import subprocess
@@ -17,19 +16,10 @@ from ironburst.cli.health import data
 from ironburst.health import tables, tools
 from ironburst.health.gpus import find_models
 from ironburst.health.report import Expectation
+from tests.unit import health_damage as damage
+from tests.unit import health_samples as written
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-damage = load(Path(__file__).parent / "health_damage.py")
 WHOLE = damage.samples()
 EXPECTED = Expectation(models=tables.models(data("gpus.csv")), thresholds=tables.thresholds(data("acceptance_thresholds.csv")))
 
@@ -56,7 +46,6 @@ def test_a_capture_with_windows_lines_or_without_its_last_newline_is_the_same(na
 
 def test_the_samples_cover_every_tool_and_generation_and_are_as_written():
     assert {damage.tool_of(name) for name in WHOLE} == set(tools.TOOLS)
-    written = load(Path(__file__).parent / "healthy/write.py")
     assert {name: text for name, text in WHOLE.items() if not name.endswith("-captured")} == written.samples()
     served = {gpu.architecture for gpu in gpus().values()}
     shown = {gpus()[model.name].architecture for spec in written.SPECS for model in find_models(spec.name, EXPECTED.models)}
@@ -133,7 +122,6 @@ def test_bandwidth_is_judged_at_one_size_of_one_row(tool, name, declared, text):
 
 
 def test_a_low_bandwidth_of_a_known_board_fails_without_any_option():
-    written = load(Path(__file__).parent / "healthy/write.py")
     findings = parse("nccl-tests", written.nccl(written.BY["h100-sxm5"], 2**34, 300.0))
     assert [finding.check for finding in findings if not finding.passed] == ["bandwidth"]
 

@@ -332,7 +332,9 @@ def test_boards(model, count, board):
 def test_every_gpu_has_a_board_with_any_count():
     for gpu in catalog.gpus().values():
         for count in (1, 2, 4, 8, 16):
-            catalog.board(gpu, count)
+            found = catalog.board(gpu, count)
+            assert not (found.nvlsm and not found.nvswitch), (gpu.model, count)
+            assert not (found.imex and found.nvswitch), (gpu.model, count)
 
 
 @pytest.mark.parametrize(
