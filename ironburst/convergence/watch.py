@@ -179,8 +179,14 @@ def _files(arguments: Arguments) -> Watch:
     return {"files": {str(entry["path"]).rstrip("/"): "content" for entry in arguments["files"]}}
 
 
+def _services(arguments: Arguments) -> Watch:
+    """Likewise playbooks/plugins/modules/services.py."""
+    return merge(*(_unit({**entry, "masked": entry.get("masked") or None}) for entry in arguments["services"]))
+
+
 MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "files": _files,
+    "services": _services,
     "copy": _file("dest", "path", how="tree"),  # what is copied may be a folder
     "template": _file("dest", "path"),
     "assemble": _file("dest", "path"),

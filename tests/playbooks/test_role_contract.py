@@ -18,10 +18,14 @@ NOT_YET = set()  # roles of before the contract
 HARMLESS = {
     "base": {"Read the time servers"},
     "container_runtime": {"Settings of user namespaces take effect"},
-    "infiniband_fabric": {"Restart the subnet manager"},  # routes stay in the switches
-    "metrics": {"Restart the node exporter", "Restart the DCGM exporter"},
-    "slurm_head": {"Restart the database", "Restart munge of the head", "Restart the accounting daemon", "Reconfigure Slurm"},
-    "slurm_node": {"Restart munge of the node", "Restart slurmd"},
+    "slurm_head": {"Reconfigure Slurm"},
+}
+# Units that a live task may restart because of what they read, likewise
+RESTARTED = {
+    "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
+    "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
+    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld"},
+    "slurm_node": {"munge", "slurmd"},
 }
 
 
@@ -55,6 +59,27 @@ def test_live_tasks_notify_only_harmless_handlers(role):
             assert name in handlers | told, f"{task.where} notifies {name!r}, which is no handler of {role}"
             if "live" in task.tags:
                 assert name in HARMLESS.get(role, set()), f"{task.where} is live, but nobody has said that {name!r} harms no job"
+
+
+def units_with_reads(value):
+    """Names of the units in a role's YAML that are restarted because of a file."""
+    if isinstance(value, dict):
+        if value.get("reads") or value.get("state") == "restarted":
+            yield value["name"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from units_with_reads(inner)
+
+
+def test_live_tasks_restart_only_harmless_units(role):
+    variables = ROLES_FOLDER / role / "vars" / "main.yml"
+    listed = yaml.safe_load(variables.read_text()) if variables.exists() else {}
+    live = [task for task in role_tasks(role) if task.module == "services" and "live" in task.tags]
+    found = {name for task in live for name in units_with_reads(task.raw)}
+    if any("{{" in str(task.arguments["services"])[:4] for task in live):  # units that the role's variables name
+        found |= set(units_with_reads(listed))
+    assert found == RESTARTED.get(role, set())
 
 
 def test_harmless_handlers_exist():
@@ -107,7 +132,8 @@ def test_versions_are_in_the_lock_only(role):
 
 def test_no_daemon_reload_under_containers():
     for task in role_tasks("nvidia_container_toolkit"):
-        assert "daemon_reload" not in str(task.raw) and task.module != "shell", task.where
+        assert task.module not in ("systemd_service", "shell"), task.where
+        assert task.module != "services" or task.arguments["daemon_reload"] == "never", task.where
 
 
 # ---- the reader itself

@@ -88,6 +88,20 @@ def test_files_refuses(tmp_path, me, entry, words):
     assert (tmp_path / "folder" / "inside").exists() and not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_guard_is_asked_before_the_first_change(tmp_path, me, allowed):
+    asked = tmp_path / "asked"
+    guard = ["sh", "-c", f"echo x >> {asked}; echo containers run here >&2; exit {0 if allowed else 1}"]
+    wanted = [{"path": str(tmp_path / name), "content": "x\n", **me} for name in ("a", "b")]
+    answer = run("files", files=wanted, guard=guard)
+    assert (tmp_path / "a").exists() is allowed and asked.read_text() == "x\n"
+    assert answer.get("failed", False) is not allowed and (allowed or answer["msg"] == "containers run here")
+    if allowed:
+        assert run("files", files=wanted, guard=guard)["changed"] is False and asked.read_text() == "x\n"
+    else:
+        assert run("files", check=True, files=wanted, guard=guard)["changed"] is True
+
+
 GPU, B200 = ("10de", "2330", "030200"), ("10de", "2901", "030200")
 SWITCH_A, SWITCH_H = ("10de", "1af1", "068000"), ("10de", "22a3", "068000")
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import tomllib
 
@@ -116,15 +115,15 @@ def test_docker_never_ends_containers_with_its_daemon():
 
 @pytest.mark.parametrize(("running", "status"), [(True, 1), (False, 0)])
 def test_a_daemons_settings_are_not_written_under_containers(tmp_path, running, status):
-    """The guard as Ansible runs it: split into words without a shell, with the new file as last word."""
+    """The guard as the module `files` runs it."""
     guard = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())["container_runtime_guard"]
     daemons = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/tasks/daemons.yml").read_text())
-    validate = {task["ansible.builtin.template"]["validate"] for task in daemons if "ansible.builtin.template" in task}
-    assert validate == {"sh -c '{{ container_runtime_guard }}' guard %s"}
+    guards = [task["files"]["guard"] for task in daemons if "files" in task]
+    assert guards == [["sh", "-c", "{{ container_runtime_guard }}"]] * 2
     (tmp_path / "pgrep").write_text(f'#!/bin/sh\n[ "$*" = "--exact containerd-shim" ] || exit 9\nexit {0 if running else 1}\n')
     (tmp_path / "pgrep").chmod(0o755)
-    line = validate.pop().replace("{{ container_runtime_guard }}", guard.replace("{{ inventory_hostname }}", "dgx01")) % "/new"
-    done = subprocess.run(shlex.split(line), env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True)
+    command = ["sh", "-c", guard.replace("{{ inventory_hostname }}", "dgx01")]
+    done = subprocess.run(command, env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True)
     assert done.returncode == status
     assert ("containers run on dgx01" in done.stderr and "nothing was changed" in done.stderr) is running
 

@@ -26,6 +26,10 @@ options:
       mode: {description: octal mode of a file (0644) or folder (0755), type: str}
       owner: {description: name of the owner, type: str, default: root}
       group: {description: name of the group, type: str, default: root}
+  guard:
+    description: A command that must succeed before the first change (not in check mode); its error output is the reason for stopping.
+    type: list
+    elements: str
 author: ironburst
 """
 
@@ -49,6 +53,7 @@ import grp  # noqa: E402
 import os  # noqa: E402
 import pwd  # noqa: E402
 import stat  # noqa: E402
+import subprocess  # noqa: E402
 import tempfile  # noqa: E402
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
@@ -169,6 +174,18 @@ def _link(path, target, there, check):
     return True, None, None
 
 
+def _ask(module):
+    """End with the guard's words if it refuses, and something would change."""
+    try:
+        if not any(apply(one, True)[0] for one in module.params["files"]):
+            return
+    except Unusable as error:
+        module.fail_json(msg=str(error), changed=False, changed_paths=[])
+    done = subprocess.run(module.params["guard"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        module.fail_json(msg=" ".join((done.stderr or done.stdout).split()), changed=False, changed_paths=[])
+
+
 def main():
     entry = {
         "path": {"type": "path", "required": True},
@@ -183,8 +200,11 @@ def main():
         "type": "list", "elements": "dict", "required": True, "options": entry,
         "required_if": [("state", "file", ["content"]), ("state", "link", ["target"])],
     }  # fmt: skip
-    module = AnsibleModule(argument_spec={"files": files}, supports_check_mode=True)
+    spec = {"files": files, "guard": {"type": "list", "elements": "str"}}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     changed, diff = [], []
+    if module.params["guard"] and not module.check_mode:
+        _ask(module)
     for one in module.params["files"]:
         try:
             new, before, after = apply(one, module.check_mode)

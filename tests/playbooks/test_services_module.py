@@ -1,0 +1,162 @@
+"""The module `services`, run as Ansible runs it, with a systemctl that keeps units in a file."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from programs import PLAYBOOKS, load
+
+MODULE = PLAYBOOKS / "plugins" / "modules" / "services.py"
+SYSTEMCTL = r"""#!{python}
+import json, sys, time
+words = [word for word in sys.argv[1:] if word not in ("--no-pager", "--no-ask-password", "--")]
+path = {state!r}
+state = json.load(open(path))
+state["calls"].append(words)
+units = state["units"]
+NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no", InactiveExitTimestampMonotonic="0")
+code = 0
+if words[0] == "show":
+    names = [word for word in words[1:] if not word.startswith("--")]
+    print("\n\n".join("\n".join("%s=%s" % pair for pair in dict(NONE, **units.get(name, {{}})).items()) for name in names))
+elif words[0] == "daemon-reload":
+    units.update(state.pop("new", {{}}))
+    for unit in units.values():
+        unit["NeedDaemonReload"] = "no"
+else:
+    verb, name = words
+    unit = units.get(name)
+    if name in state["broken"] or (unit is None and verb != "mask"):
+        print("Job for %s failed." % name if unit else "Unit %s not found." % name, file=sys.stderr)
+        code = 1
+    else:
+        unit = units.setdefault(name, {{}})
+        if verb in ("start", "restart"):
+            unit.update(ActiveState="active", InactiveExitTimestampMonotonic=str(int(time.monotonic() * 1e6)))
+        elif verb == "stop":
+            unit.update(ActiveState="inactive")
+        else:
+            unit.update(UnitFileState=dict(enable="enabled", disable="disabled", mask="masked", unmask="disabled")[verb])
+            unit.update(LoadState="masked" if verb == "mask" else "loaded")
+json.dump(state, open(path, "w"))
+sys.exit(code)
+"""
+
+
+class Systemd:
+    """Units on the disk, and the module that sees only them."""
+
+    def __init__(self, folder):
+        self.state = folder / "units.json"
+        self.write(units={}, broken=[], calls=[])
+        (folder / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, state=str(self.state)))
+        (folder / "journalctl").write_text("#!/bin/sh\necho cannot open the device\n")
+        for name in ("systemctl", "journalctl"):
+            (folder / name).chmod(0o755)
+        self.path = f"{folder}:{os.environ['PATH']}"
+
+    def write(self, **changes):
+        old = json.loads(self.state.read_text()) if self.state.exists() else {}
+        self.state.write_text(json.dumps(old | changes))
+
+    def unit(self, name, active=True, enabled=True, age=100.0, **more):
+        begun = str(int((time.monotonic() - age) * 1e6)) if active else "0"
+        state = dict(
+            LoadState="loaded", ActiveState="active" if active else "inactive", UnitFileState="enabled" if enabled else "disabled",
+            InactiveExitTimestampMonotonic=begun,
+        ) | more  # fmt: skip
+        self.write(units=json.loads(self.state.read_text())["units"] | {name: state})
+
+    def run(self, *services, check=False, **options):
+        question = {"ANSIBLE_MODULE_ARGS": options | {"services": list(services), "_ansible_check_mode": check}}
+        done = subprocess.run(
+            [sys.executable, str(MODULE)], input=json.dumps(question), capture_output=True, text=True, env=os.environ | {"PATH": self.path}
+        )
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def calls(self):
+        """What systemctl was asked to do."""
+        return [" ".join(words) for words in json.loads(self.state.read_text())["calls"] if words[0] != "show"]
+
+
+@pytest.fixture
+def systemd(tmp_path):
+    return Systemd(tmp_path)
+
+
+def test_in_order_and_once(systemd):
+    systemd.unit("munge.service", active=False, enabled=False)
+    systemd.unit("slurmd.service", active=False)
+    wanted = [{"name": name, "enabled": True, "state": "started"} for name in ("munge", "slurmd.service")]
+    told = systemd.run(*wanted, check=True)
+    assert systemd.calls == []
+    done = systemd.run(*wanted)
+    assert done["done"] == told["done"] == ["enable munge.service", "start munge.service", "start slurmd.service"] == systemd.calls
+    assert done["changed"] and done["active"] == {"munge": "active", "slurmd.service": "active"}
+    again = systemd.run(*wanted)
+    assert again["changed"] is False and again["done"] == [] and len(systemd.calls) == 3
+
+
+@pytest.mark.parametrize(("age", "restarts"), [(50.0, False), (-1.0, True)])
+def test_a_unit_older_than_a_file_that_it_reads_is_restarted_once(systemd, tmp_path, age, restarts):
+    """`age`: of the file, in seconds before the unit's start."""
+    systemd.unit("slurmd.service", age=100.0)
+    file = tmp_path / "node.env"
+    file.write_text("x\n")
+    os.utime(file, (time.time() - 100.0 - age,) * 2)
+    wanted = {"name": "slurmd", "state": "started", "reads": [str(tmp_path / "missing"), str(file)]}
+    assert systemd.run(wanted)["done"] == (["restart slurmd.service"] if restarts else [])
+    assert systemd.run(wanted)["changed"] is False
+
+
+def test_a_clock_that_was_set_since_the_start_does_not_count():
+    services = load("plugins/modules/services.py")
+    unit = {"InactiveExitTimestampMonotonic": str(int(40e6))}
+    assert services.started_at(unit, now=lambda: 1_000_000.0, monotonic=lambda: 100.0) == 1_000_000.0 - 60.0
+    assert services.started_at({"InactiveExitTimestampMonotonic": "0"}) is None
+
+
+def test_masked_stopped_and_disabled(systemd):
+    systemd.unit("opensm.service")
+    systemd.unit("old.timer")
+    wanted = [
+        {"name": "opensm.service", "masked": True, "state": "stopped"},
+        {"name": "opensmd.service", "masked": True, "state": "stopped"},  # not there yet: its package must not start it
+        {"name": "old.timer", "enabled": False, "state": "stopped"},
+        {"name": "never.service", "enabled": False, "state": "stopped"},
+    ]
+    assert systemd.run(*wanted)["done"] == [
+        "mask opensm.service", "stop opensm.service", "mask opensmd.service", "disable old.timer", "stop old.timer",
+    ]  # fmt: skip
+    assert systemd.run(*wanted)["changed"] is False
+    assert systemd.run({"name": "opensm", "enabled": True})["done"] == ["unmask opensm.service", "enable opensm.service"]
+
+
+@pytest.mark.parametrize(("option", "reloads"), [({}, 1), ({"daemon_reload": "never"}, 0)])
+def test_units_are_read_anew_where_needed(systemd, option, reloads):
+    systemd.unit("slurmd.service", NeedDaemonReload="yes")
+    assert systemd.run({"name": "slurmd", "state": "started"}, **option)["changed"] is False
+    assert systemd.calls.count("daemon-reload") == reloads
+
+
+def test_a_unit_whose_file_is_new_is_found(systemd):
+    systemd.write(new={"fresh.service": {"LoadState": "loaded", "UnitFileState": "disabled"}})
+    assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == ["enable fresh.service", "start fresh.service"]
+
+
+def test_refusals(systemd):
+    systemd.unit("good.service", active=False)
+    systemd.unit("bad.service", active=False)
+    systemd.write(broken=["bad.service"])
+    answer = systemd.run(*({"name": name, "state": "started"} for name in ("good", "bad")))
+    assert answer["failed"] and answer["changed"] and answer["done"] == ["start good.service"]
+    said = "bad.service: systemctl start failed: Job for bad.service failed.; its journal ends with: cannot open the device"
+    assert answer["msg"] == said
+    missing = systemd.run({"name": "nowhere", "state": "started"})
+    assert missing["failed"] and "Unit nowhere.service not found" in missing["msg"]
+    assert systemd.run({"name": "nowhere", "state": "started"}, check=True)["done"] == ["start nowhere.service"]
