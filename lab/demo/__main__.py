@@ -66,7 +66,7 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
     with steps.step("converge", "Converge: Ansible on every host, twice, and the image of rented nodes"):
         result.converge = converge.converge(inside, steps.say)
     with steps.step("burst", f"Burst: {len(trace.jobs())} jobs of a real trace through Slurm"):
-        submitted, faults = burst.run(inside, steps.say)
+        submitted, faults, came_up = burst.run(inside, steps.say)
     with steps.step("explain", "Explain: where the jobs ran, and why money was spent"):
         published = document.read(inside.document)
         head, ledger = burst.Head(inside), Ledger(inside.ledger, read_only=True)
@@ -74,6 +74,8 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         history = collect.history(head, ledger, published, submitted, site.dir / "shared" / "alice", facts)
         result.faults = summary.faults(history, faults)
         result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
+        if came_up:
+            result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say)
     with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
         result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)

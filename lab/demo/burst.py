@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
 from lab.box import LabError, wait_for
-from lab.demo import trace
+from lab.demo import boot, trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
 
@@ -61,7 +61,7 @@ class Head:
         return {int(job): state for job, state in (line.split() for line in lines if line)}
 
 
-def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
+def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, boot.Boot | None]:
     """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have ended."""
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
@@ -72,6 +72,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
     submitted, todo = Submitted(began=time.time()), list(jobs)
     told: set[str] = set()
+    came_up = None
     while True:
         now = time.time() - submitted.began
         if now > LIMIT_S:
@@ -82,10 +83,12 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults]:
         _tell(ledger, told, submitted, say)
         if faults.interrupted is None:
             faults.interrupted = _interrupt_one(inside, head, ledger, say)
+        if came_up is None and (came_up := boot.measure(inside, ledger)):
+            say(came_up.text())
         states = head.queue()
         if not todo and all(_over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
             say("every job has ended and every lease is given back")
-            return submitted, faults
+            return submitted, faults, came_up
         time.sleep(0.3)
 
 

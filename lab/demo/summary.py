@@ -20,7 +20,7 @@ class Summary:
     converge: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
-    figures: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
     """how quickly the controller acted, and what the demo took of the machine"""
     leftovers: dict[str, int] | None = None
     """kind: how many; None until it was looked"""
@@ -98,6 +98,10 @@ def text(result: Summary, page: Path) -> str:
     quick = result.figures
     lines.append(f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s")
     lines.append(f"  joined      jobs ran {quick['joined_to_running_s']} s after their nodes had joined")
+    if "boot_to_accepted_s" in quick:
+        longest = sorted(quick["boot_path_s"].items(), key=lambda pair: -pair[1])[:3]
+        named = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f} s" for unit, seconds in longest)
+        lines.append(f"  boot        accepted by Slurm {quick['boot_to_accepted_s']} s after it began; on the critical path {named}")
     lines.append(f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory")
     lines += [f"  {name:11} {seconds:6.1f} s" for name, seconds in result.seconds.items()]
     lines.append(f"  total       {sum(result.seconds.values()):6.1f} s")

@@ -1,13 +1,12 @@
-"""Converges and upgrades at random while jobs are submitted all the time: no job may be killed, requeued or lost (slow)."""
+"""Four nodes that are never idle: an upgrade over them, and converges at random. No job may be killed, requeued or lost (slow)."""
 
-import json
 import os
 import random
 import threading
 
 import pytest
 
-from lab import hall
+from lab import hall, hardware
 from lab.box import wait_for
 from lab.demo.inside import Inside
 from tests import sites
@@ -23,12 +22,28 @@ LIVE = ("/etc/security/limits.d/90-ironburst.conf", "/etc/profile.d/ironburst-cu
 DRAIN = ("/etc/modprobe.d/ironburst-nouveau.conf", "/etc/default/grub.d/90-ironburst.cfg")
 
 
-class Load(threading.Thread):
-    """Submits short jobs of alice, of one GPU each, so that the nodes are never idle; remembers them all."""
+class Background(threading.Thread):
+    """Something that goes on beside a converge, from `with` to its end."""
+
+    def __init__(self, site):
+        super().__init__(daemon=True)
+        self.site, self.done = site, threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.join(60)
+
+
+class Load(Background):
+    """Submits short jobs of alice, of two GPUs each, so that the nodes are never idle; remembers them all."""
 
     def __init__(self, site, random):
-        super().__init__(daemon=True)
-        self.site, self.random, self.done, self.jobs = site, random, threading.Event(), []
+        super().__init__(site)
+        self.random, self.jobs = random, []
 
     def run(self):
         while not self.done.wait(1.0):
@@ -41,57 +56,121 @@ class Load(threading.Thread):
                     self.jobs.append(job)
 
 
-def converge(inside, *options):
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
-    return json.loads(inside.run(command))["hosts"]
-
-
 def accounting(site, jobs):
     """{job: (state, restarts)} by Slurm's own accounting."""
-    rows = site.ssh(
-        "head", f"sacct --noheader --parsable2 --allocations --jobs={','.join(jobs)} --format=JobID,State,Restarts"
-    ).stdout
+    rows = site.ssh("head", f"sacct --noheader --parsable2 --allocations --jobs={','.join(jobs)} --format=JobID,State,Restarts").stdout
     return {row.split("|")[0]: tuple(row.split("|")[1:3]) for row in rows.split()}
 
 
-def test_no_job_is_hurt(capsys):
-    dice = random.Random(SEED)
+class Saboteur(Background):
+    """Takes a GPU from the second node that a converge takes out of service: it was good when the converge began."""
+
+    def __init__(self, site):
+        super().__init__(site)
+        self.out, self.node = [], None
+
+    def run(self):
+        while not self.done.wait(0.2) and self.node is None:
+            rows = self.site.ssh("head", "sinfo --noheader --Node --format='%N %T'", check=False).stdout.split("\n")
+            out = [row.split()[0] for row in rows if "drain" in row]
+            self.out += [name for name in out if name not in self.out]
+            if len(self.out) > 1:
+                hardware.remove_gpu(self.site.host(self.out[1]).hardware_dir, 2)
+                self.node = self.out[1]
+
+
+class Hall:
+    """Head and four nodes, converged."""
+
+    def __init__(self, site):
+        self.site, self.inside = site, Inside(site)
+        self.key = site.dir / "run" / "munge.key"
+        self.key.write_bytes(b"x" * 64)
+        self.publish(DRIVERS[0])
+        self.converge()
+
+    def publish(self, driver):
+        sample.publish(self.inside.document, munge_key=f"file:{self.key}", nodes=NODES, driver=driver)
+
+    def converge(self, *options, code=0):
+        return sites.converge(self.inside, *options, code=code)["hosts"]
+
+    def drivers(self):
+        query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+        return {name: set(self.site.ssh(name, query).stdout.split()) for name in NAMES}
+
+    def states(self):
+        rows = self.site.ssh("head", "sinfo --noheader --Node --format='%N %T'").stdout.splitlines()
+        return {name: state for name, state in map(str.split, rows) if name in NAMES}
+
+    def hurt(self, jobs):
+        """Jobs that did not run to their end in one go, once the queue is empty, by Slurm's own accounting: {job: (state, restarts)}."""
+        wait_for(lambda: not self.site.ssh("head", "squeue --noheader").stdout.strip(), 300, "the last jobs", pause=1)
+        ended = accounting(self.site, jobs)
+        assert set(ended) == set(jobs), "the accounting knows every job"
+        return {job: how for job, how in ended.items() if how != ("COMPLETED", "0")}
+
+
+@pytest.fixture(scope="module")
+def hall_of_four():
     with sites.running(f"t-load-{os.getpid()}", *hall.addresses(NODES), hall=hall.addresses(NODES)) as site:
-        inside = Inside(site)
-        key = site.dir / "run" / "munge.key"
-        key.write_bytes(b"x" * 64)
+        yield Hall(site)
 
-        def publish(driver):
-            sample.publish(inside.document, munge_key=f"file:{key}", nodes=NODES, driver=driver)
 
-        publish(DRIVERS[0])
-        converge(inside)
-        load = Load(site, random.Random(SEED))
-        load.start()
-        upgrades, drained, kinds = 0, 0, []
-        try:
-            for number in range(RUNS):
-                kind = dice.choice(["upgrade", "live", "live", "drain", "head", "nothing"])
-                kinds.append(kind)
-                if kind == "upgrade":
-                    upgrades += 1
-                    publish(DRIVERS[upgrades % 2])
-                elif kind in ("live", "drain"):
-                    path = dice.choice(LIVE if kind == "live" else DRAIN)
-                    for name in dice.sample(NAMES, dice.randint(1, 2)):
-                        site.ssh(name, f"echo '# drift' >> {path}")
-                elif kind == "head":
-                    site.ssh("head", "echo '# drift' >> /etc/slurm/gres.conf")
-                hosts = converge(inside, "--share", dice.choice(["1", "2", "50%"]))
-                drained += sum(host["drained"] for host in hosts.values())
-                assert {host["state"] for host in hosts.values()} <= {"converged", "unchanged"}, (number, kind, hosts)
-        finally:
-            load.done.set()
-            load.join(60)
-        wait_for(lambda: not site.ssh("head", "squeue --noheader").stdout.strip(), 300, "the last jobs", pause=1)
-        ended = accounting(site, load.jobs)
-        hurt = {job: how for job, how in ended.items() if how != ("COMPLETED", "0")}
-        with capsys.disabled():
-            print(f"\n{RUNS} runs ({', '.join(kinds)}), {drained} drains, {len(ended)} jobs, hurt: {hurt or 'none'}")
-        assert len(ended) == len(load.jobs) and hurt == {}
-        assert len(ended) >= RUNS and drained > 0
+def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
+    """One command; jobs go on elsewhere; a node that fails its gate stops it; a second call completes."""
+    site = hall_of_four.site
+    with Load(site, random.Random(SEED)) as load:
+        wait_for(lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5)
+        hall_of_four.publish(DRIVERS[1])
+        before = len(load.jobs)
+        with Saboteur(site) as saboteur:
+            first = hall_of_four.converge(code=4)
+        assert first[saboteur.node]["state"] == "failed" and first[saboteur.node]["error"], first
+        assert first[saboteur.out[0]]["state"] == "converged" and first[saboteur.out[0]]["drained"]
+        left = [name for name in NAMES if name not in saboteur.out]
+        assert len(left) == 2 and {first[name]["state"] for name in left} == {"not started"}, first
+        during = hall_of_four.drivers()
+        assert during[saboteur.out[0]] == {DRIVERS[1]} and [during[name] for name in left] == [{DRIVERS[0]}] * 2
+        states = hall_of_four.states()
+        assert "drain" in states[saboteur.node] and not any("drain" in states[name] for name in NAMES if name != saboteur.node), states
+        assert len(load.jobs) > before, "jobs went on while the nodes were changed"
+
+        machine = site.host(saboteur.node)  # its GPU is back after a start
+        machine.off()
+        machine.start()
+        assert machine.wait() == "running"
+        second = hall_of_four.converge()
+        assert {second[name]["state"] for name in (saboteur.node, *left)} == {"converged"}, second
+    assert hall_of_four.drivers() == {name: {DRIVERS[1]} for name in NAMES}
+    assert not any("drain" in state for state in hall_of_four.states().values())
+    hurt = hall_of_four.hurt(load.jobs)
+    with capsys.disabled():
+        print(f"\nupgrade over 4 busy nodes, stopped at {saboteur.node}: {len(load.jobs)} jobs, hurt: {hurt or 'none'}")
+    assert hurt == {}
+
+
+def test_no_job_is_hurt(hall_of_four, capsys):
+    site, dice = hall_of_four.site, random.Random(SEED)
+    upgrades, drained, kinds = 0, 0, []
+    with Load(site, random.Random(SEED)) as load:
+        for number in range(RUNS):
+            kind = dice.choice(["upgrade", "live", "live", "drain", "head", "nothing"])
+            kinds.append(kind)
+            if kind == "upgrade":
+                upgrades += 1
+                hall_of_four.publish(DRIVERS[upgrades % 2])
+            elif kind in ("live", "drain"):
+                path = dice.choice(LIVE if kind == "live" else DRAIN)
+                for name in dice.sample(NAMES, dice.randint(1, 2)):
+                    site.ssh(name, f"echo '# drift' >> {path}")
+            elif kind == "head":
+                site.ssh("head", "echo '# drift' >> /etc/slurm/gres.conf")
+            hosts = hall_of_four.converge("--share", dice.choice(["1", "2", "50%"]))
+            drained += sum(host["drained"] for host in hosts.values())
+            assert {host["state"] for host in hosts.values()} <= {"converged", "unchanged"}, (number, kind, hosts)
+    hurt = hall_of_four.hurt(load.jobs)
+    with capsys.disabled():
+        print(f"\n{RUNS} runs ({', '.join(kinds)}), {drained} drains, {len(load.jobs)} jobs, hurt: {hurt or 'none'}")
+    assert hurt == {}
+    assert len(load.jobs) >= RUNS and drained > 0

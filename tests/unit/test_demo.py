@@ -9,7 +9,7 @@ import pytest
 
 from ironburst.controller.records import EventRow
 from lab.box import LabError
-from lab.demo import declare, figures, history, report, trace
+from lab.demo import boot, declare, figures, history, report, trace
 from lab.demo.history import History, JobHistory, LeaseHistory, Mark, Run
 from lab.demo.steps import Steps
 
@@ -133,3 +133,17 @@ def test_the_slowest_reaction_counts():
     told = History(16, 8, (JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")), (), (), 0, 1.0)
     said = figures.reaction(Told(), told, began=100.0, tick_s=2)
     assert said == {"tick_s": 2, "rent_to_request_s": 1.5, "joined_to_running_s": 2.0}
+
+
+def test_the_critical_path_of_a_boot():
+    chain = """The time when unit became active or started is printed after the "@" character.
+The time the unit took to start is printed after the "+" character.
+
+slurmd.service +212ms
+└─ironburst-gate.service @1min 1.501s +2.304s
+  └─ironburst-join.service @903ms +598ms
+    └─network-online.target @890ms
+      └─systemd-networkd-wait-online.service @300ms +50ms
+"""
+    assert boot.path_of(chain) == (("ironburst-join.service", 0.6), ("ironburst-gate.service", 2.3), ("slurmd.service", 0.21))
+    assert boot.seconds_of("1min 2.500s") == 62.5 and boot.path_of("") == ()
