@@ -26,6 +26,7 @@ from typing import Any
 
 from ironburst import document
 from ironburst.config import load
+from ironburst.document import build
 from lab import hall
 from lab.box import REPO, LabError
 from lab.demo.inside import Inside
@@ -42,7 +43,7 @@ library = {repo}/playbooks/plugins/modules
 [inventory]
 enable_plugins = stack_document, yaml, ini, host_list
 """
-CLOUD = {"fixed-1": document.CloudInstance(id="i-0123456789abcdef0", address="10.90.0.7")}
+CLOUD = {"fixed-1": build.CloudInstance(id="i-0123456789abcdef0", address="10.90.0.7")}
 
 
 class Bench:
@@ -55,10 +56,10 @@ class Bench:
         key.write_bytes(b"b" * 64)
         config = load.load(REPO / "stacks" / "Pulumi.lab.yaml")
         zones = [document.PoolZone(zone="us-east-1a", subnet_id="subnet-1", launch_template_id="lt-1")]
-        seen = document.Observed(
+        seen = build.Observed(
             instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
         )
-        built = hall.grown(document.build(config, seen), nodes)
+        built = hall.grown(build.build(config, seen), nodes)
         scheduler = built.scheduler.model_copy(update={"munge_key": f"file:{key}"})
         document.publish(built.model_copy(update={"scheduler": scheduler, "pools": []}), self.inside.document)
 

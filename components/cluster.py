@@ -14,7 +14,7 @@ from components.gpu_node_group import GpuNodeGroup
 from components.naming import logical
 from components.network import Network
 from ironburst.config.models import Cloud, ClusterConfig
-from ironburst.document import Observed, build
+from ironburst.document.build import Observed, build
 from ironburst.software.model import SoftwareSet
 
 

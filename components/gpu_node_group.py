@@ -7,7 +7,7 @@ from components import launch
 from components.naming import logical, tags
 from ironburst import catalog
 from ironburst.config.models import Group, group_nodes
-from ironburst.document import CloudInstance
+from ironburst.document.build import CloudInstance
 
 # These would stop or replace the machine under its jobs: `ironburst converge` rolls them, with a drain.
 ROLLED_WITH_DRAIN = ["ami", "userData", "launchTemplate"]

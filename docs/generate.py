@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +83,19 @@ def _line(text: str) -> str:
 def command_line() -> str:
     """What `ironburst VERB --help` prints, of every verb."""
     os.environ["COLUMNS"] = "120"
-    top = cli.parser()
-    verbs = next(action for action in top._actions if isinstance(action, argparse._SubParsersAction))
     out = [NOTE, "# Command line", "", "`ironburst VERB`, or `python -m ironburst.cli VERB` from the top of the repository.", ""]
-    for verb, parser in verbs.choices.items():
-        out += [f"## {verb}", "", "```", parser.format_help().rstrip(), "```", ""]
+    for verb, parser in _verbs(cli.parser()):
+        out += [f"{'#' * (1 + len(verb.split()))} {verb}", "", "```", parser.format_help().rstrip(), "```", ""]
     return "\n".join(out)
+
+
+def _verbs(parser: argparse.ArgumentParser, above: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """(verb, parser) of all verbs, each followed by its own ("health", "health parse", ...)."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, inner in action.choices.items():
+                yield f"{above}{verb}", inner
+                yield from _verbs(inner, f"{above}{verb} ")
 
 
 PAGES = {"config.md": config, "cli.md": command_line}

@@ -166,14 +166,16 @@ def dpkg(names):
     """{name: "version" or "version hold"}, "absent" if it is not installed whole; read from dpkg's own file."""
     found = {name: "absent" for name in names}
     with open("/var/lib/dpkg/status", encoding="utf-8", errors="replace") as handle:
-        text = handle.read()
-    for name in names:
-        for match in re.finditer(r"(?:^|\n)Package: %s\n(.*?)(?:\n\n|\Z)" % re.escape(name), text, re.S):
-            fields = dict(re.findall(r"^(Status|Version): (.+)$", match.group(1), re.M))
-            wanted, _, state = fields.get("Status", "? ? ?").split()
-            if state == "installed":
-                told = fields.get("Version", "?") + (" hold" if wanted == "hold" else "")
-                found[name] = told if found[name] == "absent" else found[name] + ", " + told
+        paragraphs = handle.read().split("\n\n")
+    for paragraph in paragraphs:
+        name = paragraph.partition("\n")[0][len("Package: ") :]  # dpkg writes this field first
+        if name not in found:
+            continue
+        fields = dict(re.findall(r"^(Status|Version): (.+)$", paragraph, re.M))
+        wanted, _, state = fields.get("Status", "? ? ?").split()
+        if state == "installed":
+            told = fields.get("Version", "?") + (" hold" if wanted == "hold" else "")
+            found[name] = told if found[name] == "absent" else found[name] + ", " + told
     return found
 
 

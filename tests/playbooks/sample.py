@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.config import load
+from ironburst.document import build
 from lab import hall
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -22,12 +23,12 @@ def lab_document(
     config = load.load(REPOSITORY / "stacks" / "Pulumi.lab.yaml")
     if driver:
         config = config.model_copy(update={"software": config.software.model_copy(update={"driver": driver})})
-    observed = document.Observed(
-        instances={"fixed-1": document.CloudInstance(id="i-0123456789abcdef0", address=FIXED_ADDRESS)},
+    observed = build.Observed(
+        instances={"fixed-1": build.CloudInstance(id="i-0123456789abcdef0", address=FIXED_ADDRESS)},
         pool_zones={"p5": POOL_ZONES},
         interruption_queue_urls={"p5": "http://10.78.0.1:5000/123456789012/p5"},
     )
-    built = document.build(config, observed)
+    built = build.build(config, observed)
     if nodes is not None:
         built = hall.grown(built, nodes).model_copy(update={"pools": []})
     hosts = [host for host in built.hosts if names is None or host.name in names]

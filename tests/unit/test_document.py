@@ -8,9 +8,10 @@ import pytest
 from ironburst import document
 from ironburst.cli import main
 from ironburst.config import load
+from ironburst.document import build
 
 LAB = Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml"
-OBSERVED = document.Observed(
+OBSERVED = build.Observed(
     instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
     pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
     interruption_queue_urls={"p5": "http://queue"},
@@ -19,7 +20,7 @@ OBSERVED = document.Observed(
 
 @pytest.fixture
 def lab():
-    return document.build(load.load(LAB), OBSERVED)
+    return build.build(load.load(LAB), OBSERVED)
 
 
 def test_the_lab_document(lab):
@@ -41,7 +42,7 @@ def test_the_lab_document(lab):
 def test_a_declared_price_replaces_the_catalogues(lab):
     value = load.read_value(LAB)
     value["cloud"]["price"] = {"p5.48xlarge": {"on_demand": 1.5}}
-    declared = document.build(load.from_value(value), OBSERVED).pool("p5").usd_per_hour
+    declared = build.build(load.from_value(value), OBSERVED).pool("p5").usd_per_hour
     assert declared == {"on-demand": 1.5, "spot": lab.pool("p5").usd_per_hour["spot"]}
 
 
@@ -102,7 +103,7 @@ def test_publish_reads_the_stack_output(tmp_path, lab, monkeypatch, capsys):
 def built(change):
     value = load.read_value(LAB)
     change(value)
-    return document.build(load.from_value(value), OBSERVED)
+    return build.build(load.from_value(value), OBSERVED)
 
 
 def test_every_host_and_pool_has_its_exact_software(lab):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ironburst import document
 from ironburst.cli import main
 from ironburst.config import load, lockfile
+from ironburst.document import build
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
@@ -286,11 +286,11 @@ def test_the_document_has_the_locked_sets(stack):
     stack.edit("580.178.04", "580.105.08")
     config = load.load(stack.file)
     sets, warnings = lockfile.use(config, stack.file)
-    observed = document.Observed(
+    observed = build.Observed(
         instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
         pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
     )
-    built = document.build(config, observed, sets)
+    built = build.build(config, observed, sets)
     assert not warnings and {host.software.driver for host in built.hosts} == {None, "580.105.08"}
     assert built.pool("p5").software.packages["nvidia_driver"] == ["nvidia-open=580.105.08-*"], "image and metal have one lock"
     assert built.software.driver == "580.105.08"

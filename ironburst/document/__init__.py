@@ -1,0 +1,269 @@
+"""ClusterDocument v1: what the declaration became. The contract between Pulumi, the inventory and the controller.
+
+The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial up.
+Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+VERSION = 1
+
+
+class DocumentError(ValueError):
+    """A document that can't be used; the text is one sentence."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Software(_Part):
+    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware."""
+
+    driver: str | None
+    kernel_module: str | None
+    cuda: str | None
+    container_toolkit: str | None
+    container_runtime: str
+    container_runtimes: list[str] = ["containerd"]
+    rdma: str
+    slurm: str | None
+
+
+class NodeSoftware(_Part):
+    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`, not pinned)."""
+
+    driver: str | None
+    driver_branch: int | None
+    kernel_module: str | None
+    fabric_manager: str | None
+    nscq: str | None
+    nvlsm: bool
+    imex: str | None
+    persistenced: str | None = None
+    cuda: str | None
+    container_toolkit: str | None
+    container_runtimes: list[str]
+    dcgm: str | None
+    nccl: str | None
+    rdma: str
+    rdma_version: str | None
+    peer_memory: str
+    gds: bool
+    kernel: str | None
+    slurm: str | None
+    packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
+
+
+class Mig(_Part):
+    gpus: list[int]
+    profiles: dict[str, int]
+
+
+class Scratch(_Part):
+    path: str
+    devices: list[str] = Field(description="empty: every unused local NVMe disk")
+    filesystem: str
+
+
+class Filesystem(_Part):
+    kind: str
+    source: str
+    options: str
+
+
+class SubnetManager(_Part):
+    host: str
+    priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
+
+
+class Gpu(_Part):
+    model: str
+    count: int
+
+
+class SlurmNode(_Part):
+    cpus: int
+    memory_mb: int
+
+
+class Ssh(_Part):
+    user: str
+
+
+class Scheduler(_Part):
+    kind: str
+    head: str
+    head_address: str
+    home_partition: str
+    munge_key: str
+    shared_filesystem: str
+
+
+class Host(_Part):
+    """A declared host, owned or a fixed cloud node."""
+
+    name: str
+    kind: Literal["bare_metal", "cloud"]
+    role: Literal["gpu", "head"]
+    address: str
+    partition: str | None
+    gpu: Gpu | None
+    fabric: Literal["infiniband", "efa", "none"]
+    fabric_links: int
+    slurm: SlurmNode | None
+    serial: str | None = None
+    hall: str | None = None
+    rack: str | None = None
+    instance_id: str | None = None
+    instance_type: str | None = None
+    zone: str | None = None
+    os: str | None = None
+    software: NodeSoftware | None = None
+    mig: list[Mig] | None = None
+    scratch: Scratch | None = None
+    roles: list[str]
+
+
+class PoolZone(_Part):
+    zone: str
+    subnet_id: str
+    launch_template_id: str
+
+
+class PoolDocument(_Part):
+    """The envelope of one burst pool: limits, prices, and what a launch needs."""
+
+    name: str
+    partition: str
+    nodes: list[str]
+    instance_type: str
+    gpu: Gpu
+    fabric: Literal["infiniband", "efa", "none"]
+    fabric_links: int
+    slurm: SlurmNode
+    markets: list[str]
+    usd_per_hour: dict[str, float | None] = Field(description="market: USD per node-hour; null: unknown, so not rented")
+    price_as_of: str | None
+    zones: list[PoolZone]
+    image_parameter: str
+    interruption_queue_url: str | None
+    capacity_reservation_id: str | None
+    boot_s: int
+    idle_s: int
+    max_run_s: int
+    os: str | None = None
+    software: NodeSoftware | None = None
+    mig: list[Mig] | None = None
+    scratch: Scratch | None = None
+    roles: list[str]
+
+
+class Budget(_Part):
+    usd_per_month: float
+
+
+class Burst(_Part):
+    tick_s: int
+    wait_limit_s: int
+    cool_down_s: int
+
+
+class ClusterDocument(_Part):
+    version: Literal[1]
+    serial: int
+    cluster: str
+    region: str | None
+    software: Software
+    ssh: Ssh
+    scheduler: Scheduler
+    hosts: list[Host]
+    pools: list[PoolDocument]
+    budget: Budget | None
+    burst: Burst
+    filesystem: Filesystem | None = Field(default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does")
+    subnet_managers: dict[str, list[SubnetManager]] = Field(default={}, description="by hall; empty: the switches or UFM do")
+    data_science: list[str] = []
+
+    def host(self, name: str) -> Host:
+        return next(host for host in self.hosts if host.name == name)
+
+    def pool(self, name: str) -> PoolDocument:
+        return next(pool for pool in self.pools if pool.name == name)
+
+
+# ---- publishing and reading
+
+
+def parse(data: Any, where: str = "the document") -> ClusterDocument:
+    """A ClusterDocument from decoded JSON. Raises DocumentError."""
+    if not isinstance(data, dict) or "version" not in data:
+        raise DocumentError(f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`")
+    if data["version"] != VERSION:
+        raise DocumentError(
+            f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: upgrade the reader or publish again"
+        )
+    try:
+        return ClusterDocument.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise DocumentError(f"{where} is damaged at {path}: {first['msg']}; publish it again with `ironburst publish`") from None
+
+
+def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
+    """The document at `path`. With `last_good`, a good one is copied there and used when `path` is gone or damaged.
+
+    Raises DocumentError, also for an unknown version (which is no damage: an old copy would hide it).
+    """
+    path = Path(path)
+    try:
+        document = parse(_load(path), str(path))
+    except DocumentError as error:
+        if last_good is None or "has version" in str(error) or not last_good.exists():
+            raise
+        return parse(_load(last_good), str(last_good))
+    if last_good is not None:
+        _write(last_good, document.model_dump(mode="json"))
+    return document
+
+
+def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
+    """Write `document` to `path`, atomically, with the next serial if it differs from what is there. Raises DocumentError."""
+    serial = 1
+    if path.exists():
+        before = parse(_load(path), str(path))
+        if before.cluster != document.cluster:
+            raise DocumentError(
+                f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: publish to another path"
+            )
+        same = before.model_copy(update={"serial": 0}) == document.model_copy(update={"serial": 0})
+        serial = before.serial if same else before.serial + 1
+    published = document.model_copy(update={"serial": serial})
+    _write(path, published.model_dump(mode="json"))
+    return published
+
+
+def _load(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DocumentError(f"there is no ClusterDocument at {path}: run `pulumi up`, then `ironburst publish --to {path}`") from None
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"{path} can't be read as JSON ({error}); publish it again with `ironburst publish`") from None
+
+
+def _write(path: Path, data: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
+        json.dump(data, file, indent=1)
+        file.write("\n")
+    os.replace(file.name, path)
