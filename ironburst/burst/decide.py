@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ironburst.burst import explain
+from ironburst.burst import explain, giving_back
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
 from ironburst.burst.packing import Placement, Profile, could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Renting, Slot, usable
-from ironburst.burst.snapshot import Job, Lease, Node, Pool, Snapshot
+from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
@@ -141,7 +141,7 @@ class _Round:
                 return _Late(f"it can never start at home: {self._home_size()}")
             if now - job.since_s <= limit:
                 text = f"its nodes at home are down or drained; it has waited {waited} of {allowed}"
-                return Wait(job.id, "home_down", text, job.since_s + limit)
+                return Wait(job.id, "home_down", text, job.since_s + limit, rent_s=job.since_s + limit)
             return _Late(f"it has waited {waited}, over the limit of {allowed}, and its nodes at home are down or drained")
         start = placement[0]
         predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
@@ -203,22 +203,6 @@ class _Round:
 
     # ---- giving back
     def _releases(self) -> list[Release]:
-        pools = {pool.name: pool for pool in self.snapshot.pools}
-        found = []
-        for lease in self.snapshot.leases:
-            busy = any(lease.node in job.on for job in self.snapshot.jobs)
-            if lease.state == "leaving" or lease.id in self.used or busy:
-                continue
-            if reason := self._not_needed(lease, pools.get(lease.pool), self.nodes.get(lease.node)):
-                found.append(Release(lease.id, lease.node, reason))
-        return found
-
-    def _not_needed(self, lease: Lease, pool: Pool | None, node: Node | None) -> str:
-        if pool is None:
-            return f"pool {lease.pool} is not declared any more"
-        if not lease.worked:
-            return "the jobs that it was rented for need it no more, and no other late job can use it"
-        idle = self.snapshot.now_s - (self.snapshot.now_s if lease.idle_since_s is None else lease.idle_since_s)
-        if idle >= pool.idle_s:
-            return f"idle for {explain.duration(idle)}, the pool's limit is {explain.duration(pool.idle_s)}"
-        return ""
+        busy = {name for job in self.snapshot.jobs for name in job.on}
+        leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
+        return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))

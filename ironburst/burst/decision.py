@@ -65,12 +65,16 @@ class Release:
 
 @dataclass(frozen=True)
 class Wait:
-    """Not rented now, and why; worth a new look at `look_again_s` (None: when something changes)."""
+    """Not rented now, and why; worth a new look at `look_again_s` (None: when something changes).
+
+    `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a boot time ahead.
+    """
 
     job: int
     code: str
     text: str
     look_again_s: float | None = None
+    rent_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ class Job:
     end_s: float | None = None  # of a running job: start + limit
     on: tuple[str, ...] = ()  # nodes that it is on
     restarts: int = 0
+    account: str = ""  # that it is charged to
+    run_s: float | None = None  # how long it runs, told by whoever knows (a replayed trace); None: not known
 
     @property
     def pending(self) -> bool:
@@ -96,6 +98,14 @@ class Node:
 
 
 @dataclass(frozen=True)
+class IdleHistory:
+    """The idle times of a pool's leases so far, as ironburst.burst.idle keeps them."""
+
+    gaps_s: tuple[float, ...] = ()  # the newest last; one that got as long as the rule could ever wait is cut there
+    credit_usd: float = 0.0  # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
+
+
+@dataclass(frozen=True)
 class Pool:
     """The envelope of a burst pool."""
 
@@ -112,6 +122,11 @@ class Pool:
     idle_s: float
     max_run_s: float
     obstacle: str = ""  # why nothing can be launched in it at all ("no image ...")
+    min_billing_s: float = 0.0  # a lease is paid for at least so long
+    billing_increment_s: float = 0.0  # and then in such steps; 0: by the second
+    prepaid_markets: tuple[str, ...] = ()  # paid whether used or not (reservations, capacity blocks): idle costs nothing more
+    usual_boot_s: float | None = None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
+    idle_history: IdleHistory = IdleHistory()
 
 
 @dataclass(frozen=True)
@@ -130,6 +145,7 @@ class Lease:
     committed_until_s: float  # money is set aside up to then
     idle_since_s: float | None = None  # None: busy, or never seen ready
     worked: bool = False  # it has been handed to a job
+    paid_from_s: float | None = None  # billing began; None: not yet, or not known
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""Which of the leases that nobody uses are given back now, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ironburst.burst import explain, idle
+from ironburst.burst.decision import Release, Wait
+from ironburst.burst.renting import Renting, usable
+from ironburst.burst.snapshot import IdleHistory, Lease, Node, Pool, Snapshot
+
+# from the decision to give a node back to the end of its billing: a tick or two, and its power-down
+LEAD_S = 60.0
+
+
+def releases(snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, Node], due: frozenset[str]) -> list[Release]:
+    """Of the leases that no job uses or counts on, those to be given back. `due`: ids of those that a job is about to need."""
+    pools = {pool.name: pool for pool in snapshot.pools}
+    histories = {pool.name: pool.idle_history for pool in snapshot.pools}
+    found = []
+    for lease in leases:
+        pool = pools.get(lease.pool)
+        if pool is None:
+            found.append(Release(lease.id, lease.node, f"pool {lease.pool} is not declared any more"))
+        elif not lease.worked:
+            if lease.id not in due and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
+                why = "the jobs that it was rented for need it no more, and no other late job can use it"
+                found.append(Release(lease.id, lease.node, why))
+        elif lease.idle_since_s is not None:
+            reason, histories[pool.name] = _idle(snapshot, pool, lease, histories[pool.name], lease.id in due)
+            if reason:
+                found.append(Release(lease.id, lease.node, reason))
+    return found
+
+
+def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]) -> frozenset[str]:
+    """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has nodes."""
+    jobs, pools = {job.id: job for job in snapshot.jobs}, {pool.name: pool for pool in snapshot.pools}
+    found: set[str] = set()
+    for wait in waits:
+        if wait.rent_s is None or wait.job not in jobs:
+            continue
+        job = jobs[wait.job]
+        allowed = {(pool.name, market) for _, pool, market in renting.options(job)}
+        fitting = [
+            lease.id for lease in leases
+            if lease.id not in found and (lease.pool, lease.market) in allowed and job.each.within(pools[lease.pool].each)
+            and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
+        ]  # fmt: skip
+        found.update(fitting[: job.nodes])
+    return frozenset(found)
+
+
+def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -> bool:
+    """Whether it is there, and has been paid for a while ahead."""
+    if lease.state == "coming" or lease.market in pool.prepaid_markets or not usable(lease, node):
+        return False
+    return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(LEAD_S, pool.billing_increment_s / 2)
+
+
+def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, due: bool) -> tuple[str, IdleHistory]:
+    """Why it is given back (empty: it is kept), and the pool's account after that."""
+    since = snapshot.now_s if lease.idle_since_s is None else lease.idle_since_s
+    idle_s = max(0.0, snapshot.now_s - since)
+    terms = idle.terms(pool, lease, snapshot.cool_downs, since, snapshot.now_s)
+    keep_s = idle.keep_s(history, terms, lease.usd_per_hour)
+    paid_until_s = terms.same_until_s(idle_s)
+    lead_s = min(LEAD_S, terms.increment_s / 2)  # end it just before the next increment begins
+    for_long = f"idle for {explain.duration(idle_s)}"
+    if idle_s >= pool.idle_s:  # what a person set, and what was set aside for it
+        reason = f"{for_long}, the pool's limit is {explain.duration(pool.idle_s)}"
+    elif due or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
+        return "", history
+    elif keep_s >= terms.break_even_s:
+        reason = f"{for_long}, which has cost as much as having it again: a boot of {explain.duration(terms.buy_s)} at its price"
+    else:
+        longer, known = sum(gap > keep_s for gap in history.gaps_s), explain.plural(len(history.gaps_s), "idle time")
+        often = f"{longer} of the pool's last {known} were longer than {explain.duration(keep_s)}"
+        reason = f"{for_long}: {often}, so having it again ({explain.duration(terms.buy_s)} of boot at its price) is cheaper than waiting"
+    return reason, idle.given_back(history, terms, idle_s, lease.usd_per_hour)
