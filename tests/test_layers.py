@@ -27,6 +27,7 @@ THIRD_PARTY = {
 PURE = {"numpy"}
 MAY = {
     "ironburst.burst": PURE,
+    "ironburst.replay": PURE | {"ironburst.burst"},
     "ironburst.hall": PURE,
     "ironburst.health": set(),
     "ironburst.software": PURE,

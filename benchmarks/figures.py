@@ -1,0 +1,84 @@
+"""What a policy spent and how long its jobs waited: one way to count, for every policy."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ironburst.replay.traces import Trace
+
+DATA = Path(os.environ.get("IRONBURST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+WAITS = (
+    "mean_wait_h",
+    "p99_wait_h",
+    "p999_wait_h",
+    "max_wait_h",
+    "gpu_hour_weighted_wait_h",
+)  # the five that a policy is held to
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of each job, in the trace's order: `start_s` (on the clock of submit_s) and whether it ran `rented`."""
+
+    start_s: np.ndarray
+    rented: np.ndarray
+
+
+def figures(trace: Trace, outcome: Outcome, pool_gpus: int, wall_s: float) -> dict[str, float]:
+    """GPU-hours rented; waits (start - submit of every job, rented ones too; percentiles interpolated linearly); the speed.
+
+    Raises ValueError, one sentence, for an outcome that can't be: a job that started before its submit or never, or more GPUs in
+    use at home than there are. (Whether the jobs fit into nodes is the policy's own business.)
+    """
+    wait_h = (np.asarray(outcome.start_s, float) - trace.submit_s) / 3600
+    if not (wait_h >= 0).all():
+        job = int(np.argmax(~(wait_h >= 0)))
+        raise ValueError(f"job {job} was submitted at {trace.submit_s[job]:g} s but started at {outcome.start_s[job]:g} s")
+    if (used := most_in_use(trace, outcome)) > pool_gpus:
+        raise ValueError(f"{used} GPUs were in use at home at one time, but the pool has {pool_gpus}")
+    p50, p99, p999 = np.percentile(wait_h, [50, 99, 99.9])
+    return {
+        "rented_gpu_hours": float(trace.gpu_hours[outcome.rented].sum()),
+        "mean_wait_h": float(wait_h.mean()),
+        "p50_wait_h": float(p50),
+        "p99_wait_h": float(p99),
+        "p999_wait_h": float(p999),
+        "max_wait_h": float(wait_h.max()),
+        "gpu_hour_weighted_wait_h": float(np.average(wait_h, weights=trace.gpu_hours)),
+        "wall_s": wall_s,
+        "jobs_per_s": len(trace) / wall_s,
+    }
+
+
+def most_in_use(trace: Trace, outcome: Outcome) -> int:
+    """The most GPUs that ran at home at one time; a job that ends makes room for one that starts at the same instant."""
+    home = ~np.asarray(outcome.rented)
+    start, gpus = np.asarray(outcome.start_s)[home], trace.gpus[home]
+    times = np.concatenate([start + trace.duration_s[home], start])  # ends first: the sort is stable
+    order = np.argsort(times, kind="stable")
+    return int(np.cumsum(np.concatenate([-gpus, gpus])[order]).max(initial=0))
+
+
+def mean_of(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each figure over runs."""
+    runs = list(runs)
+    return {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
+
+
+def ratios(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float | None]:
+    """Ours over theirs: the rent and the five waits. None where theirs is 0 or not a number that can be compared."""
+    return {name: ours[name] / theirs[name] if theirs.get(name) else None for name in ("rented_gpu_hours", *WAITS)}
+
+
+def finite(value):
+    """For JSON, which knows no infinity and no NaN: None in their place, in nested dicts too."""
+    if isinstance(value, Mapping):
+        return {name: finite(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

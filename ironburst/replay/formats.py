@@ -1,0 +1,157 @@
+"""The formats of traces: how a line of each becomes a job, or the reason why it doesn't. A file's columns tell its format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+# the command whose output is understood; UTC and seconds keep an hour from vanishing when clocks change
+SACCT = (
+    "TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --parsable2 --starttime=2026-01-01 "
+    "--format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,User,Partition,Account,State"
+)
+MOST_GPUS = 1_000_000  # of one job; more is a damaged line
+NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"
+
+
+class TraceError(ValueError):
+    """A trace that can't be used: one sentence that says where, what was found and what is allowed."""
+
+
+class Job(NamedTuple):
+    """One job as it was recorded; NaN and the empty string where the file doesn't tell."""
+
+    submit_s: float
+    duration_s: float
+    gpus: int
+    queue: str = ""
+    user: str = ""
+    limit_s: float = math.nan
+    deadline_s: float = math.nan
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a file; every complaint names the file, the line, the column and the value."""
+
+    path: Path
+    line: int
+    values: Mapping[str, str]
+
+    def bad(self, name: str, allowed: str) -> TraceError:
+        return TraceError(f"{self.path}, line {self.line}: {name} is {self.values.get(name)!r}; allowed is {allowed}")
+
+    def number(self, name: str, least: float = 0.0) -> float:
+        try:
+            value = float(self.values[name])
+        except ValueError:
+            value = math.nan
+        if not least <= value < math.inf:
+            raise self.bad(name, f"a number of {least:g} or more" if least > -math.inf else "a number")
+        return value
+
+    def optional(self, name: str) -> float:
+        """NaN where the column or the value isn't there (an empty value, or nan)."""
+        return math.nan if self.values.get(name, "").strip().lower() in ("", "nan") else self.number(name)
+
+    def whole(self, name: str) -> int:
+        value = self.number(name)
+        if value != int(value) or value > MOST_GPUS:
+            raise self.bad(name, f"a whole number from 0 to {MOST_GPUS}")
+        return int(value)
+
+
+def plain(row: Row) -> Job | str:
+    """Seconds and whole GPUs, as they stand."""
+    if not (gpus := row.whole("num_gpus")):
+        return NO_GPU
+    return Job(
+        row.number("submit_s", -math.inf),
+        row.number("duration_s"),
+        gpus,
+        row.values.get("vc", row.values.get("queue", "")),
+        row.values.get("user", ""),
+        row.optional("limit_s"),
+        row.optional("deadline_s"),
+    )
+
+
+def sacct(row: Row) -> Job | str | None:
+    """Slurm's accounting. None for a step (JobIDRaw has a dot): its job's own line counts. Queue: partition, else account."""
+    if "." in row.values.get("JobIDRaw", ""):
+        return None
+    state = row.values.get("State", "").split(" ")[0]  # "CANCELLED by 1001"
+    if state == "PENDING" or _sacct_time(row, "Start") is None:
+        return NOT_STARTED
+    if state in ("RUNNING", "SUSPENDED", "RESIZING"):
+        return RUNNING
+    gpus = _tres_gpus(row, "AllocTRES") or (_tres_gpus(row, "ReqTRES") if row.values.get("ReqTRES") else 0)
+    if not gpus:
+        return NO_GPU
+    submit, elapsed = _sacct_time(row, "Submit"), row.number("ElapsedRaw")
+    if submit is None:
+        raise row.bad("Submit", "a time such as 2026-03-01T12:00:00, or seconds since 1970")
+    if not elapsed:
+        return NOT_STARTED
+    limit = row.values.get("TimelimitRaw", "")  # minutes, or one of Slurm's words for "none of its own"
+    limit_s = math.nan if limit in ("", "UNLIMITED", "Partition_Limit") else 60 * row.number("TimelimitRaw")
+    queue = row.values.get("Partition") or row.values.get("Account", "")
+    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s)
+
+
+def _sacct_time(row: Row, name: str) -> float | None:
+    """Seconds since 1970; None for what hasn't happened. A time without zone is UTC: only differences count."""
+    text = row.values[name]
+    if text in ("", "Unknown", "None"):
+        return None
+    try:
+        if text.isdigit():
+            return float(text)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        raise row.bad(name, "a time such as 2026-03-01T12:00:00, or seconds since 1970") from None
+
+
+def _tres_gpus(row: Row, name: str) -> int:
+    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where Slurm gives it, else the sum over the types."""
+    counts = dict(part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:")))
+    try:
+        return int(counts["gres/gpu"]) if "gres/gpu" in counts else sum(int(count) for count in counts.values())
+    except ValueError:
+        raise row.bad(name, "Slurm's list of resources, such as cpu=8,gres/gpu=4,node=1") from None
+
+
+def chronus(row: Row) -> Job | str:
+    """Chronus. Its authors state no unit of time: minutes by all appearances, for then the submits span two weeks (20,150 of
+    20,160 minutes) and the shortest job runs 20. The deadline counts from submit (it is never below 1.1 x the run time)."""
+    if not (gpus := row.whole("num_gpu")):
+        return NO_GPU
+    submit = 60 * row.number("submit_time")
+    deadline = submit + 60 * row.number("expect_time_list")
+    return Job(submit, 60 * row.number("duration"), gpus, user=row.values.get("user", ""), deadline_s=deadline)
+
+
+def openb(row: Row) -> Job | str:
+    """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU: nothing here shares a GPU, so
+    the trace is heavier than it was. It ran from scheduled_time to deletion_time (its recorded wait is dropped). Queue: QoS."""
+    if not (gpus := row.whole("num_gpu")):
+        return NO_GPU
+    if not row.values["scheduled_time"]:
+        return NOT_STARTED
+    scheduled, ended = row.number("scheduled_time"), row.number("deletion_time")
+    if ended < scheduled:
+        raise row.bad("deletion_time", f"a time that isn't before scheduled_time ({scheduled:g})")
+    return Job(row.number("creation_time"), ended - scheduled, gpus, row.values.get("qos", ""))
+
+
+FORMATS: tuple[tuple[str, tuple[str, ...], Callable[[Row], Job | str | None]], ...] = (
+    ("plain", ("submit_s", "duration_s", "num_gpus"), plain),
+    ("sacct", ("JobIDRaw", "Submit", "Start", "ElapsedRaw", "AllocTRES"), sacct),
+    ("chronus", ("submit_time", "duration", "num_gpu", "expect_time_list"), chronus),
+    ("openb", ("num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"), openb),
+)

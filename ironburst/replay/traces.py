@@ -1,0 +1,165 @@
+"""Traces of jobs, read from files: what was submitted, when, how large, and how long it ran.
+
+| format | told by the columns | what becomes of it |
+|---|---|---|
+| plain | submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s | as it stands |
+| sacct | JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar | export of Slurm's accounting: `formats.SACCT` |
+| chronus | submit_time, duration, num_gpu, expect_time_list | minutes, by all appearances: `formats.chronus` |
+| openb | num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time | part of a GPU counts as one: `formats.openb` |
+
+Each may be packed (.xz). Jobs that can't be played again (no GPU, never started, still running) are left out, counted by reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from ironburst.replay import formats
+from ironburst.replay.formats import TraceError
+
+JITTER_S = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Jobs in order of submit; every array has one value a job.
+
+    `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None where the
+    trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock of `submit_s`) are
+    NaN where it doesn't know them for one job. `left_out`: how many jobs of the file aren't here, by reason.
+    """
+
+    submit_s: np.ndarray
+    duration_s: np.ndarray
+    gpus: np.ndarray
+    queue: tuple[str, ...] | None = None
+    user: tuple[str, ...] | None = None
+    limit_s: np.ndarray | None = None
+    deadline_s: np.ndarray | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in ("submit_s", "duration_s", "limit_s", "deadline_s"):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, np.asarray(values, float))
+        object.__setattr__(self, "gpus", np.asarray(self.gpus, np.int64))
+        lengths = {name: len(values) for name in _PER_JOB if (values := getattr(self, name)) is not None}
+        if len(set(lengths.values())) > 1:
+            raise TraceError(f"a trace has one value a job in each array, but the lengths are {lengths}")
+        if not (np.isfinite(self.submit_s).all() and np.isfinite(self.duration_s).all() and (self.duration_s >= 0).all()):
+            raise TraceError("a trace's submit_s and duration_s are finite and duration_s is not negative")
+        if (self.gpus < 1).any():
+            raise TraceError("a job of a trace has 1 GPU or more")
+        if (np.diff(self.submit_s) < 0).any():
+            raise TraceError("a trace is in order of submit_s: sort it first, with `in_order`")
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+    @property
+    def gpu_hours(self) -> np.ndarray:
+        """GPUs x hours that each job ran."""
+        return self.gpus * self.duration_s / 3600
+
+    def take(self, jobs: np.ndarray) -> Trace:
+        """The trace of these jobs only (positions or a mask, in order of submit)."""
+        chosen = np.arange(len(self))[jobs]
+        columns = {name: values for name in _PER_JOB if (values := getattr(self, name)) is not None}
+        return replace(self, **{name: _pick(values, chosen) for name, values in columns.items()})
+
+
+def _pick(values, positions: np.ndarray):
+    return tuple(values[i] for i in positions) if isinstance(values, tuple) else np.asarray(values)[positions]
+
+
+_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s")
+
+
+def in_order(submit_s, duration_s, gpus, **others) -> Trace:
+    """A Trace of these columns, sorted by submit; jobs of the same instant keep their order."""
+    order = np.argsort(np.asarray(submit_s, float), kind="stable")
+    left_out = others.pop("left_out", {})
+    columns = {"submit_s": submit_s, "duration_s": duration_s, "gpus": gpus, **others}
+    return Trace(
+        **{name: None if values is None else _pick(values, order) for name, values in columns.items()}, left_out=left_out
+    )
+
+
+def jittered(trace: Trace, seed: int) -> Trace:
+    """The trace with every submit later and every duration longer by a random part of half a second.
+
+    Many recorded jobs share a second, and packing is chaotic: without this the order of ties decides a per cent of the result.
+    Drawn as the reference figures of the peers were: `default_rng(seed)`, first all submits, then all durations.
+    """
+    random = np.random.default_rng(seed)
+    submit = trace.submit_s + random.uniform(0, JITTER_S, len(trace))
+    duration = trace.duration_s + random.uniform(0, JITTER_S, len(trace))
+    others = {name: getattr(trace, name) for name in ("queue", "user", "limit_s", "deadline_s", "left_out")}
+    return in_order(submit, duration, trace.gpus, **others)
+
+
+def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
+    """(the first jobs, the last `fraction` of the jobs in order of submit): one part to tune on, one kept aside. Times stay."""
+    if not 0 < fraction < 1:
+        raise TraceError(f"the part of a trace to keep aside is more than 0 and less than 1, not {fraction}")
+    kept = len(trace) - math.ceil(len(trace) * fraction)
+    return trace.take(slice(None, kept)), trace.take(slice(kept, None))
+
+
+def read(path: Path | str) -> Trace:
+    """The trace in a file of any format above. Raises TraceError, one sentence, for a file that isn't one or is damaged."""
+    path = Path(path)
+    try:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            header = file.readline()
+            bars = {"delimiter": "|", "quoting": csv.QUOTE_NONE} if "|" in header else {}
+            columns = next(csv.reader([header], **bars), [])
+            return _jobs(path, [name.strip() for name in columns], csv.reader(file, **bars))
+    except FileNotFoundError:
+        raise TraceError(f"there is no trace {path}") from None
+    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{path} can't be read as a trace: {error}") from None
+
+
+def _jobs(path: Path, header: list[str], lines) -> Trace:
+    reader = next((reader for _, needs, reader in formats.FORMATS if set(needs) <= set(header)), None)
+    if not reader:
+        known = "; or ".join(f"{', '.join(needs)} ({name})" for name, needs, _ in formats.FORMATS)
+        has = ", ".join(header) or "nothing"
+        raise TraceError(f"{path} is no known trace: its first line has {has}; known are the columns {known}")
+    jobs: list[formats.Job] = []
+    left_out: Counter[str] = Counter()
+    for values in lines:
+        if not values:
+            continue
+        line = lines.line_num + 1  # the header was read before
+        if len(values) != len(header):
+            found = ",".join(values)[:80]
+            raise TraceError(f"{path}, line {line} has {len(values)} values, but the first line names {len(header)}: {found!r}")
+        job = reader(formats.Row(path, line, dict(zip(header, values, strict=True))))
+        if isinstance(job, str):
+            left_out[job] += 1
+        elif job:
+            jobs.append(job)
+    if not jobs:
+        why = "".join(f"; left out: {count} ({reason})" for reason, count in left_out.items())
+        raise TraceError(f"{path} has no job that could be played again{why}")
+    submit, duration, gpus, queue, user, limit, deadline = zip(*jobs, strict=True)
+    return in_order(
+        submit,
+        duration,
+        gpus,
+        queue=queue if any(queue) else None,
+        user=user if any(user) else None,
+        limit_s=limit if not np.isnan(limit).all() else None,
+        deadline_s=deadline if not np.isnan(deadline).all() else None,
+        left_out=dict(left_out),
+    )
