@@ -12,9 +12,9 @@ from ironburst.replay.traces import Trace, TraceError
 PLAIN = "submit_s,duration_s,num_gpus,vc\n60,120.5,8,b\n0,30,1,a\n"
 SACCT = """JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|ReqTRES|User|Partition|Account|State
 7|2026-03-01T12:00:00|2026-03-01T12:10:00|2026-03-01T13:10:00|3600|120|billing=8,gres/gpu:a100=4,gres/gpu=4||ann|home|ml|COMPLETED
-7.batch|2026-03-01T12:10:00|2026-03-01T12:10:00|2026-03-01T13:10:00|3600||cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1||||ml|COMPLETED
-8|2026-03-01T11:00:00|2026-03-01T11:00:01|2026-03-01T11:00:31|30|UNLIMITED|cpu=8,gres/gpu:a100=2,gres/gpu:h100=1||bob||ml|CANCELLED by 1001
-9|2026-03-01T12:00:00|None|2026-03-01T12:10:00|0|60||cpu=8,gres/gpu=4|ann|home|ml|CANCELLED by 1001
+7.batch|2026-03-01T12:10:00|2026-03-01T12:10:00|2026-03-01T13:10:00|3600||gres/gpu:a100=4,gres/gpu=4,node=1||||ml|COMPLETED
+8|2026-03-01T11:00:00|2026-03-01T11:00:01|2026-03-01T11:00:31|30|UNLIMITED|gres/gpu:a100=2,gres/gpu:h100=1||bob||ml|CANCELLED by 7
+9|2026-03-01T12:00:00|None|2026-03-01T12:10:00|0|60||cpu=8,gres/gpu=4|ann|home|ml|CANCELLED by 7
 10|2026-03-01T12:00:00|2026-03-01T12:00:00|Unknown|99|60|cpu=8,gres/gpu=4||ann|home|ml|RUNNING
 11|2026-03-01T12:00:00|2026-03-01T12:00:00|2026-03-01T12:00:09|9|Partition_Limit|cpu=8,mem=1G||ann|home|ml|FAILED
 """
@@ -84,7 +84,7 @@ def test_openb_rounds_a_part_of_a_gpu_up(tmp_path):
         ("when,how_long\n1,2\n", ["no known trace", "when, how_long", "submit_s, duration_s, num_gpus", "sacct"]),
         ("", ["no known trace", "nothing"]),
         ("submit_s,duration_s,num_gpus\n1,2,0\n", ["no job", "1 (wants no GPU)"]),
-        (SACCT.replace("gres/gpu=4,node", "gres/gpu=four,node"), ["line 2", "AllocTRES is 'billing", "gres/gpu=4"]),
+        (SACCT.replace("gres/gpu=4||ann", "gres/gpu=four||ann", 1), ["line 2", "AllocTRES is 'billing", "gres/gpu=4"]),
         (SACCT.replace("|120|", "|two|"), ["line 2", "TimelimitRaw is 'two'"]),
         (SACCT.replace("7|2026-03-01T12:00:00", "7|1st of March"), ["line 2", "Submit is '1st of March'"]),
         (SACCT.replace("|ann|home", "|ann|na|home"), ["line 2 has 13 values", "names 12"]),

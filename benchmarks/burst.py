@@ -1,0 +1,171 @@
+"""What does a burst policy rent? python -m benchmarks.burst --trace FILE --pool-gpus 512 [--seeds 20] [--wait-factor 1.5]
+
+One run, the same jobs for all: the published policies (peers), and the certified bound under which no policy can rent while its
+five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that ironburst.replay.traces
+reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means over seeds 1 to N of the jitter; the
+bound is for the times as recorded. Peers know run times. A policy to hold against them is a function of a trace and the pool's
+GPUs: see `report`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import peers
+from benchmarks.figures import DATA, Outcome, figures, finite, mean_of, ratios
+from ironburst.replay import traces
+from ironburst.replay.bound import WaitLimits
+from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.traces import Trace
+
+ASIDE = 0.25  # the last part of a trace that nothing is tuned on
+LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
+Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
+Figures = Mapping[str, float]
+
+
+def measure(policy: Policy, runs: Mapping[int, Trace], pool_gpus: int) -> dict[str, float]:
+    """The mean of the policy's figures over traces (the same one with several jitters)."""
+    found = []
+    for trace in runs.values():
+        began = time.perf_counter()
+        outcome = policy(trace, pool_gpus)
+        found.append(figures(trace, outcome, pool_gpus, time.perf_counter() - began))
+    return mean_of(found)
+
+
+def wait_limits(of: Figures, factor: float = 1.0) -> WaitLimits:
+    """The five waits of some figures, times a factor."""
+    return WaitLimits(
+        mean_h=factor * of["mean_wait_h"],
+        gpu_hour_weighted_h=factor * of["gpu_hour_weighted_wait_h"],
+        p99_h=factor * of["p99_wait_h"],
+        p999_h=factor * of["p999_wait_h"],
+        max_h=factor * of["max_wait_h"],
+    )
+
+
+def bound_figures(trace: Trace, pool_gpus: int, limits: WaitLimits, budget_s: float) -> dict[str, float | None]:
+    """The bound, in the same shape; its waits are the limits under which it holds (of p50 there is none)."""
+    bound = lower_bound(trace, pool_gpus, limits, budget_s=budget_s, tell=lambda line: print(f"bound: {line}", file=sys.stderr))
+    return {
+        "rented_gpu_hours": bound.gpu_hours,
+        "mean_wait_h": limits.mean_h,
+        "p50_wait_h": None,
+        "p99_wait_h": limits.p99_h,
+        "p999_wait_h": limits.p999_h,
+        "max_wait_h": limits.max_h,
+        "gpu_hour_weighted_wait_h": limits.gpu_hour_weighted_h,
+        "wall_s": bound.wall_s,
+        "jobs_per_s": len(trace) / bound.wall_s,
+    }
+
+
+def with_time_limits(trace: Trace, seed: int, by_queue: bool = False) -> Trace:
+    """The trace with a user's time limit for each job that has none: its run time x a factor from 2 to 5, drawn for each job, or
+    for each queue (then a job's own part is a tenth up or down)."""
+    random = np.random.default_rng([seed, 1])
+    factor = random.uniform(*LIMIT_FACTORS, len(trace))
+    if by_queue and trace.queue:
+        _, number = np.unique(trace.queue, return_inverse=True)
+        factor = random.uniform(*LIMIT_FACTORS, number.max() + 1)[number] * random.uniform(0.9, 1.1, len(trace))
+    drawn = trace.duration_s * factor
+    return replace(trace, limit_s=drawn if trace.limit_s is None else np.where(np.isnan(trace.limit_s), drawn, trace.limit_s))
+
+
+def report(
+    trace: Trace,
+    pool_gpus: int,
+    seeds: int = 1,
+    wait_factor: float = 1.0,
+    run_times: str = "known",
+    bound_s: float = 180.0,
+    ours: Callable[[WaitLimits], Policy] | None = None,
+) -> dict[str, Any]:
+    """All that the benchmark prints. `ours` makes our policy for the waits that it should keep. If run times aren't known, its
+    trace has `limit_s` for each job, and `duration_s` only says when a job ends."""
+    runs = {seed: traces.jittered(trace, seed) for seed in range(1, seeds + 1)}
+    found: dict[str, Any] = {}
+    theirs = {name: measure(partial(peers.run, peer=peer), runs, pool_gpus) for name, peer in peers.PEERS.items()}
+    limits = wait_limits(theirs["starburst"], wait_factor)
+    if ours:
+        if run_times != "known":
+            runs = {seed: with_time_limits(run, seed, by_queue=run_times == "limits-by-queue") for seed, run in runs.items()}
+        found["ours"] = measure(ours(limits), runs, pool_gpus)
+    found["peers"] = theirs
+    found["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
+    found["ratios"] = {f"ours / {name}": ratios(found["ours"], peer) for name, peer in theirs.items()} if ours else {}
+    if found["bound"]:
+        policies = {"starburst": theirs["starburst"], **({"ours": found["ours"]} if ours else {})}
+        found["ratios"] |= {f"{name} / bound": ratios(policy, found["bound"]) for name, policy in policies.items()}
+    return found
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The report for people."""
+    rows = {**({"ours": found["ours"]} if "ours" in found else {}), **found["peers"]}
+    if found["bound"]:
+        rows["bound"] = found["bound"]
+    head = ("rented GPU-h", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "seconds", "jobs/s")
+    lines = [f"{'':16}" + "".join(f"{name:>14}" for name in head)]
+    for name, row in rows.items():
+        cells = [
+            "-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}" for i, value in enumerate(row.values())
+        ]
+        lines.append(f"{name:16}" + "".join(f"{cell:>14}" for cell in cells))
+    for name, ratio in found["ratios"].items():
+        value = ratio["rented_gpu_hours"]
+        lines.append(f"{name}: {'-' if value is None else f'{value:.3f}'} x the rented GPU-hours")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
+    parser.add_argument(
+        "--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows"
+    )
+    parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
+    parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
+    parser.add_argument(
+        "--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs"
+    )
+    parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    path = next((path for path in (Path(args.trace), DATA / args.trace) if path.exists()), None)
+    if not path:
+        reason = f"skipped: there is no {args.trace} here or in the folder of shared data; set IRONBURST_DATA to that folder"
+        print(json.dumps({"skipped": reason}) if args.json else reason)
+        return 0
+    try:
+        trace = traces.read(path)
+        if args.part != "all":
+            trace = dict(zip(("first", "aside"), traces.split(trace, ASIDE), strict=True))[args.part]
+        if args.seeds < 1:
+            raise ValueError(f"--seeds is {args.seeds}; allowed is 1 or more")
+        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours)
+    except ValueError as error:
+        print(f"benchmarks.burst: {error}", file=sys.stderr)
+        return 2
+    what = {"trace": path.name, "part": args.part, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum())}
+    asked = {name: getattr(args, name) for name in ("pool_gpus", "run_times", "seeds", "wait_factor")}
+    print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""What no policy can beat: a certified lower bound on the GPU-hours that a trace makes one rent, within limits on waiting.
+
+Lagrangian dual of the clairvoyant problem; docs/bound.md has the proof. Give every GPU-hour of the pool a price that may
+change from bucket to bucket of time, and give a price to every limit on waiting. At these prices each job chooses alone what
+is cheapest for it: to be rented at once, or to start at home at some moment. The jobs' costs, less what the pool and the
+limits are worth at these prices, is at most what the best policy rents: for ANY prices that aren't negative. So
+`Problem.value` is all that the bound rests on; how its prices were found doesn't matter (ironburst.replay.bound_search looks
+for good ones).
+
+Nothing is rounded: the buckets only say where prices may change. Starts are any moment, run times are exact, and the price of
+a run is the exact integral. A job's cost is piecewise linear in its start, so the cheapest start is its submit, its last
+allowed moment, a moment where a limit is reached, or one at which its start or its end falls on an edge of a bucket; all of
+these are tried. What is ignored lowers the bound: packing into nodes, boot times, not knowing the future.
+
+Time is in hours from the first submit, cost in GPU-hours of rent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ironburst.replay.traces import Trace
+
+LOOK_AHEAD_H = 1000.0  # a start later than this after submit is taken to cost only its wait: lower, and fewer starts to try
+ROUNDING = 1e-9  # of all GPU-hours: taken off for the rounding of sums
+CELLS = 200_000  # starts tried at once: what stays in a processor's cache
+
+
+@dataclass(frozen=True)
+class WaitLimits:
+    """What the waits of all jobs must keep to, in hours; None: not limited. `max_h` is one for all, or an array, one a job."""
+
+    mean_h: float | None = None
+    gpu_hour_weighted_h: float | None = None
+    p99_h: float | None = None
+    p999_h: float | None = None
+    max_h: float | np.ndarray | None = None
+
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            if value is not None and not (np.asarray(value, float) >= 0).all():
+                raise ValueError(f"the wait limit {name} is {value}; allowed is 0 or more hours, or None for no limit")
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Rent (in GPU-hours) that is charged: for a GPU-hour of the pool in each bucket of time, and for waiting; none is negative.
+
+    `gpu_hour`: array over buckets of `bucket_h` hours from the first submit; after the last one the pool costs nothing.
+    `mean`: for an hour that a job waits. `weighted`: for an hour that a job waits, for each of its GPU-hours. `p99`, `p999`:
+    for each job that waits longer than that limit.
+    """
+
+    bucket_h: float
+    gpu_hour: np.ndarray
+    mean: float = 0.0
+    weighted: float = 0.0
+    p99: float = 0.0
+    p999: float = 0.0
+
+    def __post_init__(self):
+        if not (self.bucket_h > 0 and min(self.gpu_hour.min(initial=0), self.mean, self.weighted, self.p99, self.p999) >= 0):
+            raise ValueError("prices are 0 or more, and a bucket is longer than 0 hours")
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What each job chooses at given prices (`wait_h`; `home`: not rented), the bound that follows, and what each price would
+    like.
+
+    `excess`: by how much the choices pass what is there, in the unit of each price: GPU-hours of the pool a bucket (array),
+    and for each limit on waiting. It is a supergradient of the value: a price goes up where it is positive.
+    """
+
+    value: float
+    wait_h: np.ndarray
+    home: np.ndarray
+    excess_gpu_hours: np.ndarray
+    excess_waits: Mapping[str, float] = field(default_factory=dict)
+
+
+class Problem:
+    """A trace, the GPUs of the pool (packing ignored) and the limits that the waits must keep to."""
+
+    def __init__(self, trace: Trace, pool_gpus: int, limits: WaitLimits):
+        self.pool_gpus, self.limits, self.jobs = pool_gpus, limits, len(trace)
+        self.submit = (trace.submit_s - trace.submit_s[0]) / 3600
+        self.duration = trace.duration_s / 3600
+        self.gpus = trace.gpus.astype(float)
+        self.gpu_hours = trace.gpu_hours
+        self.fits = trace.gpus <= pool_gpus
+        most = np.inf if limits.max_h is None else np.asarray(limits.max_h, float)
+        self.most_wait = np.broadcast_to(most, self.jobs)
+        # what the limits allow in all; a percentile (interpolated linearly) is kept only if its lower neighbour is
+        total = self.gpu_hours.sum()
+        self.allowed = {
+            name: amount
+            for name, amount in {
+                "mean": None if limits.mean_h is None else limits.mean_h * self.jobs,
+                "weighted": None if limits.gpu_hour_weighted_h is None else limits.gpu_hour_weighted_h * total,
+                "p99": None if limits.p99_h is None else float(self.jobs - 1 - (self.jobs - 1) * 99 // 100),
+                "p999": None if limits.p999_h is None else float(self.jobs - 1 - (self.jobs - 1) * 999 // 1000),
+            }.items()
+            if amount is not None
+        }
+        self.tails = {
+            name: limit for name, limit in (("p99", limits.p99_h), ("p999", limits.p999_h)) if limit is not None
+        }  # hours from which on each costs
+
+    def value(self, prices: Prices) -> Choices:
+        """The bound at these prices, and the choices it comes from. For a limit that isn't there the price must be 0."""
+        for name in ("mean", "weighted", "p99", "p999"):
+            if getattr(prices, name) and name not in self.allowed:
+                raise ValueError(f"there is a price on {name}, but no such limit on waiting")
+        cost, wait = _cheapest_at_home(self, prices)
+        home = self.fits & (cost < self.gpu_hours)
+        wait = np.where(home, wait, 0.0)  # rented jobs are rented at once: to wait first costs more
+        paid = np.where(home, cost, self.gpu_hours).sum()
+        used = gpu_hours_used(
+            self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour)
+        )
+        there = self.pool_gpus * prices.bucket_h
+        spent = {"mean": wait.sum(), "weighted": (wait * self.gpu_hours).sum()}
+        spent |= {name: float((wait > limit).sum()) for name, limit in self.tails.items()}
+        worth = there * prices.gpu_hour.sum() + sum(getattr(prices, name) * amount for name, amount in self.allowed.items())
+        value = float(paid - worth - ROUNDING * self.gpu_hours.sum())
+        return Choices(value, wait, home, used - there, {name: spent[name] - amount for name, amount in self.allowed.items()})
+
+
+def gpu_hours_used(start, duration, gpus, bucket_h: float, buckets: int) -> np.ndarray:
+    """GPU-hours that these runs use in each bucket (hours from 0; what runs later than the last bucket isn't counted)."""
+
+    def from_then_on(at):  # GPU-hours in each bucket of jobs that never end
+        bucket = np.minimum((at / bucket_h).astype(int), buckets)
+        part = np.bincount(bucket, gpus * ((bucket + 1) * bucket_h - at), buckets + 1)
+        whole = np.bincount(bucket + 1, gpus * bucket_h, buckets + 2)
+        return part[:buckets] + np.cumsum(whole)[:buckets]
+
+    return from_then_on(start) - from_then_on(start + duration)
+
+
+def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.ndarray]:
+    """For each job the least that a run at home costs over all starts that its limit allows, and the wait before that start.
+
+    Only starts that could be cheaper than the best of (rent, start at once) are tried: a wait of w costs at least w x the
+    prices of waiting. (Where rent is cheaper the cost returned is some other start's, not below rent.)
+    """
+    bucket = prices.bucket_h
+    paid = np.concatenate([[0.0], np.cumsum(prices.gpu_hour) * bucket])  # for one GPU, from 0 to each edge
+    slope = prices.mean + prices.weighted * problem.gpu_hours
+    steps = [(limit, getattr(prices, name)) for name, limit in problem.tails.items() if getattr(prices, name) > 0]
+
+    def price_of_waiting(wait, slope):
+        return slope * wait + sum(price * (wait > limit) for limit, price in steps)
+
+    def price_at(jobs, wait):
+        start = problem.submit[jobs] + wait
+        run = _at(paid, start + problem.duration[jobs], bucket) - _at(paid, start, bucket)
+        return problem.gpus[jobs] * run + price_of_waiting(wait, slope[jobs])
+
+    everyone = np.arange(problem.jobs)
+    cost, wait = price_at(everyone, np.zeros(problem.jobs)), np.zeros(problem.jobs)
+    least = np.minimum(cost, problem.gpu_hours)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(least > 0, np.minimum(problem.most_wait, least / slope), 0.0)
+        for count in range(1, len(steps) + 1):  # beyond the tail limits there is less left to win
+            passed = sorted(steps)[:count]
+            left = np.maximum(least - sum(price for _, price in passed), 0)
+            reach = np.where(
+                reach > passed[-1][0], np.minimum(reach, np.maximum(passed[-1][0], np.where(left > 0, left / slope, 0))), reach
+            )
+    reach = np.where(problem.fits, reach, 0.0)
+
+    def consider(jobs, candidate_cost, candidate_wait):
+        better = candidate_cost < cost[jobs]
+        cost[jobs[better]], wait[jobs[better]] = candidate_cost[better], candidate_wait[better]
+
+    far = np.flatnonzero(reach > LOOK_AHEAD_H)
+    if len(far):
+        longest = np.full(len(far), LOOK_AHEAD_H)
+        consider(far, price_of_waiting(longest, slope[far]), longest)
+        reach = np.minimum(reach, LOOK_AHEAD_H)
+    for limit, _ in steps:
+        jobs = np.flatnonzero(reach >= limit)
+        consider(jobs, price_at(jobs, np.full(len(jobs), limit)), np.full(len(jobs), limit))
+    jobs = np.flatnonzero(reach > 0)
+    consider(jobs, price_at(jobs, reach[jobs]), reach[jobs])
+    _try_edges(problem, paid, bucket, slope, steps, reach, consider)
+    return cost, wait
+
+
+def _at(paid: np.ndarray, time: np.ndarray, bucket: float) -> np.ndarray:
+    """The cumulated price at any time: linear within a bucket, constant after the last."""
+    return np.interp(time, np.arange(len(paid)) * bucket, paid)
+
+
+def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consider) -> None:
+    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs with about the same number of
+    edges in reach.
+
+    A job submitted in bucket i that runs m buckets and a part f of one may start on edge k (k > i) or a part f before edge k +
+    1 (k >= i).
+    """
+    first = (problem.submit / bucket).astype(int)
+    edges = np.where(reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0)  # one too many is masked below
+    buckets_run = problem.duration / bucket
+    whole = buckets_run.astype(int)
+    part = buckets_run - whole
+    order = np.argsort(edges, kind="stable")
+    order = order[edges[order] > 0]
+    if not len(order):
+        return
+    longest = int(edges[order[-1]])
+    after = np.full(int(whole[order].max()) + longest + 3, paid[-1])  # the pool costs nothing more after the last bucket
+    last = int(first[order].max())
+    padded = np.concatenate([paid, np.full(max(0, last + 2 - len(paid)), paid[-1]), after])
+    begin = 0
+    while begin < len(order):
+        alike = int(np.searchsorted(edges[order], 4 + 1.25 * edges[order[begin]], side="right"))
+        end = min(alike, begin + max(1, CELLS // int(edges[order[alike - 1]])))
+        jobs = order[begin:end]
+        begin = end
+        count = int(edges[jobs[-1]])
+        windows = sliding_window_view(padded, count + 2)
+        at_start, at_end = windows[first[jobs]], windows[first[jobs] + whole[jobs]]
+        f, waiting = part[jobs, None], (slope[jobs] / problem.gpus[jobs])[:, None]
+        to_edge = (np.arange(count) + 1) * bucket - (problem.submit[jobs] - first[jobs] * bucket)[:, None]
+        on_edge = at_end[:, 1:-1] + f * (at_end[:, 2:] - at_end[:, 1:-1]) - at_start[:, 1:-1]
+        end_on_edge = at_end[:, 1:-1] - at_start[:, 1:-1] + f * (at_start[:, 1:-1] - at_start[:, :-2])
+        for price, wait in ((on_edge, to_edge), (end_on_edge, to_edge - f * bucket)):
+            price += waiting * wait
+            for limit, step in steps:
+                if reach[jobs].max() > limit:
+                    price += (wait > limit) * (step / problem.gpus[jobs])[:, None]
+            price[(wait < 0) | (wait > reach[jobs, None])] = np.inf
+            best = np.argmin(price, axis=1)
+            rows = np.arange(len(jobs))
+            consider(jobs, price[rows, best] * problem.gpus[jobs], wait[rows, best])
