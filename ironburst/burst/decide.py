@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ironburst.burst import explain, giving_back
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
-from ironburst.burst.packing import Placement, Profile, could_ever_fit
+from ironburst.burst.packing import Placement, Plan, could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Renting, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
@@ -44,10 +44,11 @@ class _Round:
         now, jobs, policy = self.snapshot.now_s, self.snapshot.jobs, self.policy
         self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
         running = [job for job in jobs if job.on]
-        self.profile = Profile(now, [node for node in self.home if node.open], running, policy.overdue_s)
+        self.plan = Plan(now, [node for node in self.home if node.open], running, policy.overdue_s)
         self.renting = Renting.of(self.snapshot, policy)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
+        self.rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
         self.used: set[str] = set()  # leases that a pending job still counts on
 
     def decision(self) -> Decision:
@@ -69,7 +70,7 @@ class _Round:
         if serving := self._serving(job):
             self._hand_over(job, serving)
             return
-        placement = self.profile.earliest(job)
+        placement = self.plan.earliest(job)
         verdict = self._late(job, placement)
         if isinstance(verdict, Wait):
             self.waits.append(verdict)
@@ -77,7 +78,7 @@ class _Round:
             return
         self._back_home(job)
         if placement:
-            self.profile.place(job, placement)
+            self.plan.place(job, placement)
 
     # ---- jobs that have rented nodes
     def _serving(self, job: Job) -> list[Lease]:
@@ -129,8 +130,7 @@ class _Round:
             self.narrow.append(Narrow(job.id, partitions, exclusions, reason, begin_now=delayed))
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
-        rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
-        return tuple(name for name in job.excluded if name not in rentable)
+        return tuple(name for name in job.excluded if name not in self.rentable)
 
     # ---- jobs without
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
@@ -143,18 +143,18 @@ class _Round:
                 text = f"its nodes at home are down or drained; it has waited {waited} of {allowed}"
                 return Wait(job.id, "home_down", text, job.since_s + limit, rent_s=job.since_s + limit)
             return _Late(f"it has waited {waited}, over the limit of {allowed}, and its nodes at home are down or drained")
-        start = placement[0]
+        start = placement.start
         predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
         if start - job.since_s <= limit:
             return Wait(job.id, "home_soon", f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit))
-        soonest = min((pool.boot_s for _, pool, _ in self.renting.options(job)), default=0.0)
+        soonest = self.renting.soonest_s(job)
         if start <= now + soonest and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
         return _Late(f"{predicted}, over the wait limit of {allowed}")
 
     def _idle_now(self, job: Job) -> bool:
-        return any(not slot.coming and job.each.within(slot.free) for slot in self.renting.slots)
+        return any(job.each.within(slot.free) for slot in self.renting.there)
 
     def _home_size(self) -> str:
         gpus = max((node.total.gpus for node in self.home), default=0)

@@ -1,78 +1,166 @@
-"""When a job would start at home: list scheduling over the nodes' free resources, with the running jobs' ends.
+"""When a job would start at home: list scheduling over the moments at which each node's GPUs are free.
 
-Jobs are placed one after another in the queue's order, each at its earliest start that moves no job placed before it
-(conservative backfill), so the prediction errs to the late side where jobs end before their limits.
+Jobs are placed one after another in the queue's order, each at its earliest start that moves no job placed before it (conservative
+backfill), so the prediction errs to the late side where jobs end before their limits. A node is a row of GPUs. A job that asks for more
+of a node's CPUs or memory than its GPUs' share counts as that many GPUs. Of the gaps before placed jobs each GPU remembers the last one.
+The work per job grows with the nodes, not with the jobs that are placed already.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ironburst.burst.snapshot import Job, Node, Resources
 
-Placement = tuple[float, tuple[int, ...]]  # start, indices of nodes
+# Part of a GPU's share of CPUs or memory by which a job may exceed its own share: else every odd request would cost a GPU more.
+TOLERANCE = 0.1
 
 
-def _vector(resources: Resources) -> np.ndarray:
-    return np.array([resources.gpus, resources.cpus, resources.memory_mb], dtype=np.int64)
+@dataclass(frozen=True)
+class Placement:
+    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `gap`: it lies before jobs that were placed earlier."""
+
+    start: float
+    rows: tuple[tuple[int, tuple[int, ...]], ...]
+    gap: bool = False
 
 
-class Profile:
-    """Free resources of nodes over time: a step function that starts at `now_s`; its last step goes on for ever."""
+class _Kind:
+    """Nodes with equal resources. `free`: when each GPU is free, ascending in a row; `gap_from`, `gap_to`: its last gap before that."""
+
+    def __init__(self, now_s: float, total: Resources, names: Sequence[str]):
+        self.total, self.width = total, max(total.gpus, 1)
+        self.row_of = {name: row for row, name in enumerate(names)}
+        self.free = np.full((len(names), self.width), now_s)
+        self.gap_from, self.gap_to = np.zeros_like(self.free), np.zeros_like(self.free)
+        self.longest = np.zeros(len(names))  # gap of each row: none of its gaps is longer
+
+    def gpus(self, each: Resources) -> int | None:
+        """GPUs of a row that a part of a job takes; None: it never fits."""
+        if not each.within(self.total):
+            return None
+        parts = ((each.cpus, self.total.cpus), (each.memory_mb, self.total.memory_mb))
+        shares = [math.ceil(self.width * part / whole - TOLERANCE) for part, whole in parts if whole]
+        return min(self.width, max(each.gpus, 0, *shares))
+
+
+class Plan:
+    """The queue laid over nodes, job by job."""
 
     def __init__(self, now_s: float, nodes: Sequence[Node], running: Iterable[Job], overdue_s: float = 30.0):
-        self.nodes = list(nodes)
-        self._index = {node.name: n for n, node in enumerate(self.nodes)}
-        self._times = np.array([now_s])
-        total = [_vector(node.total) for node in self.nodes] or [np.zeros(3, dtype=np.int64)]
-        self._free = np.array([total])  # step, node, resource
-        if not self.nodes:
-            self._free = self._free[:, :0]
+        self.now_s = now_s
+        totals = list(dict.fromkeys(node.total for node in nodes))
+        self._kinds = [_Kind(now_s, total, [node.name for node in nodes if node.total == total]) for total in totals]
+        self._kind_of = {name: kind for kind in self._kinds for name in kind.row_of}
+        self._shapes: dict[Resources, list[int | None]] = {}
         for job in running:
-            where = tuple(self._index[name] for name in job.on if name in self._index)
-            end = np.inf if job.end_s is None else max(job.end_s, now_s + overdue_s)
-            self._take(now_s, end, where, job.each)
+            end = math.inf if job.end_s is None else max(job.end_s, now_s + overdue_s)
+            for name in job.on:
+                if kind := self._kind_of.get(name):
+                    # the GPUs that are free first: those of other running jobs are taken for longer
+                    row = kind.free[kind.row_of[name]]
+                    row[: kind.gpus(job.each) or 0] = end
+                    row.sort()
 
     def earliest(self, job: Job) -> Placement | None:
-        """The first moment at which `job.nodes` nodes have room for the whole time limit, and which nodes (fullest first)."""
-        fits = (self._free >= _vector(job.each)).all(axis=2)
-        steps = len(self._times)
-        until = np.empty(fits.shape)  # up to when the room stays
-        ahead = np.full(fits.shape[1], np.inf)
-        for step in range(steps - 1, -1, -1):
-            ahead = np.where(fits[step], ahead, self._times[step])
-            until[step] = ahead
-        lasts = np.inf if job.time_limit_s is None else job.time_limit_s
-        with np.errstate(invalid="ignore"):
-            good = fits & (until >= self._times[:, None] + lasts)
-        enough = np.flatnonzero(good.sum(axis=1) >= job.nodes)
-        if not len(enough):
-            return None
-        step = int(enough[0])
-        candidates = np.flatnonzero(good[step])
-        by_room = candidates[np.argsort(self._free[step, candidates, 0], kind="stable")]
-        return float(self._times[step]), tuple(int(n) for n in by_room[: job.nodes])
+        """The first moment at which `job.nodes` nodes have room for the whole time limit; None: never, as the nodes are."""
+        lasts = math.inf if job.time_limit_s is None else job.time_limit_s
+        needs = self._shape(job.each)
+        gap = self._in_gaps(job.nodes, needs, lasts)
+        tail = self._at_end(job.nodes, needs)
+        return gap if gap and (tail is None or gap.start < tail.start) else tail
 
     def place(self, job: Job, placement: Placement) -> None:
-        start, where = placement
-        self._take(start, np.inf if job.time_limit_s is None else start + job.time_limit_s, where, job.each)
+        end = math.inf if job.time_limit_s is None else placement.start + job.time_limit_s
+        for number, rows in placement.rows:
+            kind, gpus = self._kinds[number], self._shape(job.each)[number]
+            for row in rows:
+                if not gpus:
+                    continue
+                (self._fill_gap if placement.gap else self._extend)(kind, row, gpus, placement.start, end)
 
-    def free_now(self, name: str) -> Resources:
-        return Resources(*(int(amount) for amount in self._free[0, self._index[name]]))
+    # ---- behind all that is placed
+    def _at_end(self, nodes: int, needs: Sequence[int | None]) -> Placement | None:
+        ready = [
+            (number, np.full(len(kind.free), self.now_s) if need == 0 else kind.free[:, need - 1])
+            for number, (kind, need) in enumerate(zip(self._kinds, needs, strict=True)) if need is not None
+        ]  # fmt: skip
+        if sum(len(times) for _, times in ready) < nodes:
+            return None
+        if len(ready) == 1:
+            times = ready[0][1]
+            start = times.min() if nodes == 1 else np.partition(times, nodes - 1)[nodes - 1]
+        else:
+            start = np.partition(np.concatenate([times for _, times in ready]), nodes - 1)[nodes - 1]
+        if math.isinf(start):
+            return None
+        start = max(float(start), self.now_s)
+        return Placement(start, self._fullest(nodes, start, ready))
 
-    def _take(self, start: float, end: float, where: tuple[int, ...], each: Resources) -> None:
-        first, last = self._cut(start), len(self._times) if end == np.inf else self._cut(end)
-        self._free[first:last, list(where)] -= _vector(each)
+    def _fullest(self, nodes: int, start: float, ready: Sequence[tuple[int, np.ndarray]]) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Of the nodes that are ready at `start` those with the fewest free GPUs, so that whole nodes stay whole."""
+        chosen, left = [], nodes
+        for number, times in ready:
+            rows = np.flatnonzero(times <= start)
+            if len(rows) > 1:
+                room = (self._kinds[number].free[rows] <= start).sum(axis=1)
+                rows = rows[np.argsort(room, kind="stable")[:left]] if left > 1 else rows[[room.argmin()]]
+            chosen.append((number, tuple(int(row) for row in rows[:left])))
+            left -= len(chosen[-1][1])
+            if left == 0:
+                break
+        return tuple(chosen)
 
-    def _cut(self, time: float) -> int:
-        """The step that begins at `time`; makes it if there is none."""
-        step = int(np.searchsorted(self._times, time))
-        if step == len(self._times) or self._times[step] != time:
-            self._times = np.insert(self._times, step, time)
-            self._free = np.insert(self._free, step, self._free[step - 1], axis=0)
-        return step
+    def _extend(self, kind: _Kind, row: int, gpus: int, start: float, end: float) -> None:
+        """Of the GPUs that are free at `start` take those that are free last: the others can begin something sooner."""
+        free, gap_from, gap_to = kind.free[row], kind.gap_from[row], kind.gap_to[row]
+        first = int(np.searchsorted(free, start, side="right")) - gpus
+        for slot in range(first, first + gpus):
+            if free[slot] < start:
+                gap_from[slot], gap_to[slot] = free[slot], start
+                kind.longest[row] = max(kind.longest[row], start - gap_from[slot])
+            free[slot] = end
+        order = free.argsort(kind="stable")
+        kind.free[row], kind.gap_from[row], kind.gap_to[row] = free[order], gap_from[order], gap_to[order]
+
+    # ---- before it
+    def _in_gaps(self, nodes: int, needs: Sequence[int | None], lasts: float) -> Placement | None:
+        best: Placement | None = None
+        for number, (kind, need) in enumerate(zip(self._kinds, needs, strict=True)):
+            rows = np.flatnonzero(kind.longest >= max(lasts, 1.0)) if need else ()
+            if len(rows) < nodes:
+                continue
+            begin, until = kind.gap_from[rows], kind.gap_to[rows]
+            # GPUs without a gap that is long enough may still be free for good: their end counts as a gap to the end of time
+            opens = np.where(until - begin >= lasts, begin, kind.free[rows])
+            opens = np.sort(opens, axis=1)[:, need - 1]
+            start = float(np.partition(opens, nodes - 1)[nodes - 1])
+            good = rows[(opens <= start) & (self._room(kind, rows, start, start + lasts) >= need)]
+            if math.isfinite(start) and len(good) >= nodes and (best is None or start < best.start):
+                best = Placement(max(start, self.now_s), ((number, tuple(int(row) for row in good[:nodes])),), gap=True)
+        return best
+
+    @staticmethod
+    def _room(kind: _Kind, rows: np.ndarray, start: float, end: float) -> np.ndarray:
+        """GPUs of each row that are free from `start` to `end`."""
+        inside = (kind.gap_from[rows] <= start) & (kind.gap_to[rows] >= end)
+        return (inside | (kind.free[rows] <= start)).sum(axis=1)
+
+    def _fill_gap(self, kind: _Kind, row: int, gpus: int, start: float, end: float) -> None:
+        inside = np.flatnonzero((kind.gap_from[row] <= start) & (kind.gap_to[row] >= end))[:gpus]
+        kind.gap_from[row, inside] = end
+        kind.longest[row] = (kind.gap_to[row] - kind.gap_from[row]).max()
+        if len(inside) < gpus:
+            self._extend(kind, row, gpus - len(inside), start, end)
+
+    def _shape(self, each: Resources) -> list[int | None]:
+        if each not in self._shapes:
+            self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
+        return self._shapes[each]
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

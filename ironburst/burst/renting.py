@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ironburst.burst import explain
@@ -9,6 +10,9 @@ from ironburst.burst.decision import Assign, Launch
 from ironburst.burst.eligibility import not_in_pool, not_on_market
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
+
+TOLD = 3  # offers of which a waiting job's reason says what is in the way
+Offer = tuple[float, Pool, str]  # USD per node-hour, pool, market
 
 
 @dataclass
@@ -29,7 +33,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why an option is closed for now."""
+    """Why an offer is closed for now."""
 
     code: str
     text: str
@@ -46,6 +50,17 @@ class Renting:
     slots: list[Slot]
     names: dict[str, list[str]]  # by pool: nodes that can be launched
     launches: list[Launch] = field(default_factory=list)
+    _shapes: dict[tuple[object, ...], list[Offer]] = field(default_factory=dict)  # offers for jobs of a shape, whatever their limit
+    _boots: dict[tuple[object, ...], list[tuple[float, float]]] = field(default_factory=dict)  # their (boot, longest run), soonest first
+    _asked: tuple[Job, list[Offer]] | None = None  # the last answer: a job's offers are asked for again and again
+    # slots with room, by pool and market, then by zone and launch
+    _groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.most = max(map(len, self.names.values()), default=0)  # free to rent in one pool
+        self.there = [slot for slot in self.slots if not slot.coming]
+        for slot in self.slots:
+            self._group(slot)
 
     @classmethod
     def of(cls, snapshot: Snapshot, policy: Policy) -> Renting:
@@ -78,28 +93,38 @@ class Renting:
             reasons.append(next(reason for reason in markets if reason))
         return reasons or [("no_pool", "no burst pool is declared")]
 
-    def options(self, job: Job) -> list[tuple[float, Pool, str]]:
+    def options(self, job: Job) -> list[Offer]:
         """(USD per hour, pool, market) that may take it, the cheapest first; equal ones in the declared order."""
-        found = [
-            (pool.usd_per_hour[market] or 0.0, pool, market)
-            for pool in self.snapshot.pools
-            if not not_in_pool(job, pool)
-            for market in pool.markets
-            if not not_on_market(job, pool, market, self.policy)
-        ]
-        return sorted(found, key=lambda option: option[0])
+        if self._asked is not None and self._asked[0] is job:
+            return self._asked[1]
+        shape = _shape(job)
+        if shape not in self._shapes:
+            short = replace(job, time_limit_s=0.0)
+            found = [
+                (pool.usd_per_hour[market] or 0.0, pool, market)
+                for pool in self.snapshot.pools
+                if not not_in_pool(short, pool)
+                for market in pool.markets
+                if not not_on_market(job, pool, market, self.policy)
+            ]
+            self._shapes[shape] = sorted(found, key=lambda option: option[0])
+        limit = job.time_limit_s or 0.0
+        self._asked = job, [offer for offer in self._shapes[shape] if limit <= offer[1].max_run_s]
+        return self._asked[1]
+
+    def soonest_s(self, job: Job) -> float:
+        """Boot time of the offer that is there first; 0 without any."""
+        shape = _shape(job)
+        if shape not in self._boots:
+            self.options(job)
+            self._boots[shape] = sorted((pool.boot_s, pool.max_run_s) for _, pool, _ in self._shapes[shape])
+        return next((boot for boot, most in self._boots[shape] if (job.time_limit_s or 0.0) <= most), 0.0)
 
     def reuse(self, job: Job) -> tuple[list[Slot], Assign | None] | Obstacle | None:
         """Slots with room for all of the job's nodes, in one pool, zone and market. None: there are none."""
-        allowed = {(pool.name, market) for _, pool, market in self.options(job)}
-        groups: dict[tuple[str, str, str, int], list[Slot]] = {}
-        for slot in self.slots:
-            if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
-                groups.setdefault((slot.pool.name, slot.zone, slot.market, slot.launch), []).append(slot)
+        groups = [group for group in self._with_room(job) if len(group) >= job.nodes]
         short: Obstacle | None = None
-        for group in sorted(groups.values(), key=lambda slots: (slots[0].coming, slots[0].launch, slots[0].usd_per_hour)):
-            if len(group) < job.nodes:
-                continue
+        for group in sorted(groups, key=lambda slots: (slots[0].coming, slots[0].launch, slots[0].usd_per_hour)):
             chosen = sorted(group, key=lambda slot: (slot.coming, slot.free.gpus, slot.node))[: job.nodes]
             until = self._until(job, chosen[0].pool, boot=any(slot.coming for slot in chosen))
             usd = sum(slot.usd_per_hour * max(0.0, until - slot.committed_until_s) / 3600 for slot in chosen)
@@ -108,7 +133,8 @@ class Renting:
                 continue
             self.left_usd -= usd
             for slot in chosen:
-                slot.free, slot.committed_until_s = slot.free - job.each, max(slot.committed_until_s, until)
+                self._take(slot, job)
+                slot.committed_until_s = max(slot.committed_until_s, until)
             if chosen[0].launch >= 0:
                 self._share(chosen[0].launch, job, until, usd)
                 return chosen, None
@@ -116,14 +142,48 @@ class Renting:
             return chosen, Assign(job.id, tuple(slot.lease for slot in chosen), until, usd, reason)
         return short
 
+    def _with_room(self, job: Job) -> Iterator[list[Slot]]:
+        """Slots that can take a part of the job, by pool, market, zone and launch."""
+        if not self._groups:
+            return
+        allowed = {(pool.name, market) for _, pool, market in self.options(job)}
+        for offer, groups in self._groups.items():
+            if offer in allowed:
+                for group in groups.values():
+                    if fitting := [slot for slot in group if job.each.within(slot.free)]:
+                        yield fitting
+
+    def _group(self, slot: Slot) -> None:
+        if slot.free.gpus > 0:
+            self._groups.setdefault((slot.pool.name, slot.market), {}).setdefault((slot.zone, slot.launch), []).append(slot)
+
+    def _take(self, slot: Slot, job: Job) -> None:
+        slot.free = slot.free - job.each
+        if slot.free.gpus <= 0:
+            groups = self._groups[slot.pool.name, slot.market]
+            groups[slot.zone, slot.launch].remove(slot)
+            if not groups[slot.zone, slot.launch]:
+                del groups[slot.zone, slot.launch]
+            if not groups:
+                del self._groups[slot.pool.name, slot.market]
+
     def launch(self, job: Job, why: str) -> Launch | list[Obstacle]:
-        """Rent nodes for it, the cheapest open option; or everything that is in the way."""
-        obstacles = []
-        for usd_per_hour, pool, market in self.options(job):
+        """Rent nodes for it, the cheapest open offer; or what is in the way of the cheapest ones."""
+        obstacles: list[Obstacle] = []
+        offers = self.options(job)
+        for usd_per_hour, pool, market in offers:
+            if len(obstacles) >= TOLD:
+                if self.most < job.nodes:
+                    break
+                if len(self.names[pool.name]) < job.nodes:
+                    continue
             planned = self._plan(job, pool, market, usd_per_hour, why)
             if isinstance(planned, Launch):
                 return planned
             obstacles.append(planned)
+        if more := len(offers) - TOLD if len(offers) > TOLD else 0:
+            again = min((each.look_again_s for each in obstacles[TOLD:] if each.look_again_s is not None), default=None)
+            obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
         return obstacles
 
     def _plan(self, job: Job, pool: Pool, market: str, usd_per_hour: float, why: str) -> Launch | Obstacle:
@@ -145,10 +205,12 @@ class Renting:
             return self._too_expensive(usd, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})")
         self.left_usd -= usd
         chosen, self.names[pool.name] = tuple(names[: job.nodes]), names[job.nodes :]
+        self.most = max(map(len, self.names.values()), default=0)
         launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, usd, why)
         for node in chosen:
             slot = Slot(node, pool, market, "", pool.each - job.each, until, usd_per_hour, launch=len(self.launches), coming=True)
             self.slots.append(slot)
+            self._group(slot)
         self.launches.append(launch)
         return launch
 
@@ -187,6 +249,11 @@ class Renting:
             f"({explain.usd(spent)} spent, {explain.usd(month - spent - self.left_usd)} set aside)"
         )
         return Obstacle("budget", text, budget.month_ends_s)
+
+
+def _shape(job: Job) -> tuple[object, ...]:
+    """What an offer looks at beside the time limit: many jobs of a queue are alike in it."""
+    return job.gpu_type, job.each, job.nodes, job.batch, job.requeue
 
 
 def usable(lease: Lease, node: Node | None) -> bool:
