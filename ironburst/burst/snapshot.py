@@ -175,6 +175,13 @@ class CoolDown:
 
 
 @dataclass(frozen=True)
+class Experience:
+    """How long ended jobs ran, as ironburst.burst.runtimes keeps it: ln(run time / limit) by group, the newest last."""
+
+    ratios: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Snapshot:
     now_s: float
     jobs: tuple[Job, ...]
@@ -183,4 +190,5 @@ class Snapshot:
     leases: tuple[Lease, ...] = ()
     cool_downs: tuple[CoolDown, ...] = ()
     budget: Budget | None = None  # None: no budget is declared, so nothing is rented
+    experience: Experience = Experience()
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed
