@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import peers, traces
+from benchmarks import peers
+from benchmarks.figures import DATA, Outcome
 from ironburst.burst import Lease, Pool, Resources, idle
 from ironburst.burst.snapshot import IdleHistory
+from ironburst.replay import traces
 
 USD_PER_HOUR = 55.04  # p5.48xlarge on demand, us-east-1, 2026-07-20; the ratios don't depend on it
 BOOT_S, MIN_BILLING_S = 600.0, 60.0
@@ -41,7 +42,7 @@ class Gap:
     until_s: float
 
 
-def gaps_of(trace: traces.Trace, outcome: peers.Outcome) -> list[Gap]:
+def gaps_of(trace: traces.Trace, outcome: Outcome) -> list[Gap]:
     """The gaps that the nodes of a renting run see, in order of their beginning."""
     ends: list[tuple[float, list[tuple[int, int]]]] = []
     free: list[int] = []
@@ -218,7 +219,7 @@ def measure(trace: traces.Trace, pool_gpus: Sequence[int], boot_s: float) -> dic
     sequences = {}
     for gpus in pool_gpus:
         for name in ("no_wait", "starburst"):
-            gaps = gaps_of(trace, peers.simulate(trace, gpus, peers.PEERS[name]))
+            gaps = gaps_of(trace, peers.run(trace, gpus, peers.PEERS[name]))
             if not gaps:
                 continue
             sequences[f"{name}, {gpus} GPUs, by the second"] = _sequence(gaps, _pool(boot_s, 0.0))
@@ -275,18 +276,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.idle", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )  # fmt: skip
-    parser.add_argument("--trace", type=Path, help="CSV (also .xz) of jobs (default: Philly in $IRONBURST_DATA)")
+    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
     parser.add_argument("--pool-gpus", type=int, action="append", help="GPUs at home; may be repeated (default: 512, 384, 640)")
     parser.add_argument("--boot-s", type=float, default=BOOT_S, help=f"launch to joined (default: {BOOT_S:g})")
     parser.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
     arguments = parser.parse_args(argv)
     if arguments.boot_s <= 0:
         parser.error(f"--boot-s {arguments.boot_s:g}: a boot takes more than 0 s")
-    root = Path(os.environ.get("IRONBURST_DATA") or Path(__file__).parents[1] / ".." / "shared" / "data")
-    path = arguments.trace or root / "philly_first70d.csv.xz"
-    if not path.exists():
-        print(f"benchmarks.idle: skipped, there is no trace {path}: give --trace FILE or set IRONBURST_DATA", file=sys.stderr)
-        return 0 if arguments.trace is None else 2
+    path = next((path for path in (Path(arguments.trace), DATA / arguments.trace) if path.exists()), None)
+    if not path:
+        reason = f"skipped: there is no {arguments.trace} here or in the folder of shared data; set IRONBURST_DATA to that folder"
+        print(json.dumps({"skipped": reason}) if arguments.json else reason)
+        return 0
     try:
         result = measure(traces.read(path), arguments.pool_gpus or (512, 384, 640), arguments.boot_s)
     except ValueError as error:

@@ -82,7 +82,7 @@ def _job(raw: dict[str, Any]) -> Job:
         array_tasks=raw.get("array_task_string") or "", gpu_type=_gpu_type(raw), demands=_demands(raw),
         excluded=tuple(expand(_joined(raw.get("excluded_nodes")))), eligible_s=float(eligible) if eligible else None,
         start_s=float(start) if on and start else None, end_s=float(end) if on and end and math.isfinite(end) and finite else None,
-        on=on, restarts=int(number(raw.get("restart_cnt", 0)) or 0),
+        on=on, restarts=int(number(raw.get("restart_cnt", 0)) or 0), account=str(raw.get("account") or ""),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 
 from ironburst.burst import Decision, Launch, Narrow, Release, Widen
-from ironburst.controller import records
+from ironburst.controller import idling, records
 from ironburst.controller.site import Image, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
@@ -70,6 +70,7 @@ def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
     id, pool = secrets.token_hex(6), site.document.pool(launch.pool)
     with site.ledger.transaction():
         site.ledger.add_launch(id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now)
+        idling.launched(site.ledger, pool.name, len(launch.nodes), site.now)
         text = f"{', '.join(launch.nodes)} ({launch.market}), ${launch.committed_usd:,.2f} set aside: {launch.reason}"
         site.event("rent", text, launch=id, job=launch.jobs[0])
 
@@ -82,6 +83,9 @@ def _widen(site: Site, widen: Widen, observation: Observation) -> None:
         site.scheduler.resume(drained)
     site.scheduler.place(widen.job, widen.partitions, widen.excluded)
     with site.ledger.transaction():
+        for lease in mine:
+            if pool := site.pool(lease.pool):
+                idling.used(site.ledger, pool, lease, site.now)
         site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 
@@ -96,6 +100,8 @@ def _release(site: Site, release: Release, observation: Observation) -> None:
     if lease is None or lease.state in records.GOING or lease.state == records.REQUESTED:
         return  # an open intent is settled first
     with site.ledger.transaction():
+        if pool := site.pool(lease.pool):
+            idling.given_back(site.ledger, pool, lease, site.now)
         if lease.state == records.READY:
             site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=release.reason)
         else:  # no job can be on it: it is still drained

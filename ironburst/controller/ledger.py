@@ -18,6 +18,7 @@ from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRo
 
 VERSION = "1"
 _LONGEST_COOL_DOWN_S = 3600.0
+_BOOTS = 15  # newest ones that tell how long a boot takes
 
 
 class LedgerError(Exception):
@@ -99,6 +100,12 @@ class Ledger:
     def leases_of(self, launch: str) -> list[LeaseRow]:
         """Open ones of a launch, in the order of its nodes."""
         return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid", launch)]
+
+    def usual_boot_s(self, pool: str) -> float | None:
+        """The median time from launch to joined of a pool's newest leases; None: none has joined."""
+        query = "SELECT joined_s - from_s AS took FROM leases WHERE pool = ? AND joined_s IS NOT NULL ORDER BY joined_s DESC LIMIT ?"
+        took = sorted(row["took"] for row in self._rows(query, pool, _BOOTS) if row["took"] is not None)
+        return took[len(took) // 2] if took else None
 
     def lease_of_instance(self, instance_id: str) -> LeaseRow | None:
         rows = self._rows("SELECT * FROM leases WHERE instance_id = ? AND state != 'ended'", instance_id)

@@ -21,6 +21,8 @@ EARLY = (INTENDED, POWERING, REQUESTED)
 COMING = (*EARLY, LAUNCHED)
 GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
 
+MIN_BILLING_S = 60.0  # EC2 bills Linux by the second, with this minimum, on demand and spot
+
 
 @dataclass(frozen=True)
 class LaunchRow:
@@ -61,11 +63,11 @@ class LeaseRow:
     end_reason: str
 
     def usd(self, now_s: float, since_s: float = 0.0) -> float:
-        """What it cost from `since_s` to now, by its declared price: an estimate. EC2 bills at least a minute."""
+        """What it cost from `since_s` to now, by its declared price: an estimate."""
         if self.from_s is None:
             return 0.0
         end = now_s if self.to_s is None else self.to_s
-        hours = (max(end, self.from_s + 60) - max(self.from_s, since_s)) / 3600
+        hours = (max(end, self.from_s + MIN_BILLING_S) - max(self.from_s, since_s)) / 3600
         return max(hours, 0.0) * self.usd_per_hour
 
 

@@ -6,8 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot
-from ironburst.controller import records
+from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
+from ironburst.controller import idling, learning, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LaunchRow, LeaseRow
 from ironburst.document import ClusterDocument, PoolDocument
@@ -28,6 +28,11 @@ class Site:
     @property
     def now(self) -> float:
         return self.clock.now()
+
+    def pool(self, name: str) -> Pool | None:
+        """A pool as the policy sees it; None: not declared any more."""
+        declared = next((each for each in self.document.pools if each.name == name), None)
+        return pool(self, declared) if declared else None
 
     def event(self, kind: str, text: str, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
         self.ledger.event(kind, text, self.now, launch=launch, lease=lease, job=job)
@@ -59,15 +64,20 @@ def policy(document: ClusterDocument) -> Policy:
     return Policy(home_partition=document.scheduler.home_partition, wait_limit_s=float(document.burst.wait_limit_s))
 
 
-def pools(document: ClusterDocument, images: dict[str, Image]) -> tuple[Pool, ...]:
-    return tuple(
-        Pool(
-            name=pool.name, partition=pool.partition, nodes=tuple(pool.nodes), instance_type=pool.instance_type,
-            each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb), gpu_type=gpu_type(pool.gpu.model),
-            markets=tuple(pool.markets), usd_per_hour=dict(pool.usd_per_hour), zones=tuple(zone.zone for zone in pool.zones),
-            boot_s=float(pool.boot_s), idle_s=float(pool.idle_s), max_run_s=float(pool.max_run_s), obstacle=images[pool.name].obstacle,
-        )
-        for pool in document.pools
+def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
+    return tuple(pool(site, declared, images[declared.name].obstacle) for declared in site.document.pools)
+
+
+def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
+    """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
+    reserved = tuple(declared.markets) if declared.capacity_reservation_id else ()
+    return Pool(
+        name=declared.name, partition=declared.partition, nodes=tuple(declared.nodes), instance_type=declared.instance_type,
+        each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb), gpu_type=gpu_type(declared.gpu.model),
+        markets=tuple(declared.markets), usd_per_hour=dict(declared.usd_per_hour), zones=tuple(zone.zone for zone in declared.zones),
+        boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s), obstacle=obstacle,
+        min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
+        usual_boot_s=site.ledger.usual_boot_s(declared.name), idle_history=idling.account(site.ledger, declared.name).history,
     )  # fmt: skip
 
 
@@ -84,9 +94,10 @@ def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> 
     for lease in leases:
         joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
     return Snapshot(
-        now_s=now, jobs=observation.jobs, nodes=observation.nodes, pools=pools(site.document, images),
+        now_s=now, jobs=observation.jobs, nodes=observation.nodes, pools=pools(site, images),
         leases=tuple(_lease(site, lease, observation, joined[lease.launch]) for lease in leases),
         cool_downs=tuple(site.ledger.cool_downs(now)), budget=site.ledger.budget(budget.usd_per_month, now) if budget else None,
+        experience=runtimes.relevant(learning.experience(site.ledger), observation.jobs),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )  # fmt: skip
 
@@ -101,7 +112,7 @@ def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: b
     return Lease(
         id=lease.id, launch=lease.launch, node=lease.node, pool=lease.pool, zone=lease.zone, market=lease.market, state=state,
         jobs=site.ledger.jobs_of(lease.id), usd_per_hour=lease.usd_per_hour, committed_until_s=lease.committed_until_s,
-        idle_since_s=lease.idle_since_s, worked=lease.worked,
+        idle_since_s=lease.idle_since_s, worked=lease.worked, paid_from_s=lease.from_s,
     )  # fmt: skip
 
 

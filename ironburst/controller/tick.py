@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from ironburst.burst import Decision, Policy, Snapshot, decide, to_json
-from ironburst.controller import leases, reaper, records
+from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
+from ironburst.controller import idling, learning, leases, reaper, records
 from ironburst.controller import site as surroundings
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
@@ -41,6 +41,8 @@ class Controller:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
+    _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last round
+    _looked_s: float = field(default=0.0, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided blindly."""
@@ -49,7 +51,10 @@ class Controller:
         site = self.site(document)
         self._interruptions(site)
         observation = self.scheduler.observe()
+        self._learn(observation)
         leases.advance(site, observation)
+        for pool in document.pools:
+            idling.tidy(self.ledger, pool.name, site.now)
         images = surroundings.images(document, self.cloud)
         policy = surroundings.policy(document)
         snapshot = surroundings.snapshot(site, observation, images)
@@ -84,6 +89,13 @@ class Controller:
                 self.cloud.acknowledge(notice)
         except CloudError as error:
             site.event("trouble", str(error))
+
+    def _learn(self, observation: Observation) -> None:
+        """Run times of the jobs that have ended since the last round of this process."""
+        now = self.clock.now()
+        if found := learning.ended(self._on_nodes, self._looked_s, observation.jobs, now):
+            learning.learn(self.ledger, found)
+        self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
     def _settle(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a power_up comes within its power_save_interval."""

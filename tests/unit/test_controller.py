@@ -1,11 +1,15 @@
 """The controller against in-memory ports: the way of a lease, and what may go wrong on it."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import pytest
 
-from ironburst.burst import Decision, Policy, Snapshot, decide, from_json
+from ironburst.burst import Decision, Job, Policy, Resources, Snapshot, decide, from_json
 from ironburst.controller import records
+from ironburst.controller.idling import Account, account
+from ironburst.controller.learning import ended, experience
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.site import token
 from ironburst.controller.tick import Controller
@@ -353,6 +357,73 @@ def test_rounds_are_written_when_they_change_and_decide_again_the_same(world):
     count = len(list(world.ledger.rounds()))
     world.tick(5)  # nothing happens
     assert len(list(world.ledger.rounds())) == count
+
+
+# ---- what is learned
+
+
+def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
+    world.document = document(idle_s=600)
+    world.fill_home()
+    first = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(first) == "COMPLETED", 200)
+    world.tick(10)
+    second = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
+    (gap,) = account(world.ledger, "p5").history.gaps_s
+    assert 18 <= gap <= 30  # ten rounds of 2 s, and what the hand-over took
+    assert account(world.ledger, "p5").history.credit_usd == pytest.approx(gap * 24 / 3600)  # kept: paid as the best in hindsight did
+    world.until(lambda: account(world.ledger, "p5").away, 400)  # having it again costs the minimum billing of 60 s: it goes then
+    kept = account(world.ledger, "p5").away[0].kept_s
+    assert 60 <= kept <= 64 and "as much as having it again" in world.events("release")[-1]
+    world.until(lambda: not world.ledger.leases(), 100)
+    world.slurm.submit(limit_s=600, runs_s=60)
+    world.tick()
+    known = account(world.ledger, "p5")
+    assert known.away == () and known.idle == {} and known.history.gaps_s[0] == gap and known.history.gaps_s[1] > 60
+    shots = [from_json(Snapshot, shot) for _, _, shot, _ in world.ledger.rounds()]
+    assert shots[-1].pools[0].idle_history == known.history and shots[-1].pools[0].usual_boot_s < 20
+
+
+def test_what_a_controller_learned_outlives_it_and_a_lost_node_is_no_gap(world):
+    world.document = document(idle_s=600)
+    world.fill_home()
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: account(world.ledger, "p5").idle, 200)
+    world.ledger.close()
+    world.start()
+    assert account(world.ledger, "p5").idle
+    world.cloud.die(world.ledger.leases()[0].instance_id)
+    world.until(lambda: not account(world.ledger, "p5").idle, 60)
+    assert account(world.ledger, "p5") == Account() and world.slurm.state(job) == "COMPLETED"
+    world.ledger.note("idle/p5", '{"history": 7}')
+    assert account(world.ledger, "p5") == Account()  # of another version: it starts anew
+
+
+def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
+    for runs_s in (40, 80, 120):
+        job = world.slurm.submit(limit_s=200, runs_s=runs_s)
+        world.until(lambda job=job: world.slurm.state(job) == "COMPLETED", 300)
+    never = world.slurm.submit(held=True)
+    world.tick()
+    world.slurm.cancel(never)
+    world.tick()
+    ratios = experience(world.ledger).ratios
+    assert set(ratios) == {"user:alice", "queue:home", "all"}
+    assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx([40, 80, 120], abs=2.5)  # a round is 2 s
+    world.slurm.submit()
+    world.tick()
+    assert from_json(Snapshot, list(world.ledger.rounds())[-1][2]).experience.ratios == ratios
+
+
+def test_a_job_whose_end_nobody_saw_teaches_nothing():
+    done = Job(1, "train", "alice", "RUNNING", 0.0, 1, Resources(8), 3600.0, ("home",), start_s=0.0, on=("dgx1",))
+    assert ended({1: done}, 100.0, [], 110.0) == [(done, 105.0)]
+    assert ended({1: done}, 100.0, [], 5000.0) == []  # the controller was away
+    assert ended({1: done}, 100.0, [replace(done, state="PENDING", on=())], 110.0) == []  # requeued
+    completing = replace(done, state="COMPLETING", end_s=97.0)
+    assert ended({1: completing}, 100.0, [], 5000.0) == [(completing, 97.0)]  # Slurm said when
+    assert ended({1: replace(done, start_s=None)}, 100.0, [], 110.0) == []
 
 
 def scenario(world):
