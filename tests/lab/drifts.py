@@ -43,7 +43,7 @@ LINK = [CONTENT[4], CONTENT[7], CONTENT[11]]
 FOLDERS = ["/etc/ironburst", "/etc/containerd", "/etc/systemd/system/slurmd.service.d"]
 HELD = ["nvidia-open", "slurmd", "nvidia-container-toolkit"]
 VERSION = ["nvidia-fabricmanager", "slurm-client", "libnvidia-container1"]
-GONE = ["rdma-core", "pciutils"]
+GONE = ["rdma-core", "infiniband-diags"]
 STOPPED = ["nvidia-persistenced", "containerd", "nvidia-fabricmanager"]
 DISABLED = ["chrony", "munge", "slurmd"]
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import threading
 
 import pytest
@@ -46,14 +47,13 @@ class Load(Background):
         self.random, self.jobs = random, []
 
     def run(self):
-        while not self.done.wait(1.0):
+        while not self.done.wait(0.5):
             waiting = self.site.ssh("head", "squeue --noheader --states=pending --format=%i | wc -l", check=False).stdout.strip()
             if waiting.isdigit() and int(waiting) < 2 * NODES:
-                seconds = self.random.randint(3, 25)
-                command = f"cd /shared/alice && runuser -u alice -- sbatch --parsable --no-requeue --gres=gpu:2 --wrap 'sleep {seconds}'"
-                job = self.site.ssh("head", command, check=False).stdout.strip()
-                if job.isdigit():
-                    self.jobs.append(job)
+                lengths = [self.random.randint(3, 25) for _ in range(2 * NODES)]
+                lines = [f"sbatch --parsable --no-requeue --gres=gpu:2 --wrap 'sleep {seconds}'" for seconds in lengths]
+                command = f"cd /shared/alice && runuser -u alice -- sh -c {shlex.quote('; '.join(lines))}"
+                self.jobs += [job for job in self.site.ssh("head", command, check=False).stdout.split() if job.isdigit()]
 
 
 def accounting(site, jobs):
@@ -139,7 +139,9 @@ def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
         machine = site.host(saboteur.node)  # its GPU is back after a start
         machine.off()
         machine.start()
-        assert machine.wait() == "running"
+        state = machine.wait()
+        broken = site.ssh(saboteur.node, "systemctl --failed --no-legend --plain; journalctl -b -u ironburst-gate -o cat | tail -5").stdout
+        assert state == "running", broken
         second = hall_of_four.converge()
         assert {second[name]["state"] for name in (saboteur.node, *left)} == {"converged"}, second
     assert hall_of_four.drivers() == {name: {DRIVERS[1]} for name in NAMES}
