@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,7 @@ class Bench:
         key.write_bytes(b"b" * 64)
         config = load.load(REPO / "stacks" / "Pulumi.lab.yaml")
         zones = [document.PoolZone(zone="us-east-1a", subnet_id="subnet-1", launch_template_id="lt-1")]
-        seen = build.Observed(
-            instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
-        )
+        seen = build.Observed(instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {})
         built = hall.grown(build.build(config, seen), nodes)
         scheduler = built.scheduler.model_copy(update={"munge_key": f"file:{key}"})
         document.publish(built.model_copy(update={"scheduler": scheduler, "pools": []}), self.inside.document)
@@ -110,18 +109,14 @@ class Bench:
         if done.returncode or len(recap) != len(self.names):
             self.site.log(f"bench-{tool}").write_text(done.stdout + done.stderr)
             last = [
-                line
-                for line in (done.stdout + "\n" + done.stderr).splitlines()
-                if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)
+                line for line in (done.stdout + "\n" + done.stderr).splitlines() if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)
             ]
             raise LabError(f"ansible-playbook ({tool}) failed: {' | '.join(last[-4:]) or done.stderr[-400:]}")
         return {"seconds": round(seconds, 2), "changed": sum(int(row[1]) for row in recap)}
 
     def ironburst(self, *options: str) -> dict[str, Any]:
         """`ironburst converge` on all hosts: {"seconds", "states"}."""
-        command = self.inside.ironburst(
-            "converge", "--document", str(self.inside.document), "--inventory", INVENTORY, "--json", *options
-        )
+        command = self.inside.ironburst("converge", "--document", str(self.inside.document), "--inventory", INVENTORY, "--json", *options)
         begun = time.monotonic()
         done = subprocess.run(self.inside.argv(*command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
         seconds = time.monotonic() - begun
@@ -169,12 +164,16 @@ def ratios(results: Mapping[str, Any]) -> dict[str, float | None]:
         return round(above / below, 2) if above and below else None
 
     return {
-        "unchanged: ansible defaults / ironburst converge (>= 50)": of(
-            unchanged["ansible defaults"], unchanged["ironburst converge"]
-        ),
+        "unchanged: ansible defaults / ironburst converge (>= 50)": of(unchanged["ansible defaults"], unchanged["ironburst converge"]),
         "first: ansible defaults / ours (>= 1.5)": of(first.get("defaults"), first.get("ours")),
         "first: ours / mitogen (<= 1.0)": of(first.get("ours"), first.get("mitogen")),
     }
+
+
+def commit() -> str:
+    """Of the checkout; with a "+" if files were changed since."""
+    told = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=REPO, capture_output=True, text=True)
+    return told.stdout.strip() or "unknown"
 
 
 def table(results: Mapping[str, Any]) -> str:
@@ -194,6 +193,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=3, help="runs of the unchanged converge; their median counts (default: 3)")
     parser.add_argument(
         "--first", default="defaults,mitogen,ours", help="tools of the first converge, in this order; the last one's hosts stay"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="write the figures to this file, too, with commit and date (benchmarks/results/converge.json)"
     )
     parser.add_argument("--prefix", default=f"bench-{os.getpid()}", help="name of the lab")
     arguments = parser.parse_args(argv)
@@ -216,6 +218,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     finally:
         site.down()
+    if arguments.out:
+        arguments.out.parent.mkdir(exist_ok=True)
+        arguments.out.write_text(json.dumps({"commit": commit(), "date": f"{date.today()}", **results}, indent=1) + "\n")
     print(json.dumps(results, indent=1) if arguments.json else table(results))
     return 0
 
