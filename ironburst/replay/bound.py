@@ -27,7 +27,7 @@ from ironburst.replay.traces import Trace
 
 LOOK_AHEAD_H = 1000.0  # a start later than this after submit is taken to cost only its wait: lower, and fewer starts to try
 ROUNDING = 1e-9  # of all GPU-hours: taken off for the rounding of sums
-CELLS = 200_000  # starts tried at once: what stays in a processor's cache
+CELLS = 50_000  # starts tried at once: what stays in a processor's cache
 
 
 @dataclass(frozen=True)
@@ -199,44 +199,43 @@ def _at(paid: np.ndarray, time: np.ndarray, bucket: float) -> np.ndarray:
 
 
 def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consider) -> None:
-    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs with about the same number of
-    edges in reach.
+    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs that reach about as many edges.
 
-    A job submitted in bucket i that runs m buckets and a part f of one may start on edge k (k > i) or a part f before edge k +
-    1 (k >= i).
+    A job submitted in bucket i that runs m buckets and a part f of one may start on edge k + 1, or f before it (k >= i): that run
+    ends on edge k + 1 + m.
     """
     first = (problem.submit / bucket).astype(int)
-    edges = np.where(reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0)  # one too many is masked below
-    buckets_run = problem.duration / bucket
-    whole = buckets_run.astype(int)
-    part = buckets_run - whole
+    edges = np.where(reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0)  # with the first beyond reach
+    whole = (problem.duration / bucket).astype(int)
+    part = problem.duration / bucket - whole
     order = np.argsort(edges, kind="stable")
     order = order[edges[order] > 0]
     if not len(order):
         return
-    longest = int(edges[order[-1]])
-    after = np.full(int(whole[order].max()) + longest + 3, paid[-1])  # the pool costs nothing more after the last bucket
-    last = int(first[order].max())
-    padded = np.concatenate([paid, np.full(max(0, last + 2 - len(paid)), paid[-1]), after])
+    counts = edges[order]
+    needed = int(first[order].max() + whole[order].max() + counts[-1]) + 3
+    padded = np.concatenate([paid, np.full(max(0, needed - len(paid)), paid[-1])])  # after the last bucket the pool costs nothing
     begin = 0
     while begin < len(order):
-        alike = int(np.searchsorted(edges[order], 4 + 1.25 * edges[order[begin]], side="right"))
-        end = min(alike, begin + max(1, CELLS // int(edges[order[alike - 1]])))
-        jobs = order[begin:end]
-        begin = end
-        count = int(edges[jobs[-1]])
-        windows = sliding_window_view(padded, count + 2)
+        alike = int(np.searchsorted(counts, 4 + 1.25 * counts[begin], side="right"))
+        end = min(alike, begin + max(1, CELLS // int(counts[alike - 1])))
+        jobs, least, most, begin = order[begin:end], int(counts[begin]), int(counts[end - 1]), end
+        windows = sliding_window_view(padded, most + 2)
         at_start, at_end = windows[first[jobs]], windows[first[jobs] + whole[jobs]]
-        f, waiting = part[jobs, None], (slope[jobs] / problem.gpus[jobs])[:, None]
-        to_edge = (np.arange(count) + 1) * bucket - (problem.submit[jobs] - first[jobs] * bucket)[:, None]
-        on_edge = at_end[:, 1:-1] + f * (at_end[:, 2:] - at_end[:, 1:-1]) - at_start[:, 1:-1]
-        end_on_edge = at_end[:, 1:-1] - at_start[:, 1:-1] + f * (at_start[:, 1:-1] - at_start[:, :-2])
-        for price, wait in ((on_edge, to_edge), (end_on_edge, to_edge - f * bucket)):
-            price += waiting * wait
+        f, waiting, furthest = part[jobs, None], (slope[jobs] / problem.gpus[jobs])[:, None], reach[jobs, None]
+        wait = np.arange(1, most + 1) * bucket - (problem.submit[jobs] - first[jobs] * bucket)[:, None]  # to each edge
+        whole_buckets = at_end[:, 1:-1] - at_start[:, 1:-1] + waiting * wait
+        for price, earlier in (
+            (at_end[:, 2:] - at_end[:, 1:-1], np.zeros_like(f)),
+            (at_start[:, 1:-1] - at_start[:, :-2], f * bucket),
+        ):
+            price *= f
+            price += whole_buckets
             for limit, step in steps:
-                if reach[jobs].max() > limit:
-                    price += (wait > limit) * (step / problem.gpus[jobs])[:, None]
-            price[(wait < 0) | (wait > reach[jobs, None])] = np.inf
-            best = np.argmin(price, axis=1)
-            rows = np.arange(len(jobs))
-            consider(jobs, price[rows, best] * problem.gpus[jobs], wait[rows, best])
+                if furthest.max() > limit:
+                    price += (wait - earlier > limit) * (step / problem.gpus[jobs])[:, None]
+            price[:, 0][wait[:, 0] < earlier[:, 0]] = np.inf
+            price[:, least - 1 :][wait[:, least - 1 :] - earlier > furthest] = np.inf
+            best = np.argmin(price, axis=1)[:, None]
+            cost = np.take_along_axis(price, best, 1) - waiting * earlier
+            consider(jobs, cost[:, 0] * problem.gpus[jobs], (np.take_along_axis(wait, best, 1) - earlier)[:, 0])
