@@ -89,7 +89,9 @@ def run(trace: Trace, pool_gpus: int, peer: Peer) -> Outcome:
     rented = [False] * jobs
     running: list[tuple[float, int, list[tuple[int, int]]]] = []  # (end, job, parts)
     limits: list[tuple[float, int]] = []
-    queues: dict[int, deque[int]] = {}  # whole queue: one a size, for all jobs of a size fit or none does; else one for all
+    # whole queue: one a size, for all jobs of a size fit or none does; else one for all. With each: what it needs of one node
+    queues: dict[int, tuple[int, deque[int]]] = {}
+    at_least = pool.at_least
     arrived = 0
     never = float("inf")
 
@@ -117,10 +119,13 @@ def run(trace: Trace, pool_gpus: int, peer: Peer) -> Outcome:
             if start[job] < 0:
                 start[job], rented[job] = now, True
         while arrived < jobs and submit[arrived] <= now:
-            queues.setdefault(gpus[arrived] if peer.whole_queue else 0, deque()).append(arrived)
+            size = gpus[arrived] if peer.whole_queue else 0
+            if size not in queues:
+                queues[size] = (min(size, NODE_GPUS), deque())
+            queues[size][1].append(arrived)
             heapq.heappush(limits, (ends_waiting[arrived], arrived))
             arrived += 1
-        candidates = [(job, queue) for queue in queues.values() if (job := head(queue)) < jobs]
+        candidates = [(job, queue) for node, queue in queues.values() if queue and at_least[node] and (job := head(queue)) < jobs]
         heapq.heapify(candidates)
         while candidates:
             job, queue = heapq.heappop(candidates)
