@@ -25,7 +25,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ironburst.replay.traces import Trace
 
-LOOK_AHEAD_H = 1000.0  # a start later than this after submit is taken to cost only its wait: lower, and fewer starts to try
 ROUNDING = 1e-9  # of all GPU-hours: taken off for the rounding of sums
 CELLS = 50_000  # starts tried at once: what stays in a processor's cache
 
@@ -173,17 +172,13 @@ def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.
             reach = np.where(
                 reach > passed[-1][0], np.minimum(reach, np.maximum(passed[-1][0], np.where(left > 0, left / slope, 0))), reach
             )
-    reach = np.where(problem.fits, reach, 0.0)
+    free = len(prices.gpu_hour) * bucket  # from then on a run costs nothing: no sense in a later start
+    reach = np.where(problem.fits, np.minimum(reach, np.maximum(free - problem.submit, 0)), 0.0)
 
     def consider(jobs, candidate_cost, candidate_wait):
         better = candidate_cost < cost[jobs]
         cost[jobs[better]], wait[jobs[better]] = candidate_cost[better], candidate_wait[better]
 
-    far = np.flatnonzero(reach > LOOK_AHEAD_H)
-    if len(far):
-        longest = np.full(len(far), LOOK_AHEAD_H)
-        consider(far, price_of_waiting(longest, slope[far]), longest)
-        reach = np.minimum(reach, LOOK_AHEAD_H)
     for limit, _ in steps:
         jobs = np.flatnonzero(reach >= limit)
         consider(jobs, price_at(jobs, np.full(len(jobs), limit)), np.full(len(jobs), limit))

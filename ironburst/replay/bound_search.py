@@ -20,7 +20,7 @@ from ironburst.replay.traces import Trace
 
 BUCKET_H, BUCKET_ZERO_WAIT_H = 0.25, 0.0625  # of the finest prices; nobody may wait: finer ones, which then cost little
 STAGES = ((16, 0.15), (4, 0.3), (1, 0.55))  # buckets so many times the finest, for this part of the time
-STEP, LATER_STEP, WAIT_STEP = 0.08, 0.04, 3.0  # GPU-hours of rent a round: first stage, later ones; prices of waiting, times that
+STEP, LATER_STEP, WAIT_STEP = 0.1, 0.05, 3.0  # GPU-hours of rent a round: first stage, later ones; prices of waiting: times that
 KEEP_SLOPE, KEEP_SQUARE, LEAST_SCALE = 0.9, 0.98, 0.05  # of the smoothing: parts kept a round; below this slope steps get shorter
 
 

@@ -157,10 +157,11 @@ def test_as_many_may_be_above_a_percentile_as_are_counted():
                 assert np.percentile(waits, percent) > 1, "more above the limit than counted, but the percentile is kept"
 
 
-def test_a_start_too_late_to_be_tried_costs_only_its_wait():
-    problem = Problem(Trace([0], [36_000], [1]), POOL, WaitLimits(p99_h=1.0, p999_h=2000.0))
-    prices = Prices(10.0, np.full(300, 0.5), p99=0.1, p999=9.0)  # the pool costs something for 3000 hours
-    assert problem.value(prices).value == pytest.approx(0.1 - POOL * 0.5 * 3000, abs=1e-6)
+def test_a_job_may_wait_until_the_pool_costs_nothing():
+    problem = Problem(Trace([0], [36_000], [1]), POOL, WaitLimits(p99_h=1.0))
+    prices = Prices(10.0, np.full(300, 0.5), p99=0.1)  # the pool costs something for 3000 hours
+    found = problem.value(prices)
+    assert found.value == pytest.approx(0.1 - POOL * 0.5 * 3000, abs=1e-6) and found.wait_h.tolist() == [3000]
 
 
 def test_gpu_hours_used_in_each_bucket():
