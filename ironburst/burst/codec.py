@@ -9,12 +9,15 @@ from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def to_json(value: Any) -> Any:
     """Plain dicts, lists and scalars of a dataclass (or a container of them)."""
-    if dataclasses.is_dataclass(value):
-        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if (kind := type(value)) in _PLAIN:
+        return value
+    if (names := _fields(kind)) is not None:
+        return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {str(key): to_json(each) for key, each in value.items()}
     if isinstance(value, tuple | list | frozenset | set):
@@ -25,6 +28,12 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], data: Any) -> T:
     """`data` as the dataclass `kind`. Raises ValueError, with the path, for what doesn't fit."""
     return _decode(kind, data, kind.__name__)
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None: it is none."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 @cache

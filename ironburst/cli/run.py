@@ -10,7 +10,7 @@ import sys
 from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
 from ironburst.cli.tick import as_json, lines
-from ironburst.controller import lock, loop
+from ironburst.controller import lock, loop, recorder
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller, Report
 
@@ -23,6 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         epilog="example: ironburst run --document /var/lib/ironburst/cluster.json --ledger /var/lib/ironburst/ledger.sqlite",
     )  # fmt: skip
     site_options.add(parser)
+    told = "what was decided from what is kept in the folder `rounds` beside the ledger"
+    parser.add_argument("--keep-days", type=float, default=recorder.KEEP_DAYS, help=f"{told}, for so long (default: %(default)g)")
+    parser.add_argument("--keep-mb", type=float, default=recorder.KEEP_MB, help="and up to this size (default: %(default)g)")
     parser.set_defaults(func=run)
 
 
@@ -41,8 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         elif report.events:
             print("\n".join(lines(report)), flush=True)
 
+    rounds = recorder.Recorder(site_options.rounds_path(arguments), arguments.keep_days, arguments.keep_mb)
     with lock.held(site_options.ledger_path(arguments)):
         ledger = site_options.open_ledger(arguments)
-        loop.run(Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock), clock, read, told)
+        loop.run(Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock, rounds), clock, read, told)
         ledger.close()
     return 0

@@ -18,6 +18,7 @@ from ironburst import document
 from ironburst.adapters.slurm import Slurm
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
+from ironburst.controller.recorder import RecordError
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError
 
@@ -42,6 +43,11 @@ def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:
     return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
+
+
+def rounds_path(arguments: argparse.Namespace) -> Path:
+    """The folder of what was decided from what, beside the ledger."""
+    return ledger_path(arguments).with_name("rounds")
 
 
 def read_document(arguments: argparse.Namespace) -> ClusterDocument:
@@ -79,7 +85,7 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
     def run(arguments: argparse.Namespace) -> int:
         try:
             return verb(arguments)
-        except (BadInput, DocumentError, LedgerError) as error:
+        except (BadInput, DocumentError, LedgerError, RecordError) as error:
             code = 2
             text = str(error)
         except (SchedulerError, CloudError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 from ironburst.burst import Job, explain
 from ironburst.cli import site_options
 from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.recorder import Usage, usage
 from ironburst.controller.records import DecisionRow
 from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         if site_options.ledger_path(arguments).exists():
             raise
         ledger = None  # no controller has run yet: there is still a queue
-    said = gather(document, scheduler.observe(), ledger, time.time())
+    said = gather(document, scheduler.observe(), ledger, time.time()) | {"rounds": _rounds(usage(site_options.rounds_path(arguments)))}
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 
@@ -71,6 +72,10 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
     }  # fmt: skip
 
 
+def _rounds(kept: Usage) -> dict[str, Any]:
+    return {"files": kept.files, "bytes": kept.bytes, "from_s": kept.from_s, "to_s": kept.to_s, "mb_a_day": kept.mb_a_day}
+
+
 def _job(job: Job, decided: DecisionRow | None) -> dict[str, Any]:
     return {
         "job": job.id, "name": job.name, "user": job.user, "state": job.state, "nodes": job.nodes, "gpus": job.nodes * job.each.gpus,
@@ -102,4 +107,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     limit = "no budget declared" if money["usd_per_month"] is None else f"of {explain.usd(money['usd_per_month'])} a month"
     spent = f"money (estimates, prices of {money['prices_as_of'] or 'the stack file'})"
     out.append(f"{spent}: spent {explain.usd(money['spent_usd'])}, committed {explain.usd(money['committed_usd'])}, {limit}")
+    if (kept := said["rounds"])["files"]:
+        a_day = "" if kept["mb_a_day"] is None else f", {kept['mb_a_day']:.2g} MB a day"
+        out.append(f"rounds on disk: {kept['bytes'] / 1e6:.2g} MB since {site_options.at(kept['from_s'])}{a_day}")
     return out

@@ -11,6 +11,7 @@ from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
 from ironburst.controller import lock
 from ironburst.controller.loop import SystemClock
+from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
 
 
@@ -37,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
         cloud = Aws(document.region or "us-east-1")
-        report = Controller(scheduler, cloud, ledger, SystemClock()).tick(document)
+        rounds = Recorder(site_options.rounds_path(arguments))
+        report = Controller(scheduler, cloud, ledger, SystemClock(), rounds).tick(document)
         ledger.close()
     print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))
     return 0

@@ -144,7 +144,7 @@ class Pool(Strict):
     capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
-    idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this")
+    idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this at the latest")
     max_run: Duration = Field(default="1d", validate_default=True, description="longest time limit of a job that may rent")
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")

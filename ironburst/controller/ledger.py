@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -252,16 +251,6 @@ class Ledger:
     def events(self, since_s: float = 0.0) -> list[EventRow]:
         rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY id", since_s)
         return [EventRow(**row) for row in rows]
-
-    def add_round(self, policy: Any, snapshot: Any, decision: Any, now_s: float) -> None:
-        """JSON values of what was decided from what; for `ironburst replay`."""
-        packed = [zlib.compress(json.dumps(value, separators=(",", ":")).encode()) for value in (policy, snapshot, decision)]
-        self._db.execute("INSERT INTO rounds (at_s, policy, snapshot, decision) VALUES (?,?,?,?)", (now_s, *packed))
-
-    def rounds(self) -> Iterator[tuple[float, Any, Any, Any]]:
-        """(time, policy, snapshot, decision) of every round that differed from the one before."""
-        for row in self._db.execute("SELECT at_s, policy, snapshot, decision FROM rounds ORDER BY id"):
-            yield row["at_s"], *(json.loads(zlib.decompress(row[key])) for key in ("policy", "snapshot", "decision"))
 
     def note(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
+from ironburst.burst import Decision, Job, Policy, Snapshot, decide
 from ironburst.controller import idling, learning, leases, reaper, records
 from ironburst.controller import site as surroundings
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import Site
 from ironburst.document import ClusterDocument
@@ -41,6 +40,7 @@ class Controller:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
+    recorder: Recorder | None = None
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last round
     _looked_s: float = field(default=0.0, init=False)
 
@@ -109,7 +109,7 @@ class Controller:
         return self.scheduler.observe() if stale else observation
 
     def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
-        """Each job's decision, and the whole round if it differs from the last one."""
+        """Each job's decision into the ledger; the whole round to the recorder."""
         now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
         before = {row.job for row in self.ledger.jobs() if row.state in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED")}
         with self.ledger.transaction():
@@ -120,11 +120,11 @@ class Controller:
                 self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s)
             for item in decision.infeasible:
                 self.ledger.decided(item.job, "infeasible", item.code, item.text, now)
-            said = {"snapshot": to_json(snapshot), "decision": to_json(decision)}
-            mark = _mark(said)
-            if self.ledger.noted("round") != mark:
-                self.ledger.note("round", mark)
-                self.ledger.add_round(to_json(policy), said["snapshot"], said["decision"], now)
+        if self.recorder:
+            try:
+                self.recorder.record(policy, snapshot, decision)
+            except RecordError as error:  # it is written down for later; what is decided goes on
+                self.ledger.event("trouble", str(error), now)
 
     def _report(self, began: float, snapshot: Snapshot, decision: Decision, dropped: list[str]) -> Report:
         states: dict[str, int] = {}
@@ -133,14 +133,3 @@ class Controller:
         pending = sum(job.pending for job in snapshot.jobs)
         running = sum(bool(job.on) for job in snapshot.jobs)
         return Report(began, pending, running, states, decision, tuple(dropped), tuple(self.ledger.events(began)))
-
-
-def _mark(said: dict[str, Any]) -> str:
-    """A digest of what matters of a round: not the time, the running costs, or a reason's wording."""
-    snapshot = {key: value for key, value in said["snapshot"].items() if key not in ("now_s", "budget")}
-    decision = json.loads(json.dumps(said["decision"]))
-    for items in decision.values():
-        for item in items:
-            for key in ("text", "reason", "look_again_s", "committed_until_s", "committed_usd"):
-                item.pop(key, None)
-    return hashlib.sha256(json.dumps([snapshot, decision], sort_keys=True).encode()).hexdigest()

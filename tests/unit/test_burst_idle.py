@@ -1,14 +1,18 @@
 """Release of idle leases: never over twice the best in hindsight, cheaper where gaps teach something, nothing paid for is thrown away."""
 
 import heapq
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from benchmarks import idle as bench
+from benchmarks.figures import Outcome
 from ironburst.burst import Budget, CoolDown, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide, from_json, to_json
 from ironburst.burst.idle import ENOUGH, NEWEST, Terms, given_back, keep_s, settled, terms, used_again
 from ironburst.burst.snapshot import IdleHistory
+from ironburst.replay.traces import in_order
 
 NOW = 1_795_262_400.0
 FULL = Resources(8, 8, 8000)
@@ -231,3 +235,40 @@ def test_terms_add_up():
     assert [hourly.rent_s(at) for at in (0, 1200, 1201, 4800, 4801)] == [0, 0, 3600, 3600, 7200]
     assert hourly.same_until_s(100) == 1200 and hourly.same_until_s(1300) == 4800 and hourly.break_even_s == 1200
     assert Terms(600.0, 45.0).break_even_s == 645 and Terms(600.0, 45.0).best_s(100) == 55
+
+
+# ---- the benchmark
+
+
+def test_gaps_are_the_times_between_uses_of_a_node():
+    rows = [(0, 1e5, 8), (100, 50, 8), (1000, 10, 8), (1005, 5, 4), (2000, 10, 4), (2001, 10, 4), (2002, 7, 12)]
+    trace = in_order(*(np.array(column, float) for column in zip(*rows, strict=True)))
+    rented = Outcome(trace.submit_s, np.array([False] + [True] * 6))
+    found = [(gap.node, gap.since_s, gap.until_s) for gap in bench.gaps_of(trace, rented)]
+    # the 12 GPUs at last take a new node and half of the second one
+    assert found == [(0, 150, 1000), (0, 1010, 2000), (1, 1010, 2002)]
+
+
+def test_the_benchmark_pays_by_hand_what_it_says():
+    gaps = [bench.Gap(0, 0.0, 300.0), bench.Gap(0, 5000.0, 9000.0), bench.Gap(1, 5100.0, 5800.0)]
+    run = bench.Run(bench.RULES["break_even"], bench._pool(600.0, 0.0)).over(gaps)
+    per_s = bench.USD_PER_HOUR / 3600
+    assert [run.paid[n] / per_s for n in range(3)] == pytest.approx([300, 1200, 1200])
+    assert [run.best[n] / per_s for n in range(3)] == pytest.approx([300, 600, 600])
+    assert run.history.credit_usd / per_s == pytest.approx(300) and len(run.history.gaps_s) == 3
+    assert run.worst_prefix() == pytest.approx(2700 / 1500)
+    hourly = bench.Run(bench.RULES["at_once"], bench._pool(600.0, 3600.0)).over(gaps)  # each boot and its hour is paid for anyway
+    assert [hourly.paid[n] / per_s for n in range(3)] == pytest.approx([0, 600, 0])
+
+
+def test_the_benchmark_keeps_its_promise_on_a_bursty_load(capsys, tmp_path):
+    rng = np.random.default_rng(2)
+    submit = np.sort(rng.uniform(0, 30 * 86400, 1500))
+    rows = "".join(f"{s:.0f},{rng.lognormal(8, 1):.0f},{rng.choice([1, 4, 8])},q\n" for s in submit)
+    (tmp_path / "trace.csv").write_text("submit_s,duration_s,num_gpus,vc\n" + rows)
+    assert bench.main(["--trace", str(tmp_path / "trace.csv"), "--pool-gpus", "16", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["mean"] <= 1.3 and said["max"] <= 2.0 and said["met"] and len(said["sequences"]) == 4
+    assert all(each["ours"] <= 2.0 for each in said["adversarial"].values())
+    assert max(each["at_once"] for each in said["adversarial"].values()) > 100  # the adversaries are hard
+    assert all(each["ratio"] >= 1 and each["gaps"] > 50 for each in said["sequences"].values())

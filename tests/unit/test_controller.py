@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from ironburst.burst import Decision, Job, Policy, Resources, Snapshot, decide, from_json
+from ironburst.burst import Job, Resources, decide
 from ironburst.controller import records
 from ironburst.controller.idling import Account, account
 from ironburst.controller.learning import ended, experience
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.recorder import Recorder, rounds
 from ironburst.controller.site import token
 from ironburst.controller.tick import Controller
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
@@ -32,7 +33,7 @@ class World:
         ports = [Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud)]
         self.ledger = Ledger(self.path)
         self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
-        self.controller = Controller(*ports, self.ledger, self.clock)
+        self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("rounds")))
         return counter
 
     def tick(self, times=1):
@@ -48,6 +49,9 @@ class World:
         while not condition():
             assert self.clock.now() < end, f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"
             self.tick()
+
+    def rounds(self):
+        return list(rounds(self.path.with_name("rounds")))
 
     def states(self):
         return [lease.state for lease in self.ledger.leases()]
@@ -348,15 +352,14 @@ def test_rounds_are_written_when_they_change_and_decide_again_the_same(world):
     world.fill_home()
     world.slurm.submit(limit_s=600)
     world.tick()
-    rounds = list(world.ledger.rounds())
-    assert rounds
-    for _, policy, snapshot, decision in rounds:
-        assert decide(from_json(Snapshot, snapshot), from_json(Policy, policy)) == from_json(Decision, decision)
+    assert world.rounds()
+    for _, snapshot, decision, policy in world.rounds():
+        assert decide(snapshot, policy) == decision
     world.until(lambda: "ready" in world.states(), 60)
     world.tick(3)
-    count = len(list(world.ledger.rounds()))
+    count = len(world.rounds())
     world.tick(5)  # nothing happens
-    assert len(list(world.ledger.rounds())) == count
+    assert len(world.rounds()) == count
 
 
 # ---- what is learned
@@ -381,8 +384,9 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     world.tick()
     known = account(world.ledger, "p5")
     assert known.away == () and known.idle == {} and known.history.gaps_s[0] == gap and known.history.gaps_s[1] > 60
-    shots = [from_json(Snapshot, shot) for _, _, shot, _ in world.ledger.rounds()]
-    assert shots[-1].pools[0].idle_history == known.history and shots[-1].pools[0].usual_boot_s < 20
+    world.tick()
+    (pool,) = world.rounds()[-1].snapshot.pools
+    assert pool.idle_history == known.history and pool.usual_boot_s < 20
 
 
 def test_what_a_controller_learned_outlives_it_and_a_lost_node_is_no_gap(world):
@@ -413,7 +417,7 @@ def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
     assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx([40, 80, 120], abs=2.5)  # a round is 2 s
     world.slurm.submit()
     world.tick()
-    assert from_json(Snapshot, list(world.ledger.rounds())[-1][2]).experience.ratios == ratios
+    assert world.rounds()[-1].snapshot.experience.ratios == ratios
 
 
 def test_a_job_whose_end_nobody_saw_teaches_nothing():

@@ -14,6 +14,7 @@ from ironburst import cli
 from ironburst.cli import reap, run, status, tick
 from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger, LedgerError, month
+from ironburst.controller.recorder import rounds
 from ironburst.controller.tick import Controller
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
@@ -64,6 +65,19 @@ def test_status_shows_queue_leases_and_money_with_the_prices_age(site, capsys):
     assert cli.main(["status"]) == 0
     text = capsys.readouterr().out
     assert "estimates, prices of 2026-11-01" in text and "p5.48xlarge spot us-east-1a" in text
+
+
+def test_rounds_are_kept_beside_the_ledger_and_status_says_what_they_take(site, capsys):
+    site.slurm.submit()
+    assert cli.main(["tick"]) == 0
+    capsys.readouterr()
+    assert [len(each.snapshot.jobs) for each in rounds(site.ledger.with_name("rounds"))] == [1]
+    assert cli.main(["status", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["rounds"]
+    assert said["files"] == 1 and said["bytes"] > 100 and said["from_s"] == site.clock.now()
+    assert cli.main(["status"]) == 0 and "rounds on disk: 0.00" in capsys.readouterr().out
+    assert cli.main(["run", "--keep-days", "0"]) == 2
+    assert "rounds are kept for 0 days: more than 0 is needed" in capsys.readouterr().err
 
 
 def test_status_without_a_ledger_still_shows_the_queue(site, capsys):

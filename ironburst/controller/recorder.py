@@ -1,0 +1,188 @@
+"""Rounds on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst replay DIR`).
+
+A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first round in it). A line is a round: {"at_s", "policy", "snapshot", "decision"}; in a
+file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A round that differs from the one before in
+nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads the file, and a crash costs no more than the round it
+hit. A process starts its own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ironburst.burst import Decision, Policy, Snapshot, from_json, to_json
+from ironburst.controller import changes
+
+KEEP_DAYS, KEEP_MB = 30.0, 1000.0
+_FILE_S, _FILE_BYTES = 3600.0, 16_000_000
+_NAME, _TIME = "rounds-*.jsonl.gz", "%Y%m%dT%H%M%SZ"
+
+
+class RecordError(Exception):
+    """Rounds can't be written or read; the text is one sentence."""
+
+
+class Round(NamedTuple):
+    at_s: float
+    snapshot: Snapshot
+    decision: Decision
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Usage:
+    files: int
+    bytes: int
+    from_s: float | None  # of the first round and the last one; None: there is none
+    to_s: float | None
+
+    @property
+    def mb_a_day(self) -> float | None:
+        """None: there is no time to measure over."""
+        if self.from_s is None or self.to_s is None or self.to_s <= self.from_s:
+            return None
+        return self.bytes / 1e6 / ((self.to_s - self.from_s) / 86400)
+
+
+class Recorder:
+    """The writer. One process at a time writes to a folder (the controller's lock)."""
+
+    def __init__(self, folder: Path | str, keep_days: float = KEEP_DAYS, keep_mb: float = KEEP_MB):
+        for name, value in (("days", keep_days), ("MB", keep_mb)):
+            if not value > 0:
+                raise RecordError(f"rounds are kept for {value:g} {name}: more than 0 is needed")
+        self.folder, self._keep_s, self._keep_bytes = Path(folder), keep_days * 86400, keep_mb * 1e6
+        self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the round written last
+        self._last: dict[str, Any] | None = None  # as it is in the file under way
+        self._file: Path | None = None
+        self._began_s = 0.0
+
+    def record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> bool:
+        """Write a round down if it differs from the last one. Raises RecordError; then the next round begins a new file."""
+        matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
+        if matters == self._matters:
+            return False
+        try:
+            self._write(snapshot.now_s, {"policy": to_json(policy), "snapshot": to_json(snapshot), "decision": to_json(decision)})
+        except OSError as error:
+            self._file = self._last = None
+            raise RecordError(f"a round can't be written to {self.folder}: {error.strerror or error}") from None
+        self._matters = matters
+        return True
+
+    def _write(self, at_s: float, said: dict[str, Any]) -> None:
+        over = self._file is None or not 0 <= at_s - self._began_s < _FILE_S or self._file.stat().st_size > _FILE_BYTES
+        if over or self._file is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file, self._last, self._began_s = _new(self.folder, at_s), None, at_s
+            self._prune(at_s)
+        line = {"at_s": at_s, **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said})}
+        with open(self._file, "ab") as file:
+            file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
+        os.utime(self._file, (at_s, at_s))
+        self._last = said
+
+    def _prune(self, now_s: float) -> None:
+        """Delete files that ended too long ago, then the oldest while all are too large. Never the one under way."""
+        files = [(path, path.stat()) for path in sorted(self.folder.glob(_NAME)) if path != self._file]
+        total = sum(stat.st_size for _, stat in files)
+        for path, stat in files:
+            if stat.st_mtime < now_s - self._keep_s or total > self._keep_bytes:
+                path.unlink(missing_ok=True)
+                total -= stat.st_size
+
+
+def rounds(folder: Path | str, damaged: Callable[[RecordError], None] | None = None) -> Iterator[Round]:
+    """The rounds of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged` and goes on with
+    the next file."""
+    folder = Path(folder)
+    files = [folder] if folder.is_file() else sorted(folder.glob(_NAME))
+    if not files:
+        raise RecordError(f"there are no rounds in {folder}: give the folder `rounds` beside the controller's ledger, or one of its files")
+    for path in files:
+        try:
+            yield from _read(path)
+        except RecordError as error:
+            if damaged is None:
+                raise
+            damaged(error)
+
+
+def usage(folder: Path | str) -> Usage:
+    """What the rounds of a folder take."""
+    files = [(path, path.stat()) for path in sorted(Path(folder).glob(_NAME))]
+    began = [_began(path) for path, _ in files]
+    size = sum(stat.st_size for _, stat in files)
+    return Usage(len(files), size, min(began, default=None), max((stat.st_mtime for _, stat in files), default=None))
+
+
+def _read(path: Path) -> Iterator[Round]:
+    count, said, at_s = 0, None, None
+    try:
+        for line in _members(path.read_bytes()):
+            new = json.loads(line)
+            at_s = float(new.pop("at_s"))
+            said = new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
+            found = Round(at_s, from_json(Snapshot, said["snapshot"]), from_json(Decision, said["decision"]),
+                          from_json(Policy, said["policy"]))  # fmt: skip
+            count += 1
+            yield found
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        good = f"its first {count} rounds are good" if count else "none of its rounds can be read"
+        raise RecordError(f"{path} is damaged ({error or type(error).__name__}); {good}: move it away to read the others") from None
+
+
+def _members(data: bytes) -> Iterator[bytes]:
+    """Each gzip member, checked against its own sum before it is given out."""
+    view, at = memoryview(data), 0
+    while at < len(view):
+        member, parts = zlib.decompressobj(31), []
+        while not member.eof and at < len(view):
+            chunk = view[at : at + 65536]
+            parts.append(member.decompress(chunk))
+            at += len(chunk) - len(member.unused_data)
+        if not member.eof:
+            raise EOFError("it ends in the middle of a round")
+        yield b"".join(parts)
+
+
+def _new(folder: Path, at_s: float) -> Path:
+    """A file that doesn't exist yet, named after a moment; a second one of the same second sorts behind the first."""
+    stamp = datetime.fromtimestamp(at_s, UTC).strftime(_TIME)
+    names = (f"rounds-{stamp}-{n:03d}.jsonl.gz" for n in range(1000))
+    return next(path for name in names if not (path := folder / name).exists())
+
+
+def _began(path: Path) -> float:
+    try:
+        return datetime.strptime(path.name[7:23], _TIME).replace(tzinfo=UTC).timestamp()
+    except ValueError:  # named by somebody else
+        return path.stat().st_mtime
+
+
+def _bare(decision: Decision) -> Decision:
+    """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
+    return Decision(**{name: tuple(_without_wording(item) for item in getattr(decision, name)) for name in _names(Decision)})
+
+
+def _without_wording(item: Any) -> Any:
+    return replace(item, **{name: value for name, value in _WORDING.items() if name in _names(type(item))})
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+_WORDING: dict[str, Any] = {
+    "text": "", "reason": "", "look_again_s": None, "rent_s": None, "committed_until_s": 0.0, "committed_usd": 0.0,
+}  # fmt: skip

@@ -1,0 +1,214 @@
+"""Rounds on disk: read back as they were, only when something changed, small, kept for a while, and one clear error for a damaged file."""
+
+import gzip
+import itertools
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from ironburst.burst import Budget, Decision, Job, Policy, Resources, Snapshot, Wait, decide
+from ironburst.controller import changes
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.recorder import Recorder, RecordError, Round, rounds, usage
+from ironburst.controller.tick import Controller
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+
+NOW = 1_795_262_400.0  # 2026-11-21 12:00:00Z
+POLICY = Policy(home_partition="home", wait_limit_s=3600)
+
+
+def job(id, **more):
+    return Job(id, "train", "alice", "PENDING", NOW, 1, Resources(8), 3600.0, ("home",), **more)
+
+
+def shot(at_s=NOW, jobs=3, **more):
+    return Snapshot(at_s, tuple(job(n) for n in range(1, jobs + 1)), (), (), budget=Budget(1e4, at_s - NOW, 0.0, NOW + 1e6), **more)
+
+
+def said(*texts):
+    return Decision(waits=tuple(Wait(n, "home_soon", text, NOW + n) for n, text in enumerate(texts, 1)))
+
+
+# ---- written and read
+
+
+def test_rounds_come_back_as_they_were(tmp_path):
+    recorder = Recorder(tmp_path / "rounds")
+    written = []
+    for n in range(40):
+        item = Round(
+            NOW + 10 * n, shot(NOW + 10 * n, jobs=n % 7), said(*["soon"] * (n % 5)), replace(POLICY, wait_limit_s=60.0 * (1 + n // 20))
+        )
+        assert recorder.record(item.policy, item.snapshot, item.decision)
+        written.append(item)
+    assert list(rounds(tmp_path / "rounds")) == written
+    (path,) = (tmp_path / "rounds").iterdir()
+    assert path.name == "rounds-20261121T120000Z-000.jsonl.gz" and list(rounds(path)) == written
+    at_s, snapshot, decision, _ = written[-1]
+    assert (at_s, snapshot, decision) == next(itertools.islice(rounds(path), 39, None))[:3]
+    assert len(gzip.decompress(path.read_bytes()).splitlines()) == 40  # plain tools read it
+
+
+def test_only_what_matters_makes_a_new_round(tmp_path):
+    recorder = Recorder(tmp_path)
+    assert recorder.record(POLICY, shot(), said("starts in 2 h"))
+    assert not recorder.record(POLICY, shot(NOW + 10), said("starts in 1 h"))  # the time, the money spent, the wording
+    assert recorder.record(POLICY, shot(NOW + 20), said())
+    assert recorder.record(POLICY, shot(NOW + 30, notes={"document_serial": "2"}), said())
+    assert recorder.record(replace(POLICY, wait_limit_s=1.0), shot(NOW + 40, notes={"document_serial": "2"}), said())
+    assert [each.at_s - NOW for each in rounds(tmp_path)] == [0, 20, 30, 40]
+
+
+def test_each_process_and_each_hour_has_its_own_file(tmp_path):
+    first = Recorder(tmp_path)
+    for n in range(5):
+        first.record(POLICY, shot(NOW + 1800 * n, jobs=n), said())
+    again = Recorder(tmp_path)  # restarted in the same second
+    again.record(POLICY, shot(NOW + 1800 * 4, jobs=9), said())
+    assert [path.name[7:-9] for path in sorted(tmp_path.iterdir())] == [
+        "20261121T120000Z-000", "20261121T130000Z-000", "20261121T140000Z-000", "20261121T140000Z-001",
+    ]  # fmt: skip
+    assert [len(each.snapshot.jobs) for each in rounds(tmp_path)] == [0, 1, 2, 3, 4, 9]
+
+
+def test_a_clock_that_goes_back_loses_nothing(tmp_path):
+    recorder = Recorder(tmp_path)
+    for at_s in (NOW, NOW - 500, NOW - 490):
+        recorder.record(POLICY, shot(at_s, jobs=int(at_s) % 11 + 1), said())
+    assert sorted(each.at_s for each in rounds(tmp_path)) == [NOW - 500, NOW - 490, NOW]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_changes_are_exact_whatever_changes(seed):
+    rng = random.Random(seed)
+
+    def value(depth=0):
+        kind = rng.random()
+        if depth < 3 and kind < 0.35:
+            return {f"k{n}": value(depth + 1) for n in rng.sample(range(6), rng.randrange(5))}
+        if depth < 3 and kind < 0.7:
+            return [value(depth + 1) for _ in range(rng.randrange(6))]
+        return rng.choice([None, True, 1, 2.5, "a", "b", [], {}, {"value": 1}, {"runs": []}, {"new": 3}, [0, 1]])
+
+    before = value()
+    for _ in range(30):
+        after = value()
+        change = json.loads(json.dumps(changes.between(before, after)))
+        assert changes.applied(before, change) == after
+        assert changes.between(after, after) in (changes.SAME, {"value": after}) or changes.between(after, after)["runs"] is not None
+        before = after
+
+
+def test_a_long_queue_in_which_one_job_changes_is_a_small_change():
+    before = {"jobs": [{"id": n, "name": "train" * 20} for n in range(5000)]}
+    after = {"jobs": [*before["jobs"][:70], *before["jobs"][71:], {"id": 9999, "name": "new"}]}
+    change = changes.between(before, after)
+    assert len(json.dumps(change)) < 120 and changes.applied(before, change) == after
+
+
+# ---- retention
+
+
+def test_old_and_too_many_rounds_go_the_oldest_first(tmp_path):
+    recorder = Recorder(tmp_path, keep_days=1)
+    for n in range(60):
+        recorder.record(POLICY, shot(NOW + 3600 * n, jobs=n % 3), said())
+    kept = [each.at_s for each in rounds(tmp_path)]
+    assert kept[-1] == NOW + 59 * 3600 and kept[0] >= NOW + 35 * 3600 and 24 <= len(kept) <= 26
+    size = usage(tmp_path).bytes / usage(tmp_path).files
+    small = Recorder(tmp_path, keep_mb=10 * size / 1e6)
+    small.record(POLICY, shot(NOW + 3600 * 60), said())
+    kept = [each.at_s for each in rounds(tmp_path)]
+    assert kept[-1] == NOW + 3600 * 60 and 8 <= len(kept) <= 11
+
+
+@pytest.mark.parametrize("wrong", [{"keep_days": 0}, {"keep_mb": -1.0}])
+def test_a_retention_of_nothing_is_refused(tmp_path, wrong):
+    with pytest.raises(RecordError, match="more than 0"):
+        Recorder(tmp_path, **wrong)
+
+
+# ---- damage
+
+
+def three(tmp_path):
+    recorder = Recorder(tmp_path)
+    for n in range(3):
+        recorder.record(POLICY, shot(NOW + n, jobs=n + 1), said())
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def cut(data):
+    return data[:-7]
+
+
+def flipped(data):
+    at = data.rindex(b"\x1f\x8b") + 15
+    return data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
+
+
+def foreign(data):
+    return data + gzip.compress(b'{"at_s": 1, "policy": {"runs": [[5, 1]]}, "snapshot": {}, "decision": {}}\n')
+
+
+@pytest.mark.parametrize(("damage", "good"), [(cut, 2), (flipped, 2), (foreign, 3), (lambda data: b"hello", 0), (lambda data: data[:9], 0)])
+def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, good):
+    path = three(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    found = []
+    with pytest.raises(RecordError) as error:
+        for each in rounds(tmp_path):
+            found.append(each)
+    assert len(found) == good and str(path) in str(error.value) and "is damaged" in str(error.value) and "\n" not in str(error.value)
+    told = []
+    Recorder(tmp_path).record(POLICY, shot(NOW + 99), said())  # a file behind it
+    assert [each.at_s for each in rounds(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1
+
+
+def test_no_rounds_and_no_room_are_said(tmp_path):
+    with pytest.raises(RecordError, match="no rounds in .*beside the controller's ledger"):
+        list(rounds(tmp_path / "nowhere"))
+    (tmp_path / "file").write_text("")
+    recorder = Recorder(tmp_path / "file" / "rounds")
+    with pytest.raises(RecordError, match="can't be written"):
+        recorder.record(POLICY, shot(), said())
+    assert usage(tmp_path).mb_a_day is None
+
+
+# ---- the controller's own
+
+
+def test_a_small_site_takes_little_room_and_decides_again_the_same(tmp_path):
+    """The lab-like site of the controller's tests over 300 rounds of 10 s, with jobs coming all the time: MB a day."""
+    clock = FakeClock()
+    slurm = FakeSlurm(clock)
+    cloud, ledger = FakeCloud(clock, slurm), Ledger(tmp_path / "ledger.sqlite")
+    ledger._db.execute("PRAGMA synchronous=OFF")
+    controller = Controller(slurm, cloud, ledger, clock, Recorder(tmp_path / "rounds"))
+    site, rng = document(tick_s=10, wait_limit_s=600, idle_s=300), random.Random(4)
+    for _ in range(300):
+        before = clock.at
+        if rng.random() < 0.1:
+            slurm.submit(nodes=rng.choice((1, 1, 2)), limit_s=3600.0, runs_s=rng.uniform(60, 1500))
+        controller.tick(site)
+        clock.at = max(clock.at, before + 10)
+    found = list(rounds(tmp_path / "rounds"))
+    assert 50 < len(found) < 300 and any(each.decision.launches for each in found)
+    assert all(decide(each.snapshot, each.policy) == each.decision for each in found)
+    taken = usage(tmp_path / "rounds")
+    print(f"{len(found)} of 300 rounds, {taken.bytes} bytes in {taken.files} files, {taken.mb_a_day:.2f} MB a day")
+    assert taken.mb_a_day < 5
+
+
+def test_a_full_disk_stops_no_controller(tmp_path):
+    clock = FakeClock()
+    slurm = FakeSlurm(clock)
+    (tmp_path / "file").write_text("")
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    controller = Controller(slurm, FakeCloud(clock, slurm), ledger, clock, Recorder(tmp_path / "file" / "rounds"))
+    slurm.submit()
+    controller.tick(document())
+    assert any("can't be written" in event.text for event in ledger.events()) and ledger.noted("last_tick")
