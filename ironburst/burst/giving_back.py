@@ -36,18 +36,23 @@ def releases(snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, No
 def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]) -> frozenset[str]:
     """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has nodes."""
     jobs, pools = {job.id: job for job in snapshot.jobs}, {pool.name: pool for pool in snapshot.pools}
+    left = [lease for lease in leases if lease.pool in pools]
+    horizon_s = snapshot.now_s + max((pools[lease.pool].boot_s for lease in left), default=0.0)
     found: set[str] = set()
     for wait in waits:
-        if wait.rent_s is None or wait.job not in jobs:
+        if not left:
+            break
+        if wait.rent_s is None or wait.rent_s > horizon_s or wait.job not in jobs:
             continue
         job = jobs[wait.job]
         allowed = {(pool.name, market) for _, pool, market in renting.options(job)}
         fitting = [
-            lease.id for lease in leases
-            if lease.id not in found and (lease.pool, lease.market) in allowed and job.each.within(pools[lease.pool].each)
+            lease.id for lease in left
+            if (lease.pool, lease.market) in allowed and job.each.within(pools[lease.pool].each)
             and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
         ]  # fmt: skip
         found.update(fitting[: job.nodes])
+        left = [lease for lease in left if lease.id not in found]
     return frozenset(found)
 
 
