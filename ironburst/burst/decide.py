@@ -203,8 +203,8 @@ class _Round:
         now, start, size = self.snapshot.now_s, placement.start, _gpu_hours(job)
         waited, small = now - job.since_s, limits.small(size)
         most = limits.timer_s(size) if small else limits.hard_s(size)
-        predicted = f"predicted to start at home at {explain.at(start)}"
-        allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(most)}"
+        predicted = f"predicted to start at home at {explain.at(round(start))}"
+        allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(round(most))}"
         if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
             return Wait(job.id, "home_soon", f"{predicted}; {allowed}", job.since_s + most)
         if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 HOUR_S = 3600.0
 
@@ -81,8 +82,12 @@ class Limits:
         most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
         return self._seconds(min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h")))
 
+    @cached_property
+    def _scales(self) -> dict[str, float]:
+        return {field.name: math.sqrt(getattr(self.target, field.name) / getattr(REFERENCE, field.name)) for field in fields(WaitTarget)}
+
     def _scale(self, wait: str) -> float:
-        return math.sqrt(getattr(self.target, wait) / getattr(REFERENCE, wait))
+        return self._scales[wait]
 
     def _seconds(self, hours: float) -> float:
         return HOUR_S * min(hours, self.target.max_h)

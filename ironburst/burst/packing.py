@@ -39,6 +39,7 @@ class _Kind:
         self.free = np.full((len(names), self.width), now_s)
         self.gap_from, self.gap_to = np.zeros_like(self.free), np.zeros_like(self.free)
         self.longest = np.zeros(len(names))  # gap of each row: none of its gaps is longer
+        self._gpus: dict[Resources, int | None] = {}
 
     def copy(self) -> _Kind:
         other = copy(self)
@@ -49,6 +50,11 @@ class _Kind:
 
     def gpus(self, each: Resources) -> int | None:
         """GPUs of a row that a part of a job takes; None: it never fits."""
+        if each not in self._gpus:
+            self._gpus[each] = self._count(each)
+        return self._gpus[each]
+
+    def _count(self, each: Resources) -> int | None:
         if not each.within(self.total):
             return None
         parts = ((each.cpus, self.total.cpus), (each.memory_mb, self.total.memory_mb))

@@ -115,7 +115,10 @@ class _Play:
         each = Resources(home.gpus)
         self.names = [f"home-{n}" for n in range(home.nodes)]
         rentable = tuple(f"{BURST}-{n}" for n in range(64))
-        self.declared = (*(Node(name, (HOME,), each, ("IDLE",)) for name in self.names), *(Node(name, (BURST,), each, OFF) for name in rentable))
+        self.declared = (
+            *(Node(name, (HOME,), each, ("IDLE",)) for name in self.names),
+            *(Node(name, (BURST,), each, OFF) for name in rentable),
+        )
         price = {"on-demand": 1.0}
         self.pools = (Pool(BURST, BURST, rentable, BURST, each, "", ("on-demand",), price, ("a",), 0.0, 0.0, math.inf),)
         self.limit_s = self.trace.duration_s if self.trace.limit_s is None else self.trace.limit_s
@@ -210,7 +213,10 @@ class _Play:
             del self.pending[number]
         if rented:
             self.queue = [entry for entry in self.queue if entry[1] not in rented]
-        return min((wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.look_again_s > self.now and wait.job not in rented), default=None)
+        return min(
+            (wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.look_again_s > self.now and wait.job not in rented),
+            default=None,
+        )
 
 
 def _with_priority(job: Job, priority: int) -> Job:
