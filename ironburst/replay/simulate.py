@@ -21,6 +21,11 @@ HOME, BURST = "home", "burst"
 OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
 
 
+def step_back(gpu_hours: float) -> float:
+    """Large jobs let smaller ones of up to a day later go first: as a scheduler's priority by size and age does it."""
+    return 3600 * min(0.026 * gpu_hours, 25.0)
+
+
 @dataclass(frozen=True)
 class Home:
     """Owned nodes, and how their scheduler works. Times in seconds.
@@ -31,7 +36,7 @@ class Home:
 
     nodes: int
     gpus: int = 8
-    step_back_s: Callable[[float], float] = lambda gpu_hours: 0.0
+    step_back_s: Callable[[float], float] = step_back
     reserved: int = 4
     reserve_gpu_hours: float = 310.0
     room_s: float = 15.0
@@ -213,10 +218,8 @@ class _Play:
             del self.pending[number]
         if rented:
             self.queue = [entry for entry in self.queue if entry[1] not in rented]
-        return min(
-            (wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.look_again_s > self.now and wait.job not in rented),
-            default=None,
-        )
+        moments = [wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.job not in rented]
+        return min((moment for moment in moments if moment > self.now), default=None)
 
 
 def _with_priority(job: Job, priority: int) -> Job:

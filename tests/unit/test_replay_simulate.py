@@ -11,6 +11,10 @@ from ironburst.replay.traces import Trace
 HOUR = 3600.0
 
 
+def first_come(gpu_hours):
+    return 0.0
+
+
 def fixed(wait_s):
     return Policy(home_partition="home", wait_limit_s=wait_s)
 
@@ -37,16 +41,16 @@ def test_a_job_that_waits_within_its_limit_stays_home():
 
 
 def test_a_gang_and_the_rest_of_it_get_nodes_of_their_own():
-    played = play(trace((0, 1, 12), (0, 1, 4), (0, 1, 8)), Home(2), fixed(10 * HOUR))
+    played = play(trace((0, 1, 12), (0, 1, 4), (0, 1, 8)), Home(2, step_back_s=first_come), fixed(10 * HOUR))
     assert played.start_s.tolist() == [0, 0, HOUR]
 
 
 def test_nodes_are_kept_for_a_large_job_and_short_ones_pass_it():
     # the gang needs both nodes at hour 2; a long job may not take the free one, a short one may
     jobs = trace((0, 2, 8), (0.1, 50, 16), (0.2, 40, 8), (0.3, 1, 8))
-    kept = play(jobs, Home(2, reserved=4, reserve_gpu_hours=100.0), fixed(500 * HOUR))
+    kept = play(jobs, Home(2, step_back_s=first_come, reserve_gpu_hours=100.0), fixed(500 * HOUR))
     assert (kept.start_s / HOUR).round(3).tolist() == [0, 2, 52, 0.3]
-    taken = play(jobs, Home(2, reserved=0), fixed(500 * HOUR))
+    taken = play(jobs, Home(2, step_back_s=first_come, reserved=0), fixed(500 * HOUR))
     assert taken.start_s[2] == pytest.approx(0.2 * HOUR) and taken.start_s[1] > kept.start_s[1]
 
 
