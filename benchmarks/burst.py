@@ -143,7 +143,7 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
@@ -165,7 +165,7 @@ def main(argv: list[str] | None = None) -> int:
             trace = dict(zip(("first", "aside"), traces.split(trace, ASIDE), strict=True))[args.part]
         if args.seeds < 1:
             raise ValueError(f"--seeds is {args.seeds}; allowed is 1 or more")
-        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, decided)
+        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours)
     except ValueError as error:
         print(f"benchmarks.burst: {error}", file=sys.stderr)
         return 2

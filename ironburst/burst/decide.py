@@ -206,7 +206,8 @@ class _Round:
         predicted = f"predicted to start at home at {explain.at(round(start))}"
         allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(round(most))}"
         if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
-            return Wait(job.id, "home_soon", f"{predicted}; {allowed}", job.since_s + most)
+            rent_s = job.since_s + most if start > job.since_s + most else None
+            return Wait(job.id, "home_soon", f"{predicted}; {allowed}", job.since_s + most, rent_s=rent_s)
         if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
