@@ -3,8 +3,8 @@
 One run, the same jobs for all: the published policies (peers), and the certified bound under which no policy can rent while its
 five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that ironburst.replay.traces
 reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means over seeds 1 to N of the jitter; the
-bound is for the times as recorded. Peers know run times. A policy to hold against them is a function of a trace and the pool's
-GPUs: see `report`.
+bound is for the times as recorded. Peers know run times. Ours is `burst.decide`, played by ironburst.replay.simulate with Starburst's
+waits times the wait factor as its target.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.figures import DATA, Outcome, figures, finite, mean_of, ratios
+from ironburst.burst import Policy as BurstPolicy
+from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.simulate import Home, play
 from ironburst.replay.traces import Trace
 
+GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
@@ -111,6 +115,18 @@ def report(
     return found
 
 
+def decided(limits: WaitLimits) -> Policy:
+    """`burst.decide` with these waits as its target."""
+    target = WaitTarget(limits.mean_h, limits.p99_h, limits.p999_h, limits.max_h, limits.gpu_hour_weighted_h)
+
+    def run(trace: Trace, pool_gpus: int) -> Outcome:
+        home = Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE)
+        played = play(trace, home, BurstPolicy("home", 0.0, limits=Limits(target)))
+        return Outcome(played.start_s, played.rented)
+
+    return run
+
+
 def table(found: Mapping[str, Any]) -> str:
     """The report for people."""
     rows = {**({"ours": found["ours"]} if "ours" in found else {}), **found["peers"]}
@@ -119,9 +135,7 @@ def table(found: Mapping[str, Any]) -> str:
     head = ("rented GPU-h", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "seconds", "jobs/s")
     lines = [f"{'':16}" + "".join(f"{name:>14}" for name in head)]
     for name, row in rows.items():
-        cells = [
-            "-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}" for i, value in enumerate(row.values())
-        ]
+        cells = ["-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}" for i, value in enumerate(row.values())]
         lines.append(f"{name:16}" + "".join(f"{cell:>14}" for cell in cells))
     for name, ratio in found["ratios"].items():
         value = ratio["rented_gpu_hours"]
@@ -129,20 +143,14 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
-    parser.add_argument(
-        "--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows"
-    )
+    parser.add_argument("--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows")
     parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
-    parser.add_argument(
-        "--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs"
-    )
+    parser.add_argument("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
     parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)

@@ -1,17 +1,22 @@
 """`decide(snapshot, policy) -> Decision`.
 
 The queue is gone through in the scheduler's order. Each job gets its predicted start at home, behind the jobs before it that stay
-at home. A job is worth renting for when that start is further from its submission than the wait limit *and* later than a rented
+at home. A job is worth renting for when that start is further from its submission than its wait limit *and* later than a rented
 node could be there. Then: rented nodes with room first, else a launch that the budget, the pool and the cool-downs allow.
+
+With limits by size (`Policy.limits`) it is not the late job itself that is rented for but the smallest of the larger jobs that wait before
+it: with that one gone all behind it start sooner, for the least money.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ironburst.burst import explain, giving_back
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
+from ironburst.burst.limits import Limits
 from ironburst.burst.packing import Placement, Plan, could_ever_fit
 from ironburst.burst.policy import Policy
 from ironburst.burst.renting import Renting, Slot, usable
@@ -23,11 +28,15 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     return _Round(snapshot, policy).decision()
 
 
+PLANNED = 20_000  # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
+
+
 @dataclass
 class _Late:
-    """Why a job is worth renting for."""
+    """Why a job is worth renting for. `large`: others before it may be rented for in its place."""
 
     text: str
+    large: bool = False
 
 
 @dataclass
@@ -45,6 +54,8 @@ class _Round:
         self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
         running = [job for job in jobs if job.on]
         self.plan = Plan(now, [node for node in self.home if node.open], running, policy.overdue_s)
+        self.at_home: list[tuple[Job, Placement]] = []  # in order: what is planned
+        self.unplanned, self.planned_again = self.plan.copy(), 0
         self.renting = Renting.of(self.snapshot, policy)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
@@ -72,6 +83,9 @@ class _Round:
             return
         placement = self.plan.earliest(job)
         verdict = self._late(job, placement)
+        while isinstance(verdict, _Late) and verdict.large and self._rent_smaller(job, verdict):
+            placement = self.plan.earliest(job)
+            verdict = self._late(job, placement)
         if isinstance(verdict, Wait):
             self.waits.append(verdict)
         elif self._rent(job, verdict):
@@ -79,6 +93,34 @@ class _Round:
         self._back_home(job)
         if placement:
             self.plan.place(job, placement)
+            self.at_home.append((job, placement))
+
+    def _rent_smaller(self, job: Job, late: _Late) -> bool:
+        """Rent for the smallest larger job before `job` that is smaller than it, and lay the others over the nodes anew."""
+        limits, size = self.policy.limits, _gpu_hours(job)
+        if limits is None or self.planned_again + len(self.at_home) > PLANNED:
+            return False
+        found = [
+            (gpu_hours, other.id, other)
+            for other, _ in self.at_home
+            if not limits.small(gpu_hours := _gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
+        ]
+        if not found:
+            return False
+        chosen = min(found)[2]
+        waits, infeasible = len(self.waits), len(self.infeasible)
+        if not self._rent(chosen, _Late(f"the smallest job before job {job.id}, for which it makes room: {late.text}")):
+            del self.waits[waits:], self.infeasible[infeasible:]  # of the try
+            return False
+        self.waits = [wait for wait in self.waits[:waits] if wait.job != chosen.id] + self.waits[waits:]
+        stay = [other for other, _ in self.at_home if other is not chosen]
+        self.planned_again += len(stay)
+        self.plan, self.at_home = self.unplanned.copy(), []
+        for other in stay:
+            if placement := self.plan.earliest(other):
+                self.plan.place(other, placement)
+                self.at_home.append((other, placement))
+        return True
 
     # ---- jobs that have rented nodes
     def _serving(self, job: Job) -> list[Lease]:
@@ -134,7 +176,11 @@ class _Round:
 
     # ---- jobs without
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
+        if self.policy.limits and placement:
+            return self._late_for_its_size(job, placement, self.policy.limits)
         now, limit = self.snapshot.now_s, self.policy.wait_limit_s
+        if self.policy.limits:
+            limit = self.policy.limits.hard_s(_gpu_hours(job))
         allowed, waited = explain.duration(limit), explain.duration(now - job.since_s)
         if placement is None:
             if not could_ever_fit(job, self.home):
@@ -152,6 +198,24 @@ class _Round:
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
         return _Late(f"{predicted}, over the wait limit of {allowed}")
+
+    def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
+        now, start, size = self.snapshot.now_s, placement.start, _gpu_hours(job)
+        waited, small = now - job.since_s, limits.small(size)
+        most = limits.timer_s(size) if small else limits.hard_s(size)
+        predicted = f"predicted to start at home at {explain.at(round(start))}"
+        allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(round(most))}"
+        if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
+            rent_s = job.since_s + most if start > job.since_s + most else None
+            return Wait(job.id, "home_soon", f"{predicted}; {allowed}", job.since_s + most, rent_s=rent_s)
+        if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):
+            boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
+        if waited < most:
+            allowed = (
+                f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
+            )
+        return _Late(f"{predicted}, {explain.duration(start - job.since_s)} after it was submitted; {allowed}", large=not small)
 
     def _idle_now(self, job: Job) -> bool:
         return any(job.each.within(slot.free) for slot in self.renting.there)
@@ -206,3 +270,8 @@ class _Round:
         busy = {name for job in self.snapshot.jobs for name in job.on}
         leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
+
+
+def _gpu_hours(job: Job) -> float:
+    """GPU-hours up to its time limit; infinite without one."""
+    return job.nodes * job.each.gpus * (math.inf if job.time_limit_s is None else job.time_limit_s) / 3600

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
+@lru_cache(maxsize=4096)  # the same moments are told again and again
 def at(seconds: float) -> str:
     """A moment: 2026-11-21 12:08:00Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+@lru_cache(maxsize=4096)
 def duration(seconds: float) -> str:
     """45 s, 12 min, 3 h 20 min, 2 d 4 h: the two largest parts."""
     left, parts = int(round(max(seconds, 0))), []

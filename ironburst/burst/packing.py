@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +39,22 @@ class _Kind:
         self.free = np.full((len(names), self.width), now_s)
         self.gap_from, self.gap_to = np.zeros_like(self.free), np.zeros_like(self.free)
         self.longest = np.zeros(len(names))  # gap of each row: none of its gaps is longer
+        self._gpus: dict[Resources, int | None] = {}
+
+    def copy(self) -> _Kind:
+        other = copy(self)
+        other.free, other.gap_from, other.gap_to, other.longest = (
+            array.copy() for array in (self.free, self.gap_from, self.gap_to, self.longest)
+        )
+        return other
 
     def gpus(self, each: Resources) -> int | None:
         """GPUs of a row that a part of a job takes; None: it never fits."""
+        if each not in self._gpus:
+            self._gpus[each] = self._count(each)
+        return self._gpus[each]
+
+    def _count(self, each: Resources) -> int | None:
         if not each.within(self.total):
             return None
         parts = ((each.cpus, self.total.cpus), (each.memory_mb, self.total.memory_mb))
@@ -65,6 +79,12 @@ class Plan:
                     row = kind.free[kind.row_of[name]]
                     row[: kind.gpus(job.each) or 0] = end
                     row.sort()
+
+    def copy(self) -> Plan:
+        """As it is now, to be changed apart."""
+        other = copy(self)
+        other._kinds = [kind.copy() for kind in self._kinds]
+        return other
 
     def earliest(self, job: Job) -> Placement | None:
         """The first moment at which `job.nodes` nodes have room for the whole time limit; None: never, as the nodes are."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironburst.burst.limits import Limits
+
 
 @dataclass(frozen=True)
 class Policy:
     home_partition: str
     wait_limit_s: float  # a job that is predicted to wait longer than this at home is worth renting for
+    # With these a job's limit follows from its size, and `wait_limit_s` is not looked at.
+    limits: Limits | None = None
     # Spot only for batch jobs that may be requeued, up to this many nodes: a gang loses all its nodes' work with any one of them,
     # and its chance of an interruption grows with each.
     spot_max_nodes: int = 1

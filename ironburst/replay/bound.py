@@ -119,9 +119,7 @@ class Problem:
         home = self.fits & (cost < self.gpu_hours)
         wait = np.where(home, wait, 0.0)  # rented jobs are rented at once: to wait first costs more
         paid = np.where(home, cost, self.gpu_hours).sum()
-        used = gpu_hours_used(
-            self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour)
-        )
+        used = gpu_hours_used(self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour))
         there = self.pool_gpus * prices.bucket_h
         spent = {"mean": wait.sum(), "weighted": (wait * self.gpu_hours).sum()}
         spent |= {name: float((wait > limit).sum()) for name, limit in self.tails.items()}

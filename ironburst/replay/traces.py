@@ -88,9 +88,7 @@ def in_order(submit_s, duration_s, gpus, **others) -> Trace:
     order = np.argsort(np.asarray(submit_s, float), kind="stable")
     left_out = others.pop("left_out", {})
     columns = {"submit_s": submit_s, "duration_s": duration_s, "gpus": gpus, **others}
-    return Trace(
-        **{name: None if values is None else _pick(values, order) for name, values in columns.items()}, left_out=left_out
-    )
+    return Trace(**{name: None if values is None else _pick(values, order) for name, values in columns.items()}, left_out=left_out)
 
 
 def jittered(trace: Trace, seed: int) -> Trace:

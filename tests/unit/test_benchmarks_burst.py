@@ -34,7 +34,8 @@ def test_json_has_the_peers_the_bound_and_the_ratios(trace_file, capsys):
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--seeds", "2", "--bound-seconds", "2", "--json"]
     assert burst.main(arguments) == 0
     found = json.loads(capsys.readouterr().out)
-    assert "ours" not in found and found["jobs"] == 200 and found["seeds"] == 2
+    assert found["jobs"] == 200 and found["seeds"] == 2
+    assert list(found["ours"]) == [*NAMES, "wall_s", "jobs_per_s"] and 0 < found["ours"]["rented_gpu_hours"] < found["gpu_hours"]
     assert list(found["peers"]) == ["no_wait", "constant", "starburst_head", "starburst"]
     assert all(list(row) == [*NAMES, "wall_s", "jobs_per_s"] for row in (*found["peers"].values(), found["bound"]))
     starburst = found["peers"]["starburst"]

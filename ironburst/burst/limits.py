@@ -1,0 +1,93 @@
+"""How long a job may wait at home before it is worth renting for, from the waits that a team wants. Pure.
+
+A job may wait the longer, the more GPU-hours it is: renting for it costs as much more. A small job has a timer, for many small ones start
+before it runs out as soon as some GPUs are free; for the others the start is predicted, and one that is predicted too late is rented for at
+once. All limits follow the square root of the wait target: half because a team that wants shorter waits gets them by shorter limits, half
+because the pool that gives shorter waits is the less loaded one, where fewer jobs come to their limit.
+
+The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class WaitTarget:
+    """Waits in hours that the jobs should have: mean, 99th and 99.9th percentile, the longest, and the mean weighted by GPU-hours."""
+
+    mean_h: float
+    p99_h: float
+    p999_h: float
+    max_h: float
+    gpu_hour_weighted_h: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"a wait target's {field.name} is {value!r}; it must be a number of hours, 0 or more")
+
+    @classmethod
+    def of_mean(cls, mean_h: float) -> WaitTarget:
+        """The others in the proportion of REFERENCE."""
+        factor = mean_h / REFERENCE.mean_h
+        return cls(*(factor * getattr(REFERENCE, field.name) for field in fields(cls)))
+
+
+# What the published policy (Starburst, whole queue) gives 512 GPUs on the development trace; benchmarks.burst prints it
+REFERENCE = WaitTarget(0.31, 7.65, 38.0, 274.0, 16.8)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of jobs, each of its size in GPU-hours (run time times GPUs); all in seconds."""
+
+    target: WaitTarget
+    small_gpu_hours: float = 12.3  # below: a timer
+    timer_h: float = 0.096  # x GPU-hours to the power
+    timer_power: float = 0.9
+    timer_least_h: float = 0.028
+    timer_most_h: float = 2.4
+    predicted_h: float = 0.114  # x GPU-hours
+    predicted_most_h: float = 45.0
+    hard_h: float = 0.35  # x GPU-hours
+    hard_most_h: float = 66.0
+    top_gpu_hours: float = 1991.0  # the few jobs that hold most of the work: they alone may wait for days
+    top_h: float = 133.0
+
+    def small(self, gpu_hours: float) -> bool:
+        return gpu_hours < self.small_gpu_hours
+
+    def timer_s(self, gpu_hours: float) -> float:
+        """Of a small job: worth renting for when it has waited so long."""
+        scale, tail = self._scale("mean_h"), self._scale("p99_h")
+        hours = self.timer_h * scale * gpu_hours**self.timer_power + self.timer_least_h * scale
+        return self._seconds(min(hours, self.timer_most_h * tail))
+
+    def predicted_s(self, gpu_hours: float) -> float:
+        """Of a larger job: worth renting for as soon as it is predicted to wait longer."""
+        if gpu_hours >= self.top_gpu_hours:
+            return self._seconds(self.top_h * self._scale("p999_h"))
+        hours = self.predicted_h * self._scale("gpu_hour_weighted_h") * gpu_hours
+        return self._seconds(min(hours, self.predicted_most_h * self._scale("p999_h")))
+
+    def hard_s(self, gpu_hours: float) -> float:
+        """Of a larger job: worth renting for when it has waited so long, whatever was predicted. The bound on every wait."""
+        most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
+        return self._seconds(min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h")))
+
+    @cached_property
+    def _scales(self) -> dict[str, float]:
+        return {field.name: math.sqrt(getattr(self.target, field.name) / getattr(REFERENCE, field.name)) for field in fields(WaitTarget)}
+
+    def _scale(self, wait: str) -> float:
+        return self._scales[wait]
+
+    def _seconds(self, hours: float) -> float:
+        return HOUR_S * min(hours, self.target.max_h)

@@ -1,0 +1,73 @@
+"""A trace played through decide(): who starts when, at home or rented."""
+
+import numpy as np
+import pytest
+
+from ironburst.burst import Policy
+from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.replay.simulate import Home, play
+from ironburst.replay.traces import Trace
+
+HOUR = 3600.0
+
+
+def first_come(gpu_hours):
+    return 0.0
+
+
+def fixed(wait_s):
+    return Policy(home_partition="home", wait_limit_s=wait_s)
+
+
+def trace(*jobs):
+    """Jobs as (submit h, hours, GPUs)."""
+    submit, hours, gpus = zip(*jobs, strict=True)
+    return Trace(np.array(submit) * HOUR, np.array(hours) * HOUR, np.array(gpus))
+
+
+def test_an_empty_cluster_takes_all_at_once():
+    played = play(trace((0, 1, 8), (0, 1, 4), (0.5, 1, 4)), Home(2), fixed(60.0))
+    assert played.start_s.tolist() == [0, 0, 0.5 * HOUR] and not played.rented.any() and played.decisions == 0
+
+
+def test_a_job_that_would_wait_too_long_is_rented_for_at_its_submission():
+    played = play(trace((0, 10, 8), (1, 2, 8)), Home(1), fixed(HOUR))
+    assert played.rented.tolist() == [False, True] and played.start_s[1] == HOUR
+
+
+def test_a_job_that_waits_within_its_limit_stays_home():
+    played = play(trace((0, 10, 8), (9.5, 2, 8)), Home(1), fixed(HOUR))
+    assert not played.rented.any() and played.start_s[1] == 10 * HOUR
+
+
+def test_a_gang_and_the_rest_of_it_get_nodes_of_their_own():
+    played = play(trace((0, 1, 12), (0, 1, 4), (0, 1, 8)), Home(2, step_back_s=first_come), fixed(10 * HOUR))
+    assert played.start_s.tolist() == [0, 0, HOUR]
+
+
+def test_nodes_are_kept_for_a_large_job_and_short_ones_pass_it():
+    # the gang needs both nodes at hour 2; a long job may not take the free one, a short one may
+    jobs = trace((0, 2, 8), (0.1, 50, 16), (0.2, 40, 8), (0.3, 1, 8))
+    kept = play(jobs, Home(2, step_back_s=first_come, reserve_gpu_hours=100.0), fixed(500 * HOUR))
+    assert (kept.start_s / HOUR).round(3).tolist() == [0, 2, 52, 0.3]
+    taken = play(jobs, Home(2, step_back_s=first_come, reserved=0), fixed(500 * HOUR))
+    assert taken.start_s[2] == pytest.approx(0.2 * HOUR) and taken.start_s[1] > kept.start_s[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_played_can_be(seed):
+    """Never more GPUs than there are, no start before a submit, and every job starts once."""
+    random = np.random.default_rng(seed)
+    count = 120
+    jobs = Trace(
+        np.sort(random.uniform(0, 30 * HOUR, count)), random.exponential(2 * HOUR, count), random.choice([1, 1, 2, 4, 8, 12, 16], count)
+    )
+    home = Home(3)
+    played = play(jobs, home, Policy("home", 0.0, limits=Limits(REFERENCE)))
+    assert np.isfinite(played.start_s).all() and (played.start_s >= jobs.submit_s).all() and played.decisions > 0
+    at_home = ~played.rented
+    for moment in played.start_s[at_home]:
+        on = at_home & (played.start_s <= moment) & (moment < played.start_s + jobs.duration_s)
+        assert jobs.gpus[on].sum() <= home.nodes * home.gpus
+    again = play(jobs, home, Policy("home", 0.0, limits=Limits(REFERENCE)))
+    assert np.array_equal(again.start_s, played.start_s) and np.array_equal(again.rented, played.rented)
