@@ -16,13 +16,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.figures import DATA, Outcome, figures, finite, mean_of, ratios
+from benchmarks.figures import Outcome, figures, finite, mean_of, ratios, trace_path
 from ironburst.burst import Policy as BurstPolicy
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces
@@ -154,10 +153,8 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
     parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
-    path = next((path for path in (Path(args.trace), DATA / args.trace) if path.exists()), None)
+    path = trace_path(args.trace, args.json)
     if not path:
-        reason = f"skipped: there is no {args.trace} here or in the folder of shared data; set IRONBURST_DATA to that folder"
-        print(json.dumps({"skipped": reason}) if args.json else reason)
         return 0
     try:
         trace = traces.read(path)

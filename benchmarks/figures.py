@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import statistics
@@ -21,6 +22,15 @@ WAITS = (
     "max_wait_h",
     "gpu_hour_weighted_wait_h",
 )  # the five that a policy is held to
+
+
+def trace_path(name: str, as_json: bool) -> Path | None:
+    """The trace file `name`, also by its name in the folder of the shared data; None, and the reason is printed, if there is none."""
+    path = next((path for path in (Path(name), DATA / name) if path.exists()), None)
+    if not path:
+        reason = f"skipped: there is no {name} here or in the folder of shared data; set IRONBURST_DATA to that folder"
+        print(json.dumps({"skipped": reason}) if as_json else reason)
+    return path
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,12 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.figures import DATA, Outcome
+from benchmarks.figures import Outcome, trace_path
 from ironburst.burst import Lease, Pool, Resources, idle
 from ironburst.burst.snapshot import IdleHistory
 from ironburst.replay import traces
@@ -283,10 +282,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.boot_s <= 0:
         parser.error(f"--boot-s {arguments.boot_s:g}: a boot takes more than 0 s")
-    path = next((path for path in (Path(arguments.trace), DATA / arguments.trace) if path.exists()), None)
+    path = trace_path(arguments.trace, arguments.json)
     if not path:
-        reason = f"skipped: there is no {arguments.trace} here or in the folder of shared data; set IRONBURST_DATA to that folder"
-        print(json.dumps({"skipped": reason}) if arguments.json else reason)
         return 0
     try:
         result = measure(traces.read(path), arguments.pool_gpus or (512, 384, 640), arguments.boot_s)

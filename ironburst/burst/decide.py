@@ -55,7 +55,8 @@ class _Round:
         running = [job for job in jobs if job.on]
         self.plan = Plan(now, [node for node in self.home if node.open], running, policy.overdue_s)
         self.at_home: list[tuple[Job, Placement]] = []  # in order: what is planned
-        self.unplanned, self.planned_again = self.plan.copy(), 0
+        self.unplanned = self.plan.copy() if policy.limits else self.plan  # only they lay it anew
+        self.planned_again = 0
         self.renting = Renting.of(self.snapshot, policy)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}

@@ -39,7 +39,6 @@ class _Kind:
         self.free = np.full((len(names), self.width), now_s)
         self.gap_from, self.gap_to = np.zeros_like(self.free), np.zeros_like(self.free)
         self.longest = np.zeros(len(names))  # gap of each row: none of its gaps is longer
-        self._gpus: dict[Resources, int | None] = {}
 
     def copy(self) -> _Kind:
         other = copy(self)
@@ -50,11 +49,6 @@ class _Kind:
 
     def gpus(self, each: Resources) -> int | None:
         """GPUs of a row that a part of a job takes; None: it never fits."""
-        if each not in self._gpus:
-            self._gpus[each] = self._count(each)
-        return self._gpus[each]
-
-    def _count(self, each: Resources) -> int | None:
         if not each.within(self.total):
             return None
         parts = ((each.cpus, self.total.cpus), (each.memory_mb, self.total.memory_mb))
@@ -69,15 +63,16 @@ class Plan:
         self.now_s = now_s
         totals = list(dict.fromkeys(node.total for node in nodes))
         self._kinds = [_Kind(now_s, total, [node.name for node in nodes if node.total == total]) for total in totals]
-        self._kind_of = {name: kind for kind in self._kinds for name in kind.row_of}
+        number_of = {name: number for number, kind in enumerate(self._kinds) for name in kind.row_of}
         self._shapes: dict[Resources, list[int | None]] = {}
         for job in running:
             end = math.inf if job.end_s is None else max(job.end_s, now_s + overdue_s)
             for name in job.on:
-                if kind := self._kind_of.get(name):
+                if (number := number_of.get(name)) is not None:
+                    kind = self._kinds[number]
                     # the GPUs that are free first: those of other running jobs are taken for longer
                     row = kind.free[kind.row_of[name]]
-                    row[: kind.gpus(job.each) or 0] = end
+                    row[: self._shape(job.each)[number] or 0] = end
                     row.sort()
 
     def copy(self) -> Plan:

@@ -4,18 +4,17 @@ import csv
 import json
 import lzma
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import figures
 from ironburst.burst import Job, Resources, from_json, to_json
 from ironburst.burst.runtimes import COVERAGE, SAMPLES, Estimate, estimate, estimates, learn, relevant
 from ironburst.burst.snapshot import Experience
 
 LIMIT = 36000.0
-DATA = Path(os.environ.get("IRONBURST_DATA") or Path(__file__).parents[2] / ".." / "shared" / "data") / "philly_first70d.csv.xz"
+DATA = figures.DATA / "philly_first70d.csv.xz"
 
 
 def job(id=1, user="alice", account="", queue="home", limit_s=LIMIT, **more):
