@@ -61,6 +61,10 @@ class _Round:
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
         self.rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
+        self.leases_of: dict[int, list[Lease]] = {}
+        for lease in self.snapshot.leases:
+            for number in set(lease.jobs):
+                self.leases_of.setdefault(number, []).append(lease)
         self.used: set[str] = set()  # leases that a pending job still counts on
 
     def decision(self) -> Decision:
@@ -126,7 +130,7 @@ class _Round:
     # ---- jobs that have rented nodes
     def _serving(self, job: Job) -> list[Lease]:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
-        mine = [lease for lease in self.snapshot.leases if job.id in lease.jobs and usable(lease, self.nodes.get(lease.node))]
+        mine = [lease for lease in self.leases_of.get(job.id, ()) if usable(lease, self.nodes.get(lease.node))]
         mine = [lease for lease in mine if lease.state == "coming" or self._has_room(lease, job)]
         return mine if len(mine) >= job.nodes else []
 
@@ -135,9 +139,8 @@ class _Round:
         if pool is None:
             return False
         free = pool.each
-        for other in self.snapshot.jobs:
-            if lease.node in other.on:
-                free = free - other.each
+        for other in self.renting.on.get(lease.node, ()):
+            free = free - other.each
         return job.each.within(free)
 
     def _hand_over(self, job: Job, serving: list[Lease]) -> None:
@@ -182,14 +185,15 @@ class _Round:
         now, limit = self.snapshot.now_s, self.policy.wait_limit_s
         if self.policy.limits:
             limit = self.policy.limits.hard_s(_gpu_hours(job))
-        allowed, waited = explain.duration(limit), explain.duration(now - job.since_s)
+        allowed = explain.duration(limit)
         if placement is None:
             if not could_ever_fit(job, self.home):
                 return _Late(f"it can never start at home: {self._home_size()}")
             if now - job.since_s <= limit:
-                text = f"its nodes at home are down or drained; it has waited {waited} of {allowed}"
+                text = f"its nodes at home are down or drained; it has waited {explain.duration(now - job.since_s)} of {allowed}"
                 return Wait(job.id, "home_down", text, job.since_s + limit, rent_s=job.since_s + limit)
-            return _Late(f"it has waited {waited}, over the limit of {allowed}, and its nodes at home are down or drained")
+            waited = f"it has waited {explain.duration(now - job.since_s)}, over the limit of {allowed}"
+            return _Late(f"{waited}, and its nodes at home are down or drained")
         start = placement.start
         predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
         if start - job.since_s <= limit:

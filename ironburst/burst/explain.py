@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 
 
-@lru_cache(maxsize=4096)  # the same moments are told again and again
 def at(seconds: float) -> str:
     """A moment: 2026-11-21 12:08:00Z."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    day, second = divmod(math.floor(seconds), 86400)
+    return f"{_date(day)} {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
+def _date(day: int) -> str:
+    return f"{datetime.fromtimestamp(day * 86400, UTC):%Y-%m-%d}"
+
+
+@lru_cache(maxsize=4096)  # the same ones are told again and again
 def duration(seconds: float) -> str:
     """45 s, 12 min, 3 h 20 min, 2 d 4 h: the two largest parts."""
-    left, parts = int(round(max(seconds, 0))), []
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
+    minutes, left = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 24 or not minutes or not hours:
+        parts = ((hours // 24, "d"), (hours % 24, "h"), (minutes, "min"), (left, "s"))
+        return " ".join([f"{count} {unit}" for count, unit in parts if count][:2]) or "0 s"
+    return f"{hours} h {minutes} min"
 
 
 def usd(amount: float) -> str:

@@ -2,16 +2,21 @@
 
 Jobs are placed one after another in the queue's order, each at its earliest start that moves no job placed before it (conservative
 backfill), so the prediction errs to the late side where jobs end before their limits. A node is a row of GPUs. A job that asks for more
-of a node's CPUs or memory than its GPUs' share counts as that many GPUs. Of the gaps before placed jobs each GPU remembers the last one.
-The work per job grows with the nodes, not with the jobs that are placed already.
+of a node's CPUs or memory than its GPUs' share counts as that many GPUs. The work per job grows with the logarithm of the nodes, not with
+the jobs that are placed already: a heap for each number of GPUs knows the node that has so many free first. Placing only ever makes a node
+free later, so an entry of a heap that is out of date stands too far in front, and is put right when it comes up.
+
+A hole is what a job leaves free before it, on the GPUs that waited for its others: later jobs may fill it.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,32 +24,126 @@ from ironburst.burst.snapshot import Job, Node, Resources
 
 # Part of a GPU's share of CPUs or memory by which a job may exceed its own share: else every odd request would cost a GPU more.
 TOLERANCE = 0.1
+LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
+TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
-@dataclass(frozen=True)
-class Placement:
-    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `gap`: it lies before jobs that were placed earlier."""
+class Placement(NamedTuple):
+    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `holes`: those that it fills, one a row, else empty."""
 
     start: float
     rows: tuple[tuple[int, tuple[int, ...]], ...]
-    gap: bool = False
+    holes: tuple[int, ...] = ()
+
+
+class _Hole(NamedTuple):
+    row: int
+    begins: Sequence[float]  # of its GPUs, ascending
+    until: float
+    entries: list[int]
+
+
+class _Holes:
+    """Holes of the nodes of a kind. Each is on one row, ends at one moment, and begins for each of its GPUs at its own.
+
+    A job of k GPUs can begin in it when k of them are free: so each hole has an entry for each number of GPUs that begins later.
+    """
+
+    def __init__(self) -> None:
+        self._begin, self._until = np.zeros(32), np.zeros(32)  # of the entries
+        self._gpus = np.zeros(32, dtype=np.int64)  # 0: not in use
+        self._of: list[_Hole | None] = []
+        self._unused: list[int] = []
+        self._longest = 0.0  # none is longer
+
+    def copy(self) -> _Holes:
+        other = copy(self)
+        other._begin, other._until, other._gpus = self._begin.copy(), self._until.copy(), self._gpus.copy()
+        other._of, other._unused = self._of.copy(), self._unused.copy()
+        return other
+
+    def add(self, row: int, begins: Sequence[float], until: float) -> None:
+        """`begins`: of each GPU, ascending."""
+        if not begins or until - begins[0] < LEAST_HOLE_S:
+            return
+        entries: list[int] = []
+        hole = _Hole(row, begins, until, entries)
+        count = len(begins)
+        for gpus in range(1, count + 1):
+            begin = begins[gpus - 1]
+            if gpus < count and begins[gpus] == begin:
+                continue
+            if until - begin < LEAST_HOLE_S:
+                break
+            if self._unused:
+                entry = self._unused.pop()
+                self._of[entry] = hole
+            else:
+                entry = len(self._of)
+                self._of.append(hole)
+                if entry == len(self._gpus):
+                    self._begin, self._until, self._gpus = (np.tile(each, 2) for each in (self._begin, self._until, self._gpus))
+            self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
+            entries.append(entry)
+        self._longest = max(self._longest, until - begins[0])
+
+    def earliest(self, gpus: int, nodes: int, lasts: float) -> tuple[float, list[int]] | None:
+        """(start, entries of holes on different rows) for a job of so many nodes."""
+        if lasts > self._longest:
+            return None
+        used = len(self._of)
+        begin = self._begin[:used]
+        fit = ((self._gpus[:used] >= gpus) & (self._until[:used] - begin >= lasts)).nonzero()[0]
+        if len(fit) < nodes:
+            return None
+        if nodes == 1:
+            entry = int(fit[begin[fit].argmin()])
+            return float(begin[entry]), [entry]
+        by_row: dict[int, int] = {}
+        for entry in fit[begin[fit].argsort(kind="stable")].tolist():
+            by_row.setdefault(self.row(entry), entry)
+        first = list(by_row.values())
+        if len(first) < nodes:
+            return None
+        start = float(begin[first[nodes - 1]])
+        good = [entry for entry in first if begin[entry] <= start and self._until[entry] >= start + lasts]
+        return (start, good[:nodes]) if len(good) >= nodes else None
+
+    def row(self, entry: int) -> int:
+        hole = self._of[entry]
+        assert hole is not None
+        return hole.row
+
+    def fill(self, entry: int, gpus: int, start: float, end: float) -> None:
+        """Take so many of its GPUs from `start` to `end`, those that wait the shortest."""
+        hole = self._of[entry]
+        assert hole is not None
+        for other in hole.entries:
+            self._gpus[other], self._of[other] = 0, None
+        self._unused += hole.entries
+        begins, last = hole.begins, bisect_right(hole.begins, start)
+        self.add(hole.row, [*begins[: last - gpus], *begins[last:]], hole.until)
+        self.add(hole.row, begins[last - gpus : last], start)
+        self.add(hole.row, [end] * gpus, hole.until)
 
 
 class _Kind:
-    """Nodes with equal resources. `free`: when each GPU is free, ascending in a row; `gap_from`, `gap_to`: its last gap before that."""
+    """Nodes with equal resources. `free`: of each row when each GPU is free for good, ascending."""
 
     def __init__(self, now_s: float, total: Resources, names: Sequence[str]):
-        self.total, self.width = total, max(total.gpus, 1)
+        self.now_s, self.total, self.width = now_s, total, max(total.gpus, 1)
         self.row_of = {name: row for row, name in enumerate(names)}
-        self.free = np.full((len(names), self.width), now_s)
-        self.gap_from, self.gap_to = np.zeros_like(self.free), np.zeros_like(self.free)
-        self.longest = np.zeros(len(names))  # gap of each row: none of its gaps is longer
+        self.free = [[now_s] * self.width for _ in names]
+        self.holes = _Holes()
+        self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)  # by GPUs: (free so many, row), or too early
+        self._idle: list[list[int]] | None = None  # by GPUs that are free now: the rows, or rows that had so many
 
     def copy(self) -> _Kind:
         other = copy(self)
-        other.free, other.gap_from, other.gap_to, other.longest = (
-            array.copy() for array in (self.free, self.gap_from, self.gap_to, self.longest)
-        )
+        other.free = [row.copy() for row in self.free]
+        other.holes = self.holes.copy()
+        other._heaps = [heap and heap.copy() for heap in self._heaps]
+        other._idle = self._idle and [rows.copy() for rows in self._idle]
         return other
 
     def gpus(self, each: Resources) -> int | None:
@@ -55,25 +154,101 @@ class _Kind:
         shares = [math.ceil(self.width * part / whole - TOLERANCE) for part, whole in parts if whole]
         return min(self.width, max(each.gpus, 0, *shares))
 
+    def first(self, gpus: int) -> float:
+        """The earliest moment at which some row has so many GPUs free for good."""
+        heap, free = self._heap(gpus), self.free
+        while True:
+            moment, row = heap[0]
+            actual = free[row][gpus - 1]
+            if actual == moment:
+                return moment
+            heapreplace(heap, (actual, row))
+
+    def fullest(self, gpus: int, start: float) -> int:
+        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with the fewest, so that whole nodes stay whole."""
+        heap = self._heap(gpus)
+        if start <= self.now_s:
+            return self._fullest_now(gpus)
+        if gpus == self.width or all(moment > start for moment, _ in heap[1:3]):
+            return heap[0][1]
+        ties = self.soonest(gpus, 1)
+        return min((bisect_right(self.free[row], start), row) for _, row in ties)[1]
+
+    def any(self, count: int) -> list[tuple[float, int]]:
+        """As many rows as there are, up to `count`, for jobs that take no GPU: they can begin now."""
+        return [(self.now_s, row) for row in range(min(count, len(self.free)))]
+
+    def soonest(self, gpus: int, count: int) -> list[tuple[float, int]]:
+        """(moment, row) of the first rows that have so many GPUs free: `count`, and some of those that are so at the same moment."""
+        heap, found = self._heap(gpus), []
+        while heap and len(found) < count + TIES:
+            moment = self.first(gpus)
+            if len(found) >= count and moment > found[count - 1][0]:
+                break
+            found.append(heappop(heap))
+        for entry in found:
+            heappush(heap, entry)
+        return found
+
+    def extend(self, row: int, gpus: int, start: float, end: float) -> None:
+        """Of the GPUs that are free at `start` take those that are free last: the others can begin something sooner."""
+        free = self.free[row]
+        first = bisect_right(free, start) - gpus
+        taken = free[first : first + gpus]
+        if taken[0] < start:
+            self.holes.add(row, taken, start)
+        del free[first : first + gpus]
+        at = bisect_right(free, end)
+        free[at:at] = [end] * gpus
+        if self._idle is not None and taken[0] <= self.now_s:
+            heappush(self._idle[bisect_right(free, self.now_s)], row)
+
+    def _fullest_now(self, gpus: int) -> int:
+        idle = self._idle_rows()
+        for count in range(gpus, self.width + 1):
+            rows = idle[count]
+            while rows:
+                if bisect_right(self.free[rows[0]], self.now_s) == count:
+                    return rows[0]
+                heappop(rows)  # it had so many
+        raise AssertionError("no row is free now")
+
+    def _idle_rows(self) -> list[list[int]]:
+        if self._idle is None:
+            self._idle = [[] for _ in range(self.width + 1)]
+            for row, free in enumerate(self.free):
+                self._idle[bisect_right(free, self.now_s)].append(row)  # ascending: a heap
+        return self._idle
+
+    def _heap(self, gpus: int) -> list[tuple[float, int]]:
+        heap = self._heaps[gpus]
+        if heap is None:
+            heap = self._heaps[gpus] = [(free[gpus - 1], row) for row, free in enumerate(self.free)]
+            heapify(heap)
+        return heap
+
 
 class Plan:
     """The queue laid over nodes, job by job."""
 
     def __init__(self, now_s: float, nodes: Sequence[Node], running: Iterable[Job], overdue_s: float = 30.0):
         self.now_s = now_s
-        totals = list(dict.fromkeys(node.total for node in nodes))
-        self._kinds = [_Kind(now_s, total, [node.name for node in nodes if node.total == total]) for total in totals]
-        number_of = {name: number for number, kind in enumerate(self._kinds) for name in kind.row_of}
+        names: dict[Resources, list[str]] = {}
+        for node in nodes:
+            names.setdefault(node.total, []).append(node.name)
+        self._kinds = [_Kind(now_s, total, of_it) for total, of_it in names.items()]
+        row_of = {name: (number, row) for number, kind in enumerate(self._kinds) for name, row in kind.row_of.items()}
         self._shapes: dict[Resources, list[int | None]] = {}
+        self._last: tuple[Resources | None, list[int | None]] = None, []  # asked for again and again
         for job in running:
             end = math.inf if job.end_s is None else max(job.end_s, now_s + overdue_s)
             for name in job.on:
-                if (number := number_of.get(name)) is not None:
-                    kind = self._kinds[number]
+                if name in row_of:
+                    number, row = row_of[name]
                     # the GPUs that are free first: those of other running jobs are taken for longer
-                    row = kind.free[kind.row_of[name]]
-                    row[: self._shape(job.each)[number] or 0] = end
-                    row.sort()
+                    free = self._kinds[number].free[row]
+                    free[: self._shape(job.each)[number] or 0] = [end] * (self._shape(job.each)[number] or 0)
+                    free.sort()
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
@@ -83,99 +258,72 @@ class Plan:
 
     def earliest(self, job: Job) -> Placement | None:
         """The first moment at which `job.nodes` nodes have room for the whole time limit; None: never, as the nodes are."""
-        lasts = math.inf if job.time_limit_s is None else job.time_limit_s
         needs = self._shape(job.each)
-        gap = self._in_gaps(job.nodes, needs, lasts)
-        tail = self._at_end(job.nodes, needs)
-        return gap if gap and (tail is None or gap.start < tail.start) else tail
+        tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
+        if tail and tail.start <= self.now_s:
+            return tail  # nothing is sooner
+        lasts = math.inf if job.time_limit_s is None else job.time_limit_s
+        best = tail
+        for number, need in enumerate(needs):
+            if need and (found := self._kinds[number].holes.earliest(need, job.nodes, lasts)) and (not best or found[0] < best.start):
+                rows = tuple(self._kinds[number].holes.row(entry) for entry in found[1])
+                best = Placement(found[0], ((number, rows),), tuple(found[1]))
+        return best
 
     def place(self, job: Job, placement: Placement) -> None:
         end = math.inf if job.time_limit_s is None else placement.start + job.time_limit_s
         for number, rows in placement.rows:
             kind, gpus = self._kinds[number], self._shape(job.each)[number]
-            for row in rows:
-                if not gpus:
-                    continue
-                (self._fill_gap if placement.gap else self._extend)(kind, row, gpus, placement.start, end)
+            if not gpus:
+                continue
+            if placement.holes:
+                for entry in placement.holes:
+                    kind.holes.fill(entry, gpus, placement.start, end)
+            else:
+                for row in rows:
+                    kind.extend(row, gpus, placement.start, end)
 
     # ---- behind all that is placed
+    def _one_at_end(self, needs: Sequence[int | None]) -> Placement | None:
+        start, number, gpus = math.inf, -1, 0
+        for each, need in enumerate(needs):
+            if need is not None and (moment := self._kinds[each].first(need) if need else self.now_s) < start:
+                start, number, gpus = moment, each, need
+        if number < 0:
+            return None
+        return Placement(start, ((number, (self._kinds[number].fullest(gpus, start) if gpus else 0,)),))
+
     def _at_end(self, nodes: int, needs: Sequence[int | None]) -> Placement | None:
         ready = [
-            (number, np.full(len(kind.free), self.now_s) if need == 0 else kind.free[:, need - 1])
-            for number, (kind, need) in enumerate(zip(self._kinds, needs, strict=True)) if need is not None
+            (number, self._kinds[number].soonest(need, nodes) if need else self._kinds[number].any(nodes))
+            for number, need in enumerate(needs) if need is not None
         ]  # fmt: skip
-        if sum(len(times) for _, times in ready) < nodes:
+        moments = sorted(moment for _, found in ready for moment, _ in found)
+        if len(moments) < nodes or math.isinf(start := moments[nodes - 1]):
             return None
-        if len(ready) == 1:
-            times = ready[0][1]
-            start = times.min() if nodes == 1 else np.partition(times, nodes - 1)[nodes - 1]
-        else:
-            start = np.partition(np.concatenate([times for _, times in ready]), nodes - 1)[nodes - 1]
-        if math.isinf(start):
-            return None
-        start = max(float(start), self.now_s)
         return Placement(start, self._fullest(nodes, start, ready))
 
-    def _fullest(self, nodes: int, start: float, ready: Sequence[tuple[int, np.ndarray]]) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Of the nodes that are ready at `start` those with the fewest free GPUs, so that whole nodes stay whole."""
+    def _fullest(
+        self, nodes: int, start: float, ready: Sequence[tuple[int, list[tuple[float, int]]]]
+    ) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Of the rows that are ready at `start` those with the fewest free GPUs."""
         chosen, left = [], nodes
-        for number, times in ready:
-            rows = np.flatnonzero(times <= start)
-            if len(rows) > 1:
-                room = (self._kinds[number].free[rows] <= start).sum(axis=1)
-                rows = rows[np.argsort(room, kind="stable")[:left]] if left > 1 else rows[[room.argmin()]]
-            chosen.append((number, tuple(int(row) for row in rows[:left])))
-            left -= len(chosen[-1][1])
+        for number, found in ready:
+            free = self._kinds[number].free
+            rows = sorted((bisect_right(free[row], start), row) for moment, row in found if moment <= start)[:left]
+            if rows:
+                chosen.append((number, tuple(row for _, row in rows)))
+                left -= len(rows)
             if left == 0:
                 break
         return tuple(chosen)
 
-    def _extend(self, kind: _Kind, row: int, gpus: int, start: float, end: float) -> None:
-        """Of the GPUs that are free at `start` take those that are free last: the others can begin something sooner."""
-        free, gap_from, gap_to = kind.free[row], kind.gap_from[row], kind.gap_to[row]
-        first = int(np.searchsorted(free, start, side="right")) - gpus
-        for slot in range(first, first + gpus):
-            if free[slot] < start:
-                gap_from[slot], gap_to[slot] = free[slot], start
-                kind.longest[row] = max(kind.longest[row], start - gap_from[slot])
-            free[slot] = end
-        order = free.argsort(kind="stable")
-        kind.free[row], kind.gap_from[row], kind.gap_to[row] = free[order], gap_from[order], gap_to[order]
-
-    # ---- before it
-    def _in_gaps(self, nodes: int, needs: Sequence[int | None], lasts: float) -> Placement | None:
-        best: Placement | None = None
-        for number, (kind, need) in enumerate(zip(self._kinds, needs, strict=True)):
-            rows = np.flatnonzero(kind.longest >= max(lasts, 1.0)) if need else ()
-            if len(rows) < nodes:
-                continue
-            begin, until = kind.gap_from[rows], kind.gap_to[rows]
-            # GPUs without a gap that is long enough may still be free for good: their end counts as a gap to the end of time
-            opens = np.where(until - begin >= lasts, begin, kind.free[rows])
-            opens = np.sort(opens, axis=1)[:, need - 1]
-            start = float(np.partition(opens, nodes - 1)[nodes - 1])
-            good = rows[(opens <= start) & (self._room(kind, rows, start, start + lasts) >= need)]
-            if math.isfinite(start) and len(good) >= nodes and (best is None or start < best.start):
-                best = Placement(max(start, self.now_s), ((number, tuple(int(row) for row in good[:nodes])),), gap=True)
-        return best
-
-    @staticmethod
-    def _room(kind: _Kind, rows: np.ndarray, start: float, end: float) -> np.ndarray:
-        """GPUs of each row that are free from `start` to `end`."""
-        inside = (kind.gap_from[rows] <= start) & (kind.gap_to[rows] >= end)
-        return (inside | (kind.free[rows] <= start)).sum(axis=1)
-
-    def _fill_gap(self, kind: _Kind, row: int, gpus: int, start: float, end: float) -> None:
-        inside = np.flatnonzero((kind.gap_from[row] <= start) & (kind.gap_to[row] >= end))[:gpus]
-        kind.gap_from[row, inside] = end
-        kind.longest[row] = (kind.gap_to[row] - kind.gap_from[row]).max()
-        if len(inside) < gpus:
-            self._extend(kind, row, gpus - len(inside), start, end)
-
     def _shape(self, each: Resources) -> list[int | None]:
-        if each not in self._shapes:
-            self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
-        return self._shapes[each]
+        if self._last[0] is not each:
+            if each not in self._shapes:
+                self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
+            self._last = each, self._shapes[each]
+        return self._last[1]
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

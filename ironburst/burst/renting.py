@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Launch
@@ -41,6 +42,30 @@ class Obstacle:
 
 
 @dataclass
+class _Offers:
+    """Offers for jobs that are alike in all that an offer looks at, but the time limit."""
+
+    all: list[Offer]  # the cheapest first; equal ones in the declared order
+    open: list[Offer]  # those whose pools had names enough when last looked at
+    longest_s: float  # time limit up to which all of them take a job
+    boots: list[tuple[float, float]]  # (boot, longest run), soonest first
+
+    @classmethod
+    def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> _Offers:
+        short = replace(job, time_limit_s=0.0)
+        found = [
+            (pool.usd_per_hour[market] or 0.0, pool, market)
+            for pool in snapshot.pools
+            if not not_in_pool(short, pool)
+            for market in pool.markets
+            if not not_on_market(job, pool, market, policy)
+        ]
+        found.sort(key=lambda offer: offer[0])
+        longest_s = min((pool.max_run_s for _, pool, _ in found), default=0.0)
+        return cls(found, found, longest_s, sorted((pool.boot_s, pool.max_run_s) for _, pool, _ in found))
+
+
+@dataclass
 class Renting:
     """The rentable side of a snapshot while one decision is made: slots, free node names, money left, what is decided so far."""
 
@@ -49,10 +74,11 @@ class Renting:
     left_usd: float
     slots: list[Slot]
     names: dict[str, list[str]]  # by pool: nodes that can be launched
+    on: Mapping[str, Sequence[Job]] = field(default_factory=dict)  # the jobs on each node
     launches: list[Launch] = field(default_factory=list)
-    _shapes: dict[tuple[object, ...], list[Offer]] = field(default_factory=dict)  # offers for jobs of a shape, whatever their limit
-    _boots: dict[tuple[object, ...], list[tuple[float, float]]] = field(default_factory=dict)  # their (boot, longest run), soonest first
-    _asked: tuple[Job, list[Offer]] | None = None  # the last answer: a job's offers are asked for again and again
+    _shapes: dict[tuple[object, ...], _Offers] = field(default_factory=dict)  # of jobs that are alike
+    _asked: tuple[Job, _Offers, list[Offer]] | None = None  # the last answer: a job's offers are asked for again and again
+    _full: dict[tuple[str, int, int], Obstacle] = field(default_factory=dict)
     # slots with room, by pool and market, then by zone and launch
     _groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = field(default_factory=dict)
 
@@ -67,17 +93,20 @@ class Renting:
         pools = {pool.name: pool for pool in snapshot.pools}
         nodes = {node.name: node for node in snapshot.nodes}
         pending = {job.id: job for job in snapshot.jobs if job.pending}
+        on = jobs_on(snapshot.jobs)
         slots = []
         for lease in snapshot.leases:
             if lease.pool in pools and usable(lease, nodes.get(lease.node)):
-                slots.append(_slot(lease, pools[lease.pool], snapshot, pending))
+                slots.append(_slot(lease, pools[lease.pool], on, pending))
         leased = {lease.node for lease in snapshot.leases}
         launchable = {node.name for node in snapshot.nodes if node.launchable}
         names = {pool.name: [n for n in pool.nodes if n in launchable and n not in leased] for pool in snapshot.pools}
-        return cls(snapshot, policy, snapshot.budget.left_usd if snapshot.budget else 0.0, slots, names)
+        return cls(snapshot, policy, snapshot.budget.left_usd if snapshot.budget else 0.0, slots, names, on)
 
     def infeasible(self, job: Job) -> list[tuple[str, str]]:
         """Why no pool and market can ever take it, one reason a pool; empty if one can."""
+        if (offers := self.options(job)) and self._cost(job, offers[0][1], offers[0][0]) <= self._month_usd():
+            return []
         reasons = []
         for pool in self.snapshot.pools:
             if reason := not_in_pool(job, pool):
@@ -95,30 +124,24 @@ class Renting:
 
     def options(self, job: Job) -> list[Offer]:
         """(USD per hour, pool, market) that may take it, the cheapest first; equal ones in the declared order."""
-        if self._asked is not None and self._asked[0] is job:
-            return self._asked[1]
-        shape = _shape(job)
-        if shape not in self._shapes:
-            short = replace(job, time_limit_s=0.0)
-            found = [
-                (pool.usd_per_hour[market] or 0.0, pool, market)
-                for pool in self.snapshot.pools
-                if not not_in_pool(short, pool)
-                for market in pool.markets
-                if not not_on_market(job, pool, market, self.policy)
-            ]
-            self._shapes[shape] = sorted(found, key=lambda option: option[0])
-        limit = job.time_limit_s or 0.0
-        self._asked = job, [offer for offer in self._shapes[shape] if limit <= offer[1].max_run_s]
-        return self._asked[1]
+        return self._offers(job)[1]
 
     def soonest_s(self, job: Job) -> float:
         """Boot time of the offer that is there first; 0 without any."""
-        shape = _shape(job)
-        if shape not in self._boots:
-            self.options(job)
-            self._boots[shape] = sorted((pool.boot_s, pool.max_run_s) for _, pool, _ in self._shapes[shape])
-        return next((boot for boot, most in self._boots[shape] if (job.time_limit_s or 0.0) <= most), 0.0)
+        limit = job.time_limit_s or 0.0
+        return next((boot for boot, most in self._offers(job)[0].boots if limit <= most), 0.0)
+
+    def _offers(self, job: Job) -> tuple[_Offers, list[Offer]]:
+        """Those of jobs like it, and of these the ones that may take it."""
+        if self._asked is None or self._asked[0] is not job:
+            shape = (job.gpu_type, job.each, job.nodes, job.batch, job.requeue)
+            alike = self._shapes.get(shape)
+            if alike is None:
+                alike = self._shapes[shape] = _Offers.of(job, self.snapshot, self.policy)
+            limit = job.time_limit_s or 0.0
+            offers = alike.all if limit <= alike.longest_s else [offer for offer in alike.all if limit <= offer[1].max_run_s]
+            self._asked = job, alike, offers
+        return self._asked[1:]
 
     def reuse(self, job: Job) -> tuple[list[Slot], Assign | None] | Obstacle | None:
         """Slots with room for all of the job's nodes, in one pool, zone and market. None: there are none."""
@@ -171,12 +194,7 @@ class Renting:
         """Rent nodes for it, the cheapest open offer; or what is in the way of the cheapest ones."""
         obstacles: list[Obstacle] = []
         offers = self.options(job)
-        for usd_per_hour, pool, market in offers:
-            if len(obstacles) >= TOLD:
-                if self.most < job.nodes:
-                    break
-                if len(self.names[pool.name]) < job.nodes:
-                    continue
+        for usd_per_hour, pool, market in chain(offers[:TOLD], self._still_open(job, offers)):
             planned = self._plan(job, pool, market, usd_per_hour, why)
             if isinstance(planned, Launch):
                 return planned
@@ -186,11 +204,18 @@ class Renting:
             obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
         return obstacles
 
+    def _still_open(self, job: Job, offers: list[Offer]) -> Iterator[Offer]:
+        """Of the dearer offers those whose pools have names enough: names only ever become fewer while one decision is made."""
+        if self.most < job.nodes or len(offers) <= TOLD:
+            return
+        alike, limit, told = self._offers(job)[0], job.time_limit_s or 0.0, offers[:TOLD]
+        alike.open = [offer for offer in alike.open if len(self.names[offer[1].name]) >= job.nodes]
+        yield from [offer for offer in alike.open if limit <= offer[1].max_run_s and not any(offer is other for other in told)]
+
     def _plan(self, job: Job, pool: Pool, market: str, usd_per_hour: float, why: str) -> Launch | Obstacle:
         names = self.names[pool.name]
         if len(names) < job.nodes:
-            free = f"{len(names)} of its {explain.plural(len(pool.nodes), 'node')} free to rent"
-            return Obstacle("max_nodes", f"pool {pool.name} has {free}, it needs {job.nodes}")
+            return self._too_few(pool, len(names), job.nodes)
         open_zones, closed = [], []
         for zone in pool.zones:
             cool_down = self._cool_down(pool.name, zone, market, job.nodes)
@@ -200,7 +225,7 @@ class Renting:
             where = explain.listed(_closed(each) for each in closed) or "every zone: none is declared"
             return Obstacle("cool_down", f"pool {pool.name} ({market}) is closed in {where}", min(ends, default=None))
         until = self._until(job, pool, boot=True)
-        usd = job.nodes * usd_per_hour * (until - self.snapshot.now_s) / 3600
+        usd = self._cost(job, pool, usd_per_hour)
         if usd > self.left_usd:
             return self._too_expensive(usd, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})")
         self.left_usd -= usd
@@ -214,6 +239,12 @@ class Renting:
         self.launches.append(launch)
         return launch
 
+    def _too_few(self, pool: Pool, free: int, needs: int) -> Obstacle:
+        if (key := (pool.name, free, needs)) not in self._full:  # said of thousands of jobs
+            text = f"{free} of its {explain.plural(len(pool.nodes), 'node')} free to rent, it needs {needs}"
+            self._full[key] = Obstacle("max_nodes", f"pool {pool.name} has {text}")
+        return self._full[key]
+
     def _share(self, index: int, job: Job, until: float, usd: float) -> None:
         launch = self.launches[index]
         self.launches[index] = replace(
@@ -226,7 +257,11 @@ class Renting:
 
     def _least_cost(self, job: Job, pool: Pool) -> float:
         prices = [usd for usd, candidate, _ in self.options(job) if candidate is pool]
-        return job.nodes * min(prices) * (self._until(job, pool, boot=True) - self.snapshot.now_s) / 3600
+        return self._cost(job, pool, min(prices))
+
+    def _cost(self, job: Job, pool: Pool, usd_per_hour: float) -> float:
+        """USD to set aside for it on new nodes of the pool."""
+        return job.nodes * usd_per_hour * (self._until(job, pool, boot=True) - self.snapshot.now_s) / 3600
 
     def _month_usd(self) -> float:
         return self.snapshot.budget.usd_per_month if self.snapshot.budget else 0.0
@@ -251,11 +286,6 @@ class Renting:
         return Obstacle("budget", text, budget.month_ends_s)
 
 
-def _shape(job: Job) -> tuple[object, ...]:
-    """What an offer looks at beside the time limit: many jobs of a queue are alike in it."""
-    return job.gpu_type, job.each, job.nodes, job.batch, job.requeue
-
-
 def usable(lease: Lease, node: Node | None) -> bool:
     """Whether a job may count on a lease: it comes, or is there and takes (or is about to take) jobs."""
     if lease.state == "ready":
@@ -268,10 +298,19 @@ def _closed(cool_down: CoolDown) -> str:
     return f"{cool_down.zone} until {until} ({cool_down.reason})"
 
 
-def _slot(lease: Lease, pool: Pool, snapshot: Snapshot, pending: dict[int, Job]) -> Slot:
-    free = pool.each
-    for job in snapshot.jobs:
-        if lease.node in job.on or (job.id in lease.jobs and job.id in pending):
-            free = free - job.each
+def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs on each node, by its name."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        for node in job.on:
+            found.setdefault(node, []).append(job)
+    return found
+
+
+def _slot(lease: Lease, pool: Pool, on: Mapping[str, Sequence[Job]], pending: Mapping[int, Job]) -> Slot:
+    there = on.get(lease.node, ())
+    free, ids = pool.each, {job.id for job in there}
+    for job in (*there, *(pending[number] for number in dict.fromkeys(lease.jobs) if number in pending and number not in ids)):
+        free = free - job.each
     coming = lease.state == "coming"
     return Slot(lease.node, pool, lease.market, lease.zone, free, lease.committed_until_s, lease.usd_per_hour, lease.id, coming=coming)
