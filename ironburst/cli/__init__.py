@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-VERBS = ("validate", "lock", "publish", "converge", "image", "health", "status", "explain", "tick", "run", "reap")
+VERBS = ("validate", "lock", "publish", "converge", "image", "health", "status", "explain", "tick", "run", "reap", "replay")
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
