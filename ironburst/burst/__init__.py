@@ -6,11 +6,11 @@
 
 from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
-from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
+from ironburst.burst.decision import Alternative, Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
 
 __all__ = [
-    "Assign", "Budget", "CoolDown", "Decision", "Infeasible", "Job", "Launch", "Lease", "Narrow", "Node", "Policy", "Pool", "Release",
-    "Resources", "Snapshot", "Wait", "Widen", "decide", "from_json", "to_json",
+    "Alternative", "Assign", "Budget", "CoolDown", "Decision", "Infeasible", "Job", "Launch", "Lease", "Narrow", "Node", "Policy", "Pool",
+    "Release", "Resources", "Snapshot", "Wait", "Widen", "decide", "from_json", "to_json",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, field
 
 from ironburst.burst import explain, giving_back
+from ironburst.burst.alternatives import Alternatives
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
 from ironburst.burst.limits import Limits
@@ -33,9 +34,11 @@ PLANNED = 20_000  # jobs that one decision lays over the nodes a second time, at
 
 @dataclass
 class _Late:
-    """Why a job is worth renting for. `large`: others before it may be rented for in its place."""
+    """Why a job is worth renting for; when it would start at home (None: not known). `large`: others before it may be rented for in its
+    place."""
 
     text: str
+    start_s: float | None = None
     large: bool = False
 
 
@@ -58,6 +61,7 @@ class _Round:
         self.unplanned = self.plan.copy() if policy.limits else self.plan  # only they lay it anew
         self.planned_again = 0
         self.renting = Renting.of(self.snapshot, policy)
+        self.instead = Alternatives(self.renting)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
         self.rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
@@ -106,15 +110,15 @@ class _Round:
         if limits is None or self.planned_again + len(self.at_home) > PLANNED:
             return False
         found = [
-            (gpu_hours, other.id, other)
-            for other, _ in self.at_home
+            (gpu_hours, other.id, other, placement.start)
+            for other, placement in self.at_home
             if not limits.small(gpu_hours := _gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
         ]
         if not found:
             return False
-        chosen = min(found)[2]
+        _, _, chosen, start = min(found)
         waits, infeasible = len(self.waits), len(self.infeasible)
-        if not self._rent(chosen, _Late(f"the smallest job before job {job.id}, for which it makes room: {late.text}")):
+        if not self._rent(chosen, _Late(f"the smallest job before job {job.id}, for which it makes room: {late.text}", start)):
             del self.waits[waits:], self.infeasible[infeasible:]  # of the try
             return False
         self.waits = [wait for wait in self.waits[:waits] if wait.job != chosen.id] + self.waits[waits:]
@@ -191,18 +195,21 @@ class _Round:
                 return _Late(f"it can never start at home: {self._home_size()}")
             if now - job.since_s <= limit:
                 text = f"its nodes at home are down or drained; it has waited {explain.duration(now - job.since_s)} of {allowed}"
-                return Wait(job.id, "home_down", text, job.since_s + limit, rent_s=job.since_s + limit)
+                limit_s, others = job.since_s + limit, self.instead.of_waiting(job, "limit")
+                return Wait(job.id, "home_down", text, limit_s, rent_s=limit_s, alternatives=others)
             waited = f"it has waited {explain.duration(now - job.since_s)}, over the limit of {allowed}"
             return _Late(f"{waited}, and its nodes at home are down or drained")
         start = placement.start
         predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
         if start - job.since_s <= limit:
-            return Wait(job.id, "home_soon", f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit))
+            text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit)
+            return Wait(job.id, "home_soon", text, again, start_s=start, alternatives=self.instead.of_waiting(job, "soon"))
         soonest = self.renting.soonest_s(job)
         if start <= now + soonest and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
-        return _Late(f"{predicted}, over the wait limit of {allowed}")
+            others = self.instead.of_waiting(job, "sooner")
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, alternatives=others)
+        return _Late(f"{predicted}, over the wait limit of {allowed}", start)
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
         now, start, size = self.snapshot.now_s, placement.start, _gpu_hours(job)
@@ -212,15 +219,17 @@ class _Round:
         allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(round(most))}"
         if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
             rent_s = job.since_s + most if start > job.since_s + most else None
-            return Wait(job.id, "home_soon", f"{predicted}; {allowed}", job.since_s + most, rent_s=rent_s)
+            text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
+            return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, alternatives=others)
         if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start)
+            others = self.instead.of_waiting(job, "sooner")
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, alternatives=others)
         if waited < most:
             allowed = (
                 f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
             )
-        return _Late(f"{predicted}, {explain.duration(start - job.since_s)} after it was submitted; {allowed}", large=not small)
+        return _Late(f"{predicted}, {explain.duration(start - job.since_s)} after it was submitted; {allowed}", start, large=not small)
 
     def _idle_now(self, job: Job) -> bool:
         return any(job.each.within(slot.free) for slot in self.renting.there)
@@ -243,25 +252,28 @@ class _Round:
         obstacles = []
         found = self.renting.reuse(job)
         if isinstance(found, tuple):
-            self._reused(job, *found)
+            self._reused(job, late, *found)
             return True
         if found:
             obstacles.append(found)
         launched = self.renting.launch(job, late.text)
         if isinstance(launched, Launch):
             text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
-            self.waits.append(Wait(job.id, "renting", text))
+            ready_s, usd, others = self.instead.of_rented(job, launched, late.start_s)
+            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, usd=usd, alternatives=others))
             return True
+        others = self.instead.of_refused(job, launched)
         obstacles += launched
         again = min((each.look_again_s for each in obstacles if each.look_again_s is not None), default=None)
         text = f"{late.text}; worth renting for, but " + "; ".join(each.text for each in obstacles)
-        self.waits.append(Wait(job.id, obstacles[0].code, text, again))
+        self.waits.append(Wait(job.id, obstacles[0].code, text, again, start_s=late.start_s, alternatives=others))
         return False
 
-    def _reused(self, job: Job, slots: list[Slot], assign: Assign | None) -> None:
+    def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
-            self.waits.append(Wait(job.id, "renting", f"it shares what is being rented: {names}"))
+            ready_s, text = self.snapshot.now_s + slots[0].pool.boot_s, f"it shares what is being rented: {names}; {late.text}"
+            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s))
             return
         self.assigns.append(assign)
         self.used |= set(assign.leases)

@@ -64,10 +64,26 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """What was not done for a job, and by how much it is worse. Relative, so that it stays the same while nothing changes."""
+
+    what: str  # rent: launch nodes; share: use nodes that are rented already; home: wait for the owned ones
+    usd: float  # it would cost so much more than what was decided; negative: less
+    in_s: float  # it would start so long after the decision
+    why: str  # why not: a word of `sentence.WHY_NOT`
+    pool: str = ""
+    market: str = ""
+    instance_type: str = ""
+    nodes: int = 0
+
+
+@dataclass(frozen=True)
 class Wait:
-    """Not rented now, and why; worth a new look at `look_again_s` (None: when something changes).
+    """Not started now, and why; worth a new look at `look_again_s` (None: when something changes).
 
     `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a boot time ahead.
+    `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs; `alternatives`: the best three
+    of what was not done.
     """
 
     job: int
@@ -75,6 +91,9 @@ class Wait:
     text: str
     look_again_s: float | None = None
     rent_s: float | None = None
+    start_s: float | None = None
+    usd: float = 0.0
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ def usd(amount: float) -> str:
     return f"${amount:,.2f}"
 
 
+def dollars(amount: float) -> str:
+    """Without cents from $10 on, where they are noise."""
+    return f"${amount:,.0f}" if abs(amount) >= 10 else f"${amount:,.2f}"
+
+
 def listed(words: Iterable[str], limit: int = 6) -> str:
     words = list(words)
     return ", ".join(words[:limit]) + (f" and {len(words) - limit} more" if len(words) > limit else "")

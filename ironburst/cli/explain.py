@@ -7,9 +7,11 @@ import json
 import time
 from typing import Any
 
-from ironburst.burst import explain
+from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
+from ironburst.burst.sentence import Asked
 from ironburst.cli import site_options
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import DecisionRow
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -40,7 +42,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     leases = ledger.leases_for(job)
     launches = {lease.launch for lease in leases}
     story = [
-        {"at_s": d.at_s, "last_s": d.last_s, "kind": d.kind, "code": d.code, "text": d.text, "look_again_s": d.look_again_s}
+        {"at_s": d.at_s, "last_s": d.last_s, "kind": d.kind, "code": d.code, "text": d.text, "look_again_s": d.look_again_s} | _figures(d)
         for d in ledger.decisions(job)
     ]
     ids = {lease.id for lease in leases}
@@ -64,6 +66,29 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _figures(row: DecisionRow) -> dict[str, Any]:
+    """What was expected, and the alternatives; nothing where an older ironburst wrote the row."""
+    try:
+        said = json.loads(row.figures) if row.figures else {}
+        return {name: said[name] for name in ("start_s", "usd", "alternatives")} if said else {}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def spoken(said: dict[str, Any]) -> list[str]:
+    """The newest decision as a sentence, then the alternatives that were rejected. Empty: nothing was decided yet."""
+    newest = max((each for each in said["story"] if each["kind"] != "event"), key=lambda each: each["last_s"], default=None)
+    if newest is None:
+        return []
+    asked = Asked(said["job"], said["nodes"], said["gpus"] // said["nodes"], said["time_limit_s"])
+    if newest["kind"] == "infeasible":
+        return [sentence.sentence(asked, Infeasible(said["job"], newest["code"], newest["text"]), newest["last_s"])]
+    wait = from_json(Wait, {"job": said["job"], **newest})
+    at_s = newest["last_s"]
+    rest = [f"  instead: {sentence.alternative(each, wait, at_s)}" for each in wait.alternatives]
+    return [sentence.sentence(asked, wait, at_s, site_options.clock(at_s)), *rest]
+
+
 def lines(said: dict[str, Any]) -> list[str]:
     limit = "no limit" if said["time_limit_s"] is None else f"limit {explain.duration(said['time_limit_s'])}"
     size = f"{explain.plural(said['nodes'], 'node')}, {explain.plural(said['gpus'], 'GPU')}, {limit}"
@@ -71,6 +96,8 @@ def lines(said: dict[str, Any]) -> list[str]:
     out = [f"job {said['job']} ({said['name']}, {said['user']}): {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
     if said["ran_on"]:
         out.append(f"on {said['ran_on']} since {site_options.at(said['start_s'])}")
+    if not said["ran_on"] and said["state"] == "PENDING":
+        out += spoken(said)
     for each in said["story"]:
         until = f" to {site_options.at(each['last_s'])}" if each["last_s"] - each["at_s"] >= 1 else ""
         again = f"; looked at again {site_options.at(each['look_again_s'])} or when something changes" if each["look_again_s"] else ""

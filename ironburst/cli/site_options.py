@@ -98,6 +98,17 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
     return run
 
 
+def clock(now_s: float) -> Callable[[float], str]:
+    """Writes a moment down for people, in local time: 14:20 on the day of `now_s`, else with the date."""
+    today = datetime.fromtimestamp(now_s).date()
+
+    def said(seconds: float) -> str:
+        moment = datetime.fromtimestamp(seconds)
+        return moment.strftime("%H:%M" if moment.date() == today else "%m-%d %H:%M")
+
+    return said
+
+
 def at(seconds: float | None) -> str:
     """Local time, for people."""
     return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%m-%d %H:%M:%S")

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -42,11 +43,17 @@ class Ledger:
                 self._db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
                 self._db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
                 self._db.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
+                self._add_columns()
             found = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
         except (sqlite3.Error, OSError, TypeError) as error:
             raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
         if found != VERSION:
             raise LedgerError(f"{path} is a ledger of version {found}; this ironburst reads version {VERSION}")
+
+    def _add_columns(self) -> None:
+        """Columns that ledgers written before them lack."""
+        if "figures" not in {row["name"] for row in self._rows("PRAGMA table_info(decisions)")}:
+            self._db.execute("ALTER TABLE decisions ADD COLUMN figures TEXT NOT NULL DEFAULT ''")
 
     def close(self) -> None:
         self._db.close()
@@ -203,25 +210,27 @@ class Ledger:
         return Budget(usd_per_month, spent, committed, end)
 
     # ---- what was decided and what happened
-    def decided(self, job: int, kind: str, code: str, text: str, now_s: float, look_again_s: float | None = None) -> None:
-        """One row for as long as the same thing is decided for a job, with its latest wording."""
+    def decided(
+        self, job: int, kind: str, code: str, text: str, now_s: float, look_again_s: float | None = None, figures: str = ""
+    ) -> None:
+        """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
         with self.transaction():
             last = self._rows("SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
             if last and (last[0]["kind"], last[0]["code"]) == (kind, code):
                 self._db.execute(
-                    "UPDATE decisions SET last_s=?, text=?, look_again_s=? WHERE id=?", (now_s, text, look_again_s, last[0]["id"])
+                    "UPDATE decisions SET last_s=?, text=?, look_again_s=?, figures=? WHERE id=?",
+                    (now_s, text, look_again_s, figures, last[0]["id"]),
                 )
             else:
                 self._db.execute(
-                    "INSERT INTO decisions (at_s, last_s, job, kind, code, text, look_again_s) VALUES (?,?,?,?,?,?,?)",
-                    (now_s, now_s, job, kind, code, text, look_again_s),
+                    "INSERT INTO decisions (at_s, last_s, job, kind, code, text, look_again_s, figures) VALUES (?,?,?,?,?,?,?,?)",
+                    (now_s, now_s, job, kind, code, text, look_again_s, figures),
                 )
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
-        rows = self._rows(
-            "SELECT at_s, last_s, job, kind, code, text, look_again_s FROM decisions WHERE ?1 IS NULL OR job = ?1 ORDER BY id", job
-        )
-        return [DecisionRow(**row) for row in rows]
+        rows = self._rows("SELECT * FROM decisions WHERE ?1 IS NULL OR job = ?1 ORDER BY id", job)
+        names = [field.name for field in fields(DecisionRow)]
+        return [DecisionRow(**{name: row[name] for name in names if name in row.keys()}) for row in rows]
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""

@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS cool_downs (
   strikes INTEGER NOT NULL, at_s REAL NOT NULL, serial INTEGER NOT NULL, PRIMARY KEY (pool, zone, market, nodes));
 CREATE TABLE IF NOT EXISTS decisions (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, last_s REAL NOT NULL, job INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
-  text TEXT NOT NULL, look_again_s REAL);
+  text TEXT NOT NULL, look_again_s REAL, figures TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
 CREATE TABLE IF NOT EXISTS jobs (
   job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from ironburst.burst import Decision, Job, Policy, Snapshot, decide
+from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
 from ironburst.controller import idling, learning, leases, reaper, records
 from ironburst.controller import site as surroundings
 from ironburst.controller.apply import acts, apply, recheck
@@ -117,7 +117,9 @@ class Controller:
             for gone in before - jobs.keys():
                 self.ledger.left_queue(gone, now)
             for wait in decision.waits:
-                self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s)
+                figures = {"start_s": wait.start_s, "usd": wait.usd, "alternatives": to_json(wait.alternatives)}
+                said = json.dumps(figures, separators=(",", ":"))
+                self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
             for item in decision.infeasible:
                 self.ledger.decided(item.job, "infeasible", item.code, item.text, now)
         if self.recorder:
