@@ -28,23 +28,23 @@ class Alternatives:
     """Looks them up while one decision is made."""
 
     renting: Renting
-    _offers: dict[tuple[object, ...], tuple[Alternative, ...]] = field(default_factory=dict)
+    _alike: dict[tuple[object, ...], tuple[Alternative, ...]] = field(default_factory=dict)  # of jobs that are alike
+    _same: dict[tuple[str, str, int], dict[str, object]] = field(default_factory=dict)  # by pool, market, nodes: what doesn't change
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
         shared = self._sharing(job, why) if self.renting.there else None
         key = (job.each, job.nodes, job.time_limit_s, job.run_s, job.gpu_type, job.batch, job.requeue, why)
-        found = self._offers.get(key)
+        found = self._alike.get(key)
         if found is None:
-            found = self._offers[key] = () if not_rentable(job) else tuple(
-                _rent(job, offer, 0.0, why) for offer in self.renting.options(job)[:BEST]
-            )  # fmt: skip
+            offers = () if not_rentable(job) else self.renting.options(job)[:BEST]
+            found = self._alike[key] = tuple([self._rent(job, offer, why) for offer in offers])
         return (shared, *found[: BEST - 1]) if shared else found
 
     def of_refused(self, job: Job, obstacles: list[Obstacle]) -> tuple[Alternative, ...]:
         """Of a job that would be rented for, with what is in the way of the cheapest offers, in their order."""
         pairs = zip(self.renting.options(job)[:BEST], obstacles, strict=False)
-        return tuple(_rent(job, offer, 0.0, obstacle.code) for offer, obstacle in pairs)
+        return tuple([self._rent(job, offer, obstacle.code) for offer, obstacle in pairs])
 
     def of_rented(self, job: Job, launch: Launch, home_s: float | None) -> tuple[float, float, tuple[Alternative, ...]]:
         """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its start at home."""
@@ -52,8 +52,8 @@ class Alternatives:
         chosen = next(n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market))
         usd = cost_usd(job, offers[chosen][1], launch.market, launch.usd_per_hour)
         home = () if home_s is None else (Alternative("home", -usd, home_s - now, "late"),)
-        cheaper = [_rent(job, offer, usd, "closed") for offer in offers[:chosen]]
-        dearer = [_rent(job, offer, usd, "dearer") for offer in offers[chosen + 1 : chosen + BEST]]
+        cheaper = [self._rent(job, offer, "closed", usd) for offer in offers[:chosen]]
+        dearer = [self._rent(job, offer, "dearer", usd) for offer in offers[chosen + 1 : chosen + BEST]]
         return now + offers[chosen][1].boot_s, usd, (*home, *cheaper, *dearer)[:BEST]
 
     def _sharing(self, job: Job, why: str) -> Alternative | None:
@@ -72,8 +72,12 @@ class Alternatives:
                     return Alternative("share", usd, 0.0, why, slot.pool.name, slot.market, slot.pool.instance_type, job.nodes)
         return None
 
-
-def _rent(job: Job, offer: Offer, than_usd: float, why: str) -> Alternative:
-    usd_per_hour, pool, market = offer
-    usd = cost_usd(job, pool, market, usd_per_hour) - than_usd
-    return Alternative("rent", usd, pool.boot_s, why, pool.name, market, pool.instance_type, job.nodes)
+    def _rent(self, job: Job, offer: Offer, why: str, than_usd: float = 0.0) -> Alternative:
+        usd_per_hour, pool, market = offer
+        same = self._same.get((pool.name, market, job.nodes))
+        if same is None:
+            each = Alternative("rent", 0.0, pool.boot_s, "", pool.name, market, pool.instance_type, job.nodes)
+            same = self._same[pool.name, market, job.nodes] = vars(each)
+        made = object.__new__(Alternative)  # a frozen dataclass's own __init__ takes ten times as long, and there are three a job
+        made.__dict__.update(same, usd=cost_usd(job, pool, market, usd_per_hour) - than_usd, why=why)
+        return made
