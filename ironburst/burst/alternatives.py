@@ -1,7 +1,4 @@
-"""What else could be done for a job, what that costs and when the job would start: the best three, for the decision's reasons.
-
-All of it is relative to what was decided (`Alternative`). Jobs that are alike have the same ones: they are looked up, not made anew.
-"""
+"""What else could be done for a job: the best three, for the decision's reasons."""
 
 from __future__ import annotations
 
@@ -10,35 +7,29 @@ from dataclasses import dataclass, field
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
 from ironburst.burst.renting import Obstacle, Offer, Renting, Slot
-from ironburst.burst.snapshot import Job, Pool
+from ironburst.burst.snapshot import Job
 
 BEST = 3
 
 
-def cost_usd(job: Job, pool: Pool, market: str, usd_per_hour: float) -> float:
-    """What renting for a job is expected to cost: boot and run (its limit, unless told), at least the minimum billing. 0: paid anyway."""
-    if market in pool.prepaid_markets:
-        return 0.0
-    runs_s = (job.time_limit_s or 0.0) if job.run_s is None else job.run_s
-    return job.nodes * usd_per_hour * max(pool.boot_s + runs_s, pool.min_billing_s) / 3600
+def run_s(job: Job) -> float | None:
+    """How long a job runs as far as its cost is told: its limit, unless it is known better."""
+    return job.time_limit_s if job.run_s is None else job.run_s
 
 
 @dataclass
 class Alternatives:
-    """Looks them up while one decision is made."""
+    """Finds them while one decision is made. Jobs that are alike share them."""
 
     renting: Renting
-    _alike: dict[tuple[object, ...], tuple[Alternative, ...]] = field(default_factory=dict)  # of jobs that are alike
-    _same: dict[tuple[str, str, int], dict[str, object]] = field(default_factory=dict)  # by pool, market, nodes: what doesn't change
+    _known: dict[tuple[str, str, int, str], Alternative] = field(default_factory=dict)  # by pool, market, nodes, why not
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
+        if not_rentable(job):
+            return ()
         shared = self._sharing(job, why) if self.renting.there else None
-        key = (job.each, job.nodes, job.time_limit_s, job.run_s, job.gpu_type, job.batch, job.requeue, why)
-        found = self._alike.get(key)
-        if found is None:
-            offers = () if not_rentable(job) else self.renting.options(job)[:BEST]
-            found = self._alike[key] = tuple([self._rent(job, offer, why) for offer in offers])
+        found = tuple([self._rent(job, offer, why) for offer in self.renting.options(job)[:BEST]])
         return (shared, *found[: BEST - 1]) if shared else found
 
     def of_refused(self, job: Job, obstacles: list[Obstacle]) -> tuple[Alternative, ...]:
@@ -50,34 +41,36 @@ class Alternatives:
         """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its start at home."""
         now, offers = self.renting.snapshot.now_s, self.renting.options(job)
         chosen = next(n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market))
-        usd = cost_usd(job, offers[chosen][1], launch.market, launch.usd_per_hour)
-        home = () if home_s is None else (Alternative("home", -usd, home_s - now, "late"),)
-        cheaper = [self._rent(job, offer, "closed", usd) for offer in offers[:chosen]]
-        dearer = [self._rent(job, offer, "dearer", usd) for offer in offers[chosen + 1 : chosen + BEST]]
-        return now + offers[chosen][1].boot_s, usd, (*home, *cheaper, *dearer)[:BEST]
+        home = () if home_s is None else (Alternative("home", 0.0, max(home_s - now, 0.0), "late"),)
+        cheaper = [self._rent(job, offer, "closed") for offer in offers[:chosen]]
+        dearer = [self._rent(job, offer, "dearer") for offer in offers[chosen + 1 : chosen + BEST]]
+        taken = self._rent(job, offers[chosen], "")
+        return now + taken.in_s, taken.usd(run_s(job) or 0.0), (*home, *cheaper, *dearer)[:BEST]
+
+    def _rent(self, job: Job, offer: Offer, why: str) -> Alternative:
+        usd_per_hour, pool, market = offer
+        key = (pool.name, market, job.nodes, why)
+        found = self._known.get(key)
+        if found is None:
+            hourly = 0.0 if market in pool.prepaid_markets else usd_per_hour * job.nodes
+            found = Alternative("rent", hourly, pool.boot_s, why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s)
+            self._known[key] = found
+        return found
 
     def _sharing(self, job: Job, why: str) -> Alternative | None:
         """The first of the rented nodes that are there and have room for all of it."""
-        if not_rentable(job):
-            return None
         allowed = {(pool.name, market) for _, pool, market in self.renting.options(job)}
-        now, longest = self.renting.snapshot.now_s, job.time_limit_s or 0.0
         groups: dict[tuple[str, str, str], list[Slot]] = {}
         for slot in self.renting.there:
             if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
                 group = groups.setdefault((slot.pool.name, slot.market, slot.zone), [])
                 group.append(slot)
                 if len(group) == job.nodes:
-                    usd = sum(one.usd_per_hour * max(0.0, now + longest + one.pool.idle_s - one.committed_until_s) / 3600 for one in group)
-                    return Alternative("share", usd, 0.0, why, slot.pool.name, slot.market, slot.pool.instance_type, job.nodes)
+                    return self._share(group, why)
         return None
 
-    def _rent(self, job: Job, offer: Offer, why: str, than_usd: float = 0.0) -> Alternative:
-        usd_per_hour, pool, market = offer
-        same = self._same.get((pool.name, market, job.nodes))
-        if same is None:
-            each = Alternative("rent", 0.0, pool.boot_s, "", pool.name, market, pool.instance_type, job.nodes)
-            same = self._same[pool.name, market, job.nodes] = vars(each)
-        made = object.__new__(Alternative)  # a frozen dataclass's own __init__ takes ten times as long, and there are three a job
-        made.__dict__.update(same, usd=cost_usd(job, pool, market, usd_per_hour) - than_usd, why=why)
-        return made
+    def _share(self, slots: list[Slot], why: str) -> Alternative:
+        pool, market = slots[0].pool, slots[0].market
+        hourly = 0.0 if market in pool.prepaid_markets else sum(slot.usd_per_hour for slot in slots)
+        paid_s = min(slot.committed_until_s for slot in slots) - pool.idle_s - self.renting.snapshot.now_s
+        return Alternative("share", hourly, 0.0, why, pool.name, market, pool.instance_type, len(slots), paid_s=max(paid_s, 0.0))

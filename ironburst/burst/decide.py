@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, field
 
 from ironburst.burst import explain, giving_back
-from ironburst.burst.alternatives import Alternatives
+from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
 from ironburst.burst.limits import Limits
@@ -196,19 +196,20 @@ class _Round:
             if now - job.since_s <= limit:
                 text = f"its nodes at home are down or drained; it has waited {explain.duration(now - job.since_s)} of {allowed}"
                 limit_s, others = job.since_s + limit, self.instead.of_waiting(job, "limit")
-                return Wait(job.id, "home_down", text, limit_s, rent_s=limit_s, alternatives=others)
+                return Wait(job.id, "home_down", text, limit_s, rent_s=limit_s, run_s=run_s(job), alternatives=others)
             waited = f"it has waited {explain.duration(now - job.since_s)}, over the limit of {allowed}"
             return _Late(f"{waited}, and its nodes at home are down or drained")
         start = placement.start
         predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
         if start - job.since_s <= limit:
             text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit)
-            return Wait(job.id, "home_soon", text, again, start_s=start, alternatives=self.instead.of_waiting(job, "soon"))
+            others = self.instead.of_waiting(job, "soon")
+            return Wait(job.id, "home_soon", text, again, start_s=start, run_s=run_s(job), alternatives=others)
         soonest = self.renting.soonest_s(job)
         if start <= now + soonest and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             others = self.instead.of_waiting(job, "sooner")
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, alternatives=others)
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
         return _Late(f"{predicted}, over the wait limit of {allowed}", start)
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
@@ -220,11 +221,11 @@ class _Round:
         if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
             rent_s = job.since_s + most if start > job.since_s + most else None
             text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
-            return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, alternatives=others)
+            return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
         if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             others = self.instead.of_waiting(job, "sooner")
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, alternatives=others)
+            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
         if waited < most:
             allowed = (
                 f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
@@ -260,20 +261,20 @@ class _Round:
         if isinstance(launched, Launch):
             text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
             ready_s, usd, others = self.instead.of_rented(job, launched, late.start_s)
-            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, usd=usd, alternatives=others))
+            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, usd=usd, run_s=run_s(job), alternatives=others))
             return True
         others = self.instead.of_refused(job, launched)
         obstacles += launched
         again = min((each.look_again_s for each in obstacles if each.look_again_s is not None), default=None)
         text = f"{late.text}; worth renting for, but " + "; ".join(each.text for each in obstacles)
-        self.waits.append(Wait(job.id, obstacles[0].code, text, again, start_s=late.start_s, alternatives=others))
+        self.waits.append(Wait(job.id, obstacles[0].code, text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others))
         return False
 
     def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
             ready_s, text = self.snapshot.now_s + slots[0].pool.boot_s, f"it shares what is being rented: {names}; {late.text}"
-            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s))
+            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, run_s=run_s(job)))
             return
         self.assigns.append(assign)
         self.used |= set(assign.leases)

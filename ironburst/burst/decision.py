@@ -65,16 +65,25 @@ class Release:
 
 @dataclass(frozen=True)
 class Alternative:
-    """What was not done for a job, and by how much it is worse. Relative, so that it stays the same while nothing changes."""
+    """What was not done for a job: what it would cost, when the job would start, why it wasn't done.
+
+    All of it is the same for all jobs that are alike but for their run times, and stays the same while nothing changes.
+    """
 
     what: str  # rent: launch nodes; share: use nodes that are rented already; home: wait for the owned ones
-    usd: float  # it would cost so much more than what was decided; negative: less
+    usd_per_hour: float  # of all its nodes
     in_s: float  # it would start so long after the decision
     why: str  # why not: a word of `sentence.WHY_NOT`
     pool: str = ""
     market: str = ""
     instance_type: str = ""
     nodes: int = 0
+    least_s: float = 0.0  # its nodes are paid for at least so long
+    paid_s: float = 0.0  # of the time up to the job's end so much is paid for anyway
+
+    def usd(self, run_s: float) -> float:
+        """What it costs up to the end of a job that runs so long."""
+        return self.usd_per_hour * max(max(self.in_s + run_s, self.least_s) - self.paid_s, 0.0) / 3600
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,8 @@ class Wait:
     """Not started now, and why; worth a new look at `look_again_s` (None: when something changes).
 
     `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a boot time ahead.
-    `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs; `alternatives`: the best three
-    of what was not done.
+    `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs, if it runs for `run_s` (None:
+    nobody knows; its limit, unless told); `alternatives`: the best three of what was not done.
     """
 
     job: int
@@ -93,6 +102,7 @@ class Wait:
     rent_s: float | None = None
     start_s: float | None = None
     usd: float = 0.0
+    run_s: float | None = None
     alternatives: tuple[Alternative, ...] = ()
 
 

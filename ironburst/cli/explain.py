@@ -70,7 +70,7 @@ def _figures(row: DecisionRow) -> dict[str, Any]:
     """What was expected, and the alternatives; nothing where an older ironburst wrote the row."""
     try:
         said = json.loads(row.figures) if row.figures else {}
-        return {name: said[name] for name in ("start_s", "usd", "alternatives")} if said else {}
+        return {name: said[name] for name in ("start_s", "usd", "run_s", "alternatives")} if said else {}
     except (ValueError, KeyError, TypeError):
         return {}
 

@@ -184,6 +184,6 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 _WORDING: dict[str, Any] = {
-    "text": "", "reason": "", "look_again_s": None, "rent_s": None, "start_s": None, "usd": 0.0, "alternatives": (),
+    "text": "", "reason": "", "look_again_s": None, "rent_s": None, "start_s": None, "usd": 0.0, "run_s": None, "alternatives": (),
     "committed_until_s": 0.0, "committed_usd": 0.0,
 }  # fmt: skip

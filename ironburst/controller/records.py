@@ -96,7 +96,7 @@ class DecisionRow:
     code: str
     text: str
     look_again_s: float | None
-    figures: str = ""  # JSON of a Wait's start_s, usd and alternatives; empty: none were written
+    figures: str = ""  # JSON of a Wait's start_s, usd, run_s and alternatives; empty: none were written
 
 
 @dataclass(frozen=True)

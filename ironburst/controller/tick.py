@@ -117,7 +117,7 @@ class Controller:
             for gone in before - jobs.keys():
                 self.ledger.left_queue(gone, now)
             for wait in decision.waits:
-                figures = {"start_s": wait.start_s, "usd": wait.usd, "alternatives": to_json(wait.alternatives)}
+                figures = {"start_s": wait.start_s, "usd": wait.usd, "run_s": wait.run_s, "alternatives": to_json(wait.alternatives)}
                 said = json.dumps(figures, separators=(",", ":"))
                 self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
             for item in decision.infeasible:

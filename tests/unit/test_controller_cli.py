@@ -103,6 +103,36 @@ def test_explain_tells_the_story_also_after_the_job_has_ended(site, capsys):
     assert "rented p5-1: p5.48xlarge spot us-east-1a" in capsys.readouterr().out
 
 
+def test_explain_of_a_waiting_job_is_a_sentence_with_its_alternatives(site, capsys):
+    site.slurm.submit(nodes=2, limit_s=7200, runs_s=7200)
+    job = site.slurm.submit(nodes=2, limit_s=7200)
+    for minutes, hours in ((0, 2.0), (30, 1.5)):
+        site.clock.at += minutes * 60
+        ledger = Ledger(site.ledger)
+        Controller(site.slurm, site.cloud, ledger, site.clock).tick(document(wait_limit_s=8000))
+        ledger.close()
+        assert cli.main(["explain", str(job)]) == 0
+        text = capsys.readouterr().out
+        assert f"Job {job} (16 GPUs, 2 h) waits until " in text and "two nodes free up at home by then" in text
+        dollars = 2 * 55.04 * (7200 + 120) / 3600
+        assert f"renting two p5.48xlarge now would cost about ${dollars:,.0f} and save {hours} h." in text
+        assert f"instead: two p5.48xlarge (on-demand, pool p5): ${dollars:,.0f} more, {hours} h sooner; home is soon enough" in text
+    assert cli.main(["explain", str(job), "--json"]) == 0
+    (said,) = [each for each in json.loads(capsys.readouterr().out)["story"] if each["kind"] == "wait"]
+    assert said["run_s"] == 7200 and said["alternatives"][0]["usd_per_hour"] == pytest.approx(110.08)
+
+
+def test_a_ledger_from_before_the_figures_is_read_and_gets_them(site, capsys):
+    rented(site)
+    db = sqlite3.connect(site.ledger)
+    db.execute("ALTER TABLE decisions DROP COLUMN figures")
+    db.commit()
+    assert cli.main(["explain", "2"]) == 0 and cli.main(["status"]) == 0  # readers change nothing
+    Ledger(site.ledger).close()
+    assert "figures" in {row[1] for row in db.execute("PRAGMA table_info(decisions)")}
+    db.close()
+
+
 def test_explain_of_an_infeasible_job_and_of_nobodys_job(site, capsys):
     rented(site)
     assert cli.main(["explain", "3"]) == 0
