@@ -170,9 +170,8 @@ class _Round:
 
     def _back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
-        rented = [name for name in job.partitions if name in self.pool_of]
-        exclusions = self._own_exclusions(job)
-        if rented:
+        if rented := [name for name in job.partitions if name in self.pool_of]:
+            exclusions = self._own_exclusions(job)
             partitions = tuple(name for name in job.partitions if name not in self.pool_of)
             # a gang may get some of its nodes again, so it keeps the delay
             delayed = job.restarts > 0 and job.nodes == 1 and job.since_s > self.snapshot.now_s
@@ -285,6 +284,8 @@ class _Round:
 
     # ---- giving back
     def _releases(self) -> list[Release]:
+        if not self.snapshot.leases:
+            return []
         busy = {name for job in self.snapshot.jobs for name in job.on}
         leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))

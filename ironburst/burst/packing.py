@@ -132,7 +132,7 @@ class _Kind:
 
     def __init__(self, now_s: float, total: Resources, names: Sequence[str]):
         self.now_s, self.total, self.width = now_s, total, max(total.gpus, 1)
-        self.row_of = {name: row for row, name in enumerate(names)}
+        self.names = names
         self.free = [[now_s] * self.width for _ in names]
         self.holes = _Holes()
         self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)  # by GPUs: (free so many, row), or too early
@@ -237,18 +237,24 @@ class Plan:
         for node in nodes:
             names.setdefault(node.total, []).append(node.name)
         self._kinds = [_Kind(now_s, total, of_it) for total, of_it in names.items()]
-        row_of = {name: (number, row) for number, kind in enumerate(self._kinds) for name, row in kind.row_of.items()}
         self._shapes: dict[Resources, list[int | None]] = {}
-        self._last: tuple[Resources | None, list[int | None]] = None, []  # asked for again and again
+        self._known: dict[int, tuple[Resources, list[int | None]]] = {}  # the same by identity: that of equal ones costs a hash each time
+        ends_on: dict[str, tuple[int, list[float]]] = {name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names}
+        soon = now_s + overdue_s
         for job in running:
-            end = math.inf if job.end_s is None else max(job.end_s, now_s + overdue_s)
+            end = math.inf if job.end_s is None else job.end_s if job.end_s > soon else soon
+            needs = self._shape(job.each)
             for name in job.on:
-                if name in row_of:
-                    number, row = row_of[name]
-                    # the GPUs that are free first: those of other running jobs are taken for longer
-                    free = self._kinds[number].free[row]
-                    free[: self._shape(job.each)[number] or 0] = [end] * (self._shape(job.each)[number] or 0)
-                    free.sort()
+                if name in ends_on:
+                    number, ends = ends_on[name]
+                    ends += [end] * (needs[number] or 0)
+        for kind in self._kinds:
+            width = kind.width
+            for row, name in enumerate(kind.names):
+                if ends := ends_on[name][1]:
+                    ends.sort()
+                    # more than it has: their CPUs or memory counted as GPUs
+                    kind.free[row] = kind.free[row][len(ends) :] + ends if len(ends) <= width else ends[-width:]
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
@@ -319,11 +325,12 @@ class Plan:
         return tuple(chosen)
 
     def _shape(self, each: Resources) -> list[int | None]:
-        if self._last[0] is not each:
-            if each not in self._shapes:
-                self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
-            self._last = each, self._shapes[each]
-        return self._last[1]
+        if known := self._known.get(id(each)):
+            return known[1]
+        if each not in self._shapes:
+            self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
+        self._known[id(each)] = each, self._shapes[each]  # it lives as long as its id is known here
+        return self._shapes[each]
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

@@ -92,8 +92,8 @@ class Renting:
     def of(cls, snapshot: Snapshot, policy: Policy) -> Renting:
         pools = {pool.name: pool for pool in snapshot.pools}
         nodes = {node.name: node for node in snapshot.nodes}
-        pending = {job.id: job for job in snapshot.jobs if job.pending}
-        on = jobs_on(snapshot.jobs)
+        pending = {job.id: job for job in snapshot.jobs if job.pending} if snapshot.leases else {}
+        on = jobs_on(snapshot.jobs) if snapshot.leases else {}
         slots = []
         for lease in snapshot.leases:
             if lease.pool in pools and usable(lease, nodes.get(lease.node)):

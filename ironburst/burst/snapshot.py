@@ -6,6 +6,7 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 # a node with one of these takes no new job, now and by itself
 _CLOSED = frozenset(
@@ -65,7 +66,7 @@ class Job:
     def pending(self) -> bool:
         return self.state == "PENDING"
 
-    @property
+    @cached_property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
         return max(self.submit_s, self.eligible_s or 0.0)
@@ -86,12 +87,12 @@ class Node:
         """Whether it is in all of `states`."""
         return all(state in self.states for state in states)
 
-    @property
+    @cached_property
     def open(self) -> bool:
         """It takes jobs, now or when those on it end."""
         return not _CLOSED.intersection(self.states)
 
-    @property
+    @cached_property
     def launchable(self) -> bool:
         """A rentable node that is off for good: powered down, behind its drain, with no power transition under way."""
         return self.has("POWERED_DOWN", "DRAIN") and not _MOVING.intersection(self.states)

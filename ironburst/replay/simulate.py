@@ -114,7 +114,7 @@ class _Play:
         count, home = len(self.trace), self.home
         self.start_s, self.rented = np.full(count, math.nan), np.zeros(count, dtype=bool)
         self.nodes = _Nodes(home)
-        self.parts: dict[int, list[tuple[int, int]]] = {}
+        self.parts: dict[int, tuple[list[tuple[int, int]], float]] = {}  # of a running job, and the end that it is expected to have
         self.pending: dict[int, Job] = {}
         self.running: dict[int, tuple[Job, ...]] = {}
         each = Resources(home.gpus)
@@ -127,30 +127,35 @@ class _Play:
         price = {"on-demand": 1.0}
         self.pools = (Pool(BURST, BURST, rentable, BURST, each, "", ("on-demand",), price, ("a",), 0.0, 0.0, math.inf),)
         self.limit_s = self.trace.duration_s if self.trace.limit_s is None else self.trace.limit_s
-        self.hours = self.limit_s * self.trace.gpus / 3600
-        self.order = self.trace.submit_s + np.array([home.step_back_s(one) for one in self.hours])
+        hours = self.limit_s * self.trace.gpus / 3600
+        # plain numbers: one of an array takes longer to look up
+        self.gpus, self.durations, self.limits = self.trace.gpus.tolist(), self.trace.duration_s.tolist(), self.limit_s.tolist()
+        self.gpu_hours = hours.tolist()
+        self.resources = {gpus: Resources(gpus) for gpus in range(home.gpus + 1)}  # shared: looked up by identity
+        self.submit = self.trace.submit_s.tolist()
+        self.order = [submit + home.step_back_s(one) for submit, one in zip(self.submit, self.gpu_hours, strict=True)]
 
     def run(self) -> Played:
-        trace, ends, asked, coming = self.trace, [], [], 0
-        while coming < len(trace) or self.queue:
+        submit, ends, asked, coming, count = self.submit, [], [], 0, len(self.trace)
+        while coming < count or self.queue:
             now = min(
-                trace.submit_s[coming] if coming < len(trace) else math.inf,
+                submit[coming] if coming < count else math.inf,
                 ends[0][0] if ends else math.inf,
                 asked[0] if asked and self.queue else math.inf,
             )
             if math.isinf(now):
                 raise ValueError(f"{len(self.queue)} jobs of the trace never start: neither the home nodes nor the policy takes them")
-            self.now, freed, ask = float(now), False, False
+            self.now, freed, ask = now, False, False
             while ends and ends[0][0] <= now:
-                end, job = heapq.heappop(ends)
-                self.nodes.end(self.parts.pop(job), end)
+                _, job = heapq.heappop(ends)
+                self.nodes.end(*self.parts.pop(job))
                 del self.running[job]
                 freed = True
             while asked and asked[0] <= now:
                 heapq.heappop(asked)
                 ask = True
             arrived = coming
-            while coming < len(trace) and trace.submit_s[coming] <= now:
+            while coming < count and submit[coming] <= now:
                 insort(self.queue, (self.order[coming], coming))
                 self.pending[coming] = self._job(coming)
                 coming += 1
@@ -166,39 +171,45 @@ class _Play:
         return Played(self.start_s, self.rented, self.decisions)
 
     def _job(self, number: int) -> Job:
-        gpus, width = int(self.trace.gpus[number]), self.home.gpus
+        gpus, width = self.gpus[number], self.home.gpus
         nodes = max(1, -(-gpus // width))
         return Job(
-            number, "", self.trace.user[number] if self.trace.user else "", "PENDING", float(self.trace.submit_s[number]), nodes,
-            Resources(-(-gpus // nodes)), float(self.limit_s[number]), (HOME,), priority=0,
+            number, "", self.trace.user[number] if self.trace.user else "", "PENDING", self.submit[number], nodes,
+            self.resources[-(-gpus // nodes)], self.limits[number], (HOME,), priority=0,
         )  # fmt: skip
 
     def _start(self, ends: list[tuple[float, int]]) -> None:
         """Begin what the nodes have room for, in order."""
-        nodes, home, blocked, kept, started = self.nodes, self.home, set(), 0, set()
+        nodes, home, kept, started = self.nodes, self.home, 0, set()
+        gpus_of, limit_of, hours_of = self.gpus, self.limits, self.gpu_hours
         nodes.reserved_from[:] = math.inf
+        # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds none, too
+        no_room = [math.inf] * (max(gpus_of) + 1)
         for _, number in self.queue:
-            gpus = int(self.trace.gpus[number])
-            if gpus in blocked and not kept and (gpus < home.gpus or self.hours[number] < home.reserve_gpu_hours):
+            gpus, limit_s = gpus_of[number], limit_of[number]
+            large = kept < home.reserved and gpus >= home.gpus and hours_of[number] >= home.reserve_gpu_hours
+            if limit_s >= no_room[gpus] and not large:
                 continue
-            parts = nodes.fit(gpus, self.now, self.now + float(self.limit_s[number]))
+            parts = nodes.fit(gpus, self.now, self.now + limit_s) if limit_s < no_room[gpus] else None
             if parts is None:
-                if not kept:
-                    blocked.add(gpus)
-                if kept < home.reserved and gpus >= home.gpus and self.hours[number] >= home.reserve_gpu_hours:
+                for more in range(gpus, len(no_room)):
+                    no_room[more] = min(no_room[more], limit_s if kept else 0.0)
+                if large:
                     nodes.reserve(-(-gpus // home.gpus), self.now)
                     kept += 1
                 continue
-            end = self.now + float(self.trace.duration_s[number])
-            nodes.begin(parts, end)
-            heapq.heappush(ends, (end, number))
+            heapq.heappush(ends, (self.now + self.durations[number], number))
+            until = self.now + limit_s
+            nodes.begin(parts, until)
             job = self.pending.pop(number)
-            self.parts[number], self.start_s[number] = parts, self.now
-            until = self.now + float(self.limit_s[number])
+            self.parts[number], self.start_s[number] = (parts, until), self.now
+            alike: dict[int, list[str]] = {}
+            for node, used in parts:
+                alike.setdefault(used, []).append(self.names[node])
             self.running[number] = tuple(
-                Job(job.id, "", job.user, "RUNNING", job.submit_s, 1, Resources(used), job.time_limit_s, (HOME,), on=(self.names[node],),
+                Job(job.id, "", job.user, "RUNNING", job.submit_s, len(on), self.resources[used], job.time_limit_s, (HOME,), on=tuple(on),
                     start_s=self.now, end_s=until)
-                for node, used in parts
+                for used, on in alike.items()
             )  # fmt: skip
             started.add(number)
         if started:
