@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ironburst.burst import explain, giving_back
+from ironburst.burst import explain, giving_back, runtimes
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable
@@ -56,7 +56,8 @@ class _Round:
         now, jobs, policy = self.snapshot.now_s, self.snapshot.jobs, self.policy
         self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
         running = [job for job in jobs if job.on]
-        self.plan = Plan(now, [node for node in self.home if node.open], running, policy.overdue_s)
+        self.expected_s = runtimes.expected_s(self.snapshot.experience, jobs, now)
+        self.plan = Plan(now, [node for node in self.home if node.open], running, policy.overdue_s, self.expected_s)
         self.at_home: list[tuple[Job, Placement]] = []  # in order: what is planned
         self.unplanned = self.plan.copy() if policy.limits else self.plan  # only they lay it anew
         self.planned_again = 0
@@ -106,13 +107,13 @@ class _Round:
 
     def _rent_smaller(self, job: Job, late: _Late) -> bool:
         """Rent for the smallest larger job before `job` that is smaller than it, and lay the others over the nodes anew."""
-        limits, size = self.policy.limits, _gpu_hours(job)
+        limits, size = self.policy.limits, self._gpu_hours(job)
         if limits is None or self.planned_again + len(self.at_home) > PLANNED:
             return False
         found = [
             (gpu_hours, other.id, other, placement.start)
             for other, placement in self.at_home
-            if not limits.small(gpu_hours := _gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
+            if not limits.small(gpu_hours := self._gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
         ]
         if not found:
             return False
@@ -187,7 +188,7 @@ class _Round:
             return self._late_for_its_size(job, placement, self.policy.limits)
         now, limit = self.snapshot.now_s, self.policy.wait_limit_s
         if self.policy.limits:
-            limit = self.policy.limits.hard_s(_gpu_hours(job))
+            limit = self.policy.limits.hard_s(self._gpu_hours(job))
         allowed = explain.duration(limit)
         if placement is None:
             if not could_ever_fit(job, self.home):
@@ -212,7 +213,7 @@ class _Round:
         return _Late(f"{predicted}, over the wait limit of {allowed}", start)
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
-        now, start, size = self.snapshot.now_s, placement.start, _gpu_hours(job)
+        now, start, size = self.snapshot.now_s, placement.start, self._gpu_hours(job)
         waited, small = now - job.since_s, limits.small(size)
         most = limits.timer_s(size) if small else limits.hard_s(size)
         predicted = f"predicted to start at home at {explain.at(round(start))}"
@@ -290,7 +291,7 @@ class _Round:
         leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
 
-
-def _gpu_hours(job: Job) -> float:
-    """GPU-hours up to its time limit; infinite without one."""
-    return job.nodes * job.each.gpus * (math.inf if job.time_limit_s is None else job.time_limit_s) / 3600
+    def _gpu_hours(self, job: Job) -> float:
+        """GPU-hours that it is expected to take: up to its time limit where nothing better is known, infinite without one."""
+        limit_s = math.inf if job.time_limit_s is None else job.time_limit_s
+        return job.nodes * job.each.gpus * self.expected_s.get(job.id, limit_s) / 3600

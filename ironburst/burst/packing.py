@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
@@ -229,10 +229,12 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job."""
+    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by their ids, where it isn't their time limit."""
 
-    def __init__(self, now_s: float, nodes: Sequence[Node], running: Iterable[Job], overdue_s: float = 30.0):
-        self.now_s = now_s
+    def __init__(
+        self, now_s: float, nodes: Sequence[Node], running: Iterable[Job], overdue_s: float = 30.0, run_s: Mapping[int, float] | None = None
+    ):
+        self.now_s, self._run_s = now_s, run_s or {}
         names: dict[Resources, list[str]] = {}
         for node in nodes:
             names.setdefault(node.total, []).append(node.name)
@@ -242,7 +244,10 @@ class Plan:
         ends_on: dict[str, tuple[int, list[float]]] = {name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names}
         soon = now_s + overdue_s
         for job in running:
-            end = math.inf if job.end_s is None else job.end_s if job.end_s > soon else soon
+            end = math.inf if job.end_s is None else job.end_s
+            if job.id in self._run_s and job.start_s is not None:
+                end = job.start_s + self._run_s[job.id]
+            end = end if end > soon else soon
             needs = self._shape(job.each)
             for name in job.on:
                 if name in ends_on:
@@ -263,12 +268,12 @@ class Plan:
         return other
 
     def earliest(self, job: Job) -> Placement | None:
-        """The first moment at which `job.nodes` nodes have room for the whole time limit; None: never, as the nodes are."""
+        """The first moment at which `job.nodes` nodes have room for as long as it runs; None: never, as the nodes are."""
         needs = self._shape(job.each)
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
         if tail and tail.start <= self.now_s:
             return tail  # nothing is sooner
-        lasts = math.inf if job.time_limit_s is None else job.time_limit_s
+        lasts = self._lasts_s(job)
         best = tail
         for number, need in enumerate(needs):
             if need and (found := self._kinds[number].holes.earliest(need, job.nodes, lasts)) and (not best or found[0] < best.start):
@@ -277,7 +282,7 @@ class Plan:
         return best
 
     def place(self, job: Job, placement: Placement) -> None:
-        end = math.inf if job.time_limit_s is None else placement.start + job.time_limit_s
+        end = placement.start + self._lasts_s(job)
         for number, rows in placement.rows:
             kind, gpus = self._kinds[number], self._shape(job.each)[number]
             if not gpus:
@@ -323,6 +328,9 @@ class Plan:
             if left == 0:
                 break
         return tuple(chosen)
+
+    def _lasts_s(self, job: Job) -> float:
+        return self._run_s.get(job.id, math.inf if job.time_limit_s is None else job.time_limit_s)
 
     def _shape(self, each: Resources) -> list[int | None]:
         if known := self._known.get(id(each)):

@@ -13,8 +13,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from ironburst.burst.snapshot import Experience, Job
 
@@ -83,32 +86,59 @@ def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[
     done = math.log(ran_s / limit_s) if ran_s > 0 else -math.inf
     for group in groups(job):
         if (group, done) not in cache:
-            cache[group, done] = _interval(experience.ratios.get(group, ()), done)
+            cache[group, done] = _samples(experience.ratios.get(group, ())).interval(done)
         if found := cache[group, done]:
             median, low, high = (min(max(limit_s * math.exp(ratio), ran_s), most) for ratio in found[:3])
             return Estimate(median, low, high, group, found[3])
     return Estimate(most, ran_s, most, "limit")
 
 
-def _interval(samples: tuple[float, ...], above: float) -> _Interval | None:
-    """(median, low, high, samples used) of the samples over `above`. None: too few for an interval."""
-    weighted = sorted((value, _DECAY**age) for age, value in enumerate(reversed(samples)) if value > above)
-    total = sum(weight for _, weight in weighted)
-    room = (1 - COVERAGE) / 2 * (total + 1.0) + 1e-9  # that may lie outside on one side; the new job counts as one
-    low = high = None
-    median, passed = 0.0, 0.0
-    for value, weight in weighted:
-        if passed < total / 2 <= passed + weight:
-            median = value
-        passed += weight
-        if passed <= room:
-            low = value
-    passed = 0.0
-    for value, weight in reversed(weighted):
-        passed += weight
-        if passed <= room:
-            high = value
-    return None if low is None or high is None else (median, low, high, len(weighted))
+def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
+    """The median of `estimate`, by the job's id, of all those of which more is known than their limit. Seconds."""
+    found: dict[int, float] = {}
+    samples_of: dict[tuple[str, str, tuple[str, ...]], list[_Samples]] = {}
+    for job in jobs:
+        ran_s = now_s - job.start_s if job.on and job.start_s and job.start_s < now_s else 0.0
+        limit_s = job.time_limit_s
+        if job.run_s is not None and _positive(job.run_s):
+            found[job.id] = max(job.run_s, ran_s)
+        elif experience.ratios and limit_s and math.isfinite(limit_s) and limit_s > 0:
+            if (samples := samples_of.get(who := (job.user, job.account, job.partitions))) is None:
+                known = [_samples(experience.ratios[group]) for group in groups(job) if experience.ratios.get(group)]
+                samples = samples_of[who] = known
+            done = math.log(ran_s / limit_s) if ran_s > 0 else -math.inf
+            for group in samples:
+                if interval := group.interval(done):
+                    found[job.id] = min(max(limit_s * math.exp(interval[0]), ran_s), max(limit_s, ran_s))
+                    break
+    return found
+
+
+class _Samples(NamedTuple):
+    """Of one group: ascending, and with each the weight of those from it on, negative (so that it ascends); one more at the end, 0."""
+
+    values: list[float]
+    from_it: list[float]
+
+    def interval(self, above: float) -> _Interval | None:
+        """(median, low, high, samples used) of the samples over `above`. None: too few for an interval."""
+        values, from_it = self
+        first = bisect_right(values, above)
+        total = -from_it[first]
+        room = (1 - COVERAGE) / 2 * (total + 1.0) + 1e-9  # that may lie outside on one side; the new job counts as one
+        low, high = bisect_right(from_it, room - total) - 2, bisect_left(from_it, -room, first)
+        if low < first or high >= len(values):
+            return None
+        return values[max(bisect_left(from_it, -total / 2) - 1, first)], values[low], values[high], len(values) - first
+
+
+@lru_cache(maxsize=4096)  # a group's are the same until one of its jobs ends
+def _samples(samples: tuple[float, ...]) -> _Samples:
+    weighted = sorted((value, _DECAY**age) for age, value in enumerate(reversed(samples)))
+    from_it = [0.0]
+    for _, weight in reversed(weighted):
+        from_it.append(from_it[-1] - weight)
+    return _Samples([value for value, _ in weighted], from_it[::-1])
 
 
 def _positive(seconds: float | None) -> bool:
