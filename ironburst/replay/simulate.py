@@ -2,6 +2,9 @@
 
 The home scheduler is a plain one: jobs in the order of `order_s`, each as soon as its nodes have room, on the nodes whose last job ends
 soonest after its own; the first few large ones keep nodes free for their earliest start. Renting starts at once and has no limit.
+
+A trace that knows the users' time limits (`limit_s`) is played without knowing run times: the scheduler and the policy see limits, and what
+was learned of them from the jobs that have ended. One that doesn't is played as if each limit were the run time.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironburst.burst import Budget, Job, Node, Policy, Pool, Resources, Snapshot, decide
+from ironburst.burst import Budget, Job, Node, Policy, Pool, Resources, Snapshot, decide, runtimes
+from ironburst.burst.snapshot import Experience
 from ironburst.replay.traces import Trace
 
 HOME, BURST = "home", "burst"
@@ -127,13 +131,14 @@ class _Play:
         price = {"on-demand": 1.0}
         self.pools = (Pool(BURST, BURST, rentable, BURST, each, "", ("on-demand",), price, ("a",), 0.0, 0.0, math.inf),)
         self.limit_s = self.trace.duration_s if self.trace.limit_s is None else self.trace.limit_s
-        hours = self.limit_s * self.trace.gpus / 3600
+        self.learns = self.trace.limit_s is not None
+        self.experience = Experience()
+        self.rented_ends: list[tuple[float, int, Job]] = []
         # plain numbers: one of an array takes longer to look up
         self.gpus, self.durations, self.limits = self.trace.gpus.tolist(), self.trace.duration_s.tolist(), self.limit_s.tolist()
-        self.gpu_hours = hours.tolist()
+        self.gpu_hours = [gpus * limit_s / 3600 for gpus, limit_s in zip(self.gpus, self.limits, strict=True)]
         self.resources = {gpus: Resources(gpus) for gpus in range(home.gpus + 1)}  # shared: looked up by identity
         self.submit = self.trace.submit_s.tolist()
-        self.order = [submit + home.step_back_s(one) for submit, one in zip(self.submit, self.gpu_hours, strict=True)]
 
     def run(self) -> Played:
         submit, ends, asked, coming, count = self.submit, [], [], 0, len(self.trace)
@@ -149,15 +154,17 @@ class _Play:
             while ends and ends[0][0] <= now:
                 _, job = heapq.heappop(ends)
                 self.nodes.end(*self.parts.pop(job))
-                del self.running[job]
+                self._learn(job, self.running.pop(job)[0])
                 freed = True
             while asked and asked[0] <= now:
                 heapq.heappop(asked)
                 ask = True
             arrived = coming
             while coming < count and submit[coming] <= now:
-                insort(self.queue, (self.order[coming], coming))
-                self.pending[coming] = self._job(coming)
+                job = self.pending[coming] = self._job(coming)
+                if expected := self.learns and runtimes.expected_s(self.experience, [job], now):
+                    self.gpu_hours[coming] = self.gpus[coming] * expected[coming] / 3600
+                insort(self.queue, (submit[coming] + self.home.step_back_s(self.gpu_hours[coming]), coming))
                 coming += 1
             if freed or arrived < coming:
                 self._start(ends)
@@ -170,13 +177,22 @@ class _Play:
                     self._start(ends)
         return Played(self.start_s, self.rented, self.decisions)
 
+    def _learn(self, number: int, job: Job) -> None:
+        if self.learns:
+            self.experience = runtimes.learn(self.experience, job, self.durations[number])
+
     def _job(self, number: int) -> Job:
         gpus, width = self.gpus[number], self.home.gpus
         nodes = max(1, -(-gpus // width))
         return Job(
-            number, "", self.trace.user[number] if self.trace.user else "", "PENDING", self.submit[number], nodes,
+            number, "", self._named(self.trace.user, number), "PENDING", self.submit[number], nodes,
             self.resources[-(-gpus // nodes)], self.limits[number], (HOME,), priority=0,
+            account=self._named(self.trace.queue, number),
         )  # fmt: skip
+
+    @staticmethod
+    def _named(names: tuple[str, ...] | None, number: int) -> str:
+        return names[number] if names else ""
 
     def _start(self, ends: list[tuple[float, int]]) -> None:
         """Begin what the nodes have room for, in order."""
@@ -208,7 +224,7 @@ class _Play:
                 alike.setdefault(used, []).append(self.names[node])
             self.running[number] = tuple(
                 Job(job.id, "", job.user, "RUNNING", job.submit_s, len(on), self.resources[used], job.time_limit_s, (HOME,), on=tuple(on),
-                    start_s=self.now, end_s=until)
+                    start_s=self.now, end_s=until, account=job.account)
                 for used, on in alike.items()
             )  # fmt: skip
             started.add(number)
@@ -217,16 +233,19 @@ class _Play:
 
     def _decide(self) -> float | None:
         """Ask the policy; what it rents for leaves the queue now. Returns when it wants to be asked again."""
+        while self.rented_ends and self.rented_ends[0][0] <= self.now:
+            self._learn(*heapq.heappop(self.rented_ends)[1:])
         jobs = [part for parts in self.running.values() for part in parts]
         # the order of the queue is the scheduler's: the policy is told it by priorities
         jobs += [_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)]
         budget = Budget(math.inf, 0.0, 0.0, self.now + 30 * 86400)
-        decision = decide(Snapshot(self.now, tuple(jobs), self.declared, self.pools, budget=budget), self.policy)
+        snapshot = Snapshot(self.now, tuple(jobs), self.declared, self.pools, budget=budget, experience=self.experience)
+        decision = decide(snapshot, self.policy)
         self.decisions += 1
         rented = {number for launch in decision.launches for number in launch.jobs}
         for number in rented:
             self.start_s[number], self.rented[number] = self.now, True
-            del self.pending[number]
+            heapq.heappush(self.rented_ends, (self.now + self.durations[number], number, self.pending.pop(number)))
         if rented:
             self.queue = [entry for entry in self.queue if entry[1] not in rented]
         moments = [wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.job not in rented]
