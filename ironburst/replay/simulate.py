@@ -35,7 +35,8 @@ class Home:
     """Owned nodes, and how their scheduler works. Times in seconds.
 
     `step_back_s`: by how much a job of so many GPU-hours steps back in the queue; `reserved`: how many waiting jobs of whole nodes and at
-    least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is chosen (fuller nodes first).
+    least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is chosen (fuller nodes
+    first); `round_s`: the policy is asked once in such a time at most, as the controller does it.
     """
 
     nodes: int
@@ -44,6 +45,7 @@ class Home:
     reserved: int = 4
     reserve_gpu_hours: float = 310.0
     room_s: float = 15.0
+    round_s: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class _Play:
     policy: Policy
     now: float = 0.0
     queue: list[tuple[float, int]] = field(default_factory=list)  # (order, job)
+    looks: list[tuple[float, int]] = field(default_factory=list)  # (when, at which job): what the last decision asked for
+    came_s: float = math.inf  # when a job came that had to wait, since the last decision
     decisions: int = 0
 
     def __post_init__(self) -> None:
@@ -141,24 +145,21 @@ class _Play:
         self.submit = self.trace.submit_s.tolist()
 
     def run(self) -> Played:
-        submit, ends, asked, coming, count = self.submit, [], [], 0, len(self.trace)
+        submit, ends, coming, count = self.submit, [], 0, len(self.trace)
         while coming < count or self.queue:
             now = min(
                 submit[coming] if coming < count else math.inf,
                 ends[0][0] if ends else math.inf,
-                asked[0] if asked and self.queue else math.inf,
+                self._asks_s(),
             )
             if math.isinf(now):
                 raise ValueError(f"{len(self.queue)} jobs of the trace never start: neither the home nodes nor the policy takes them")
-            self.now, freed, ask = now, False, False
+            self.now, freed = now, False
             while ends and ends[0][0] <= now:
                 _, job = heapq.heappop(ends)
                 self.nodes.end(*self.parts.pop(job))
                 self._learn(job, self.running.pop(job)[0])
                 freed = True
-            while asked and asked[0] <= now:
-                heapq.heappop(asked)
-                ask = True
             arrived = coming
             while coming < count and submit[coming] <= now:
                 job = self.pending[coming] = self._job(coming)
@@ -168,14 +169,20 @@ class _Play:
                 coming += 1
             if freed or arrived < coming:
                 self._start(ends)
-                ask |= any(job in self.pending for job in range(arrived, coming))
-            if ask and self.queue:
-                again = self._decide()
-                if again is not None:
-                    heapq.heappush(asked, again)
-                if self.home.reserved:
-                    self._start(ends)
+                if any(job in self.pending for job in range(arrived, coming)):
+                    self.came_s = min(self.came_s, now)
+            if self.queue and now >= self._asks_s() and self._decide() and self.home.reserved:
+                self._start(ends)
         return Played(self.start_s, self.rented, self.decisions)
+
+    def _asks_s(self) -> float:
+        """When the policy is asked next: in the round after a job came that waits, or that it asked for to look at a job that still waits."""
+        while self.looks and self.looks[0][1] not in self.pending:
+            heapq.heappop(self.looks)
+        if not self.queue:
+            self.came_s = math.inf
+        moment = min(self.came_s, self.looks[0][0] if self.looks else math.inf)
+        return moment if math.isinf(moment) else math.ceil(moment / self.home.round_s) * self.home.round_s
 
     def _learn(self, number: int, job: Job) -> None:
         if self.learns:
@@ -231,8 +238,8 @@ class _Play:
         if started:
             self.queue = [entry for entry in self.queue if entry[1] not in started]
 
-    def _decide(self) -> float | None:
-        """Ask the policy; what it rents for leaves the queue now. Returns when it wants to be asked again."""
+    def _decide(self) -> bool:
+        """Ask the policy; what it rents for leaves the queue now. Whether it rents for any."""
         while self.rented_ends and self.rented_ends[0][0] <= self.now:
             self._learn(*heapq.heappop(self.rented_ends)[1:])
         jobs = [part for parts in self.running.values() for part in parts]
@@ -248,8 +255,11 @@ class _Play:
             heapq.heappush(self.rented_ends, (self.now + self.durations[number], number, self.pending.pop(number)))
         if rented:
             self.queue = [entry for entry in self.queue if entry[1] not in rented]
-        moments = [wait.look_again_s for wait in decision.waits if wait.look_again_s and wait.job not in rented]
-        return min((moment for moment in moments if moment > self.now), default=None)
+        moments = [(wait.look_again_s, wait.job) for wait in decision.waits if wait.look_again_s is not None]
+        self.came_s = math.inf
+        self.looks = [look for look in moments if look[0] > self.now and look[1] in self.pending]
+        heapq.heapify(self.looks)
+        return bool(rented)
 
 
 def _with_priority(job: Job, priority: int) -> Job:
