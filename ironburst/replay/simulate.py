@@ -176,7 +176,7 @@ class _Play:
         return Played(self.start_s, self.rented, self.decisions)
 
     def _asks_s(self) -> float:
-        """When the policy is asked next: in the round after a job came that waits, or that it asked for to look at a job that still waits."""
+        """When the policy is asked next: in the round after a job came that waits, or when it wants to look at one that still waits."""
         while self.looks and self.looks[0][1] not in self.pending:
             heapq.heappop(self.looks)
         if not self.queue:
