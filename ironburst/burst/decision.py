@@ -16,8 +16,9 @@ class Launch:
     jobs: tuple[int, ...]  # the first one is why it is rented; others share the node
     usd_per_hour: float  # a node
     committed_until_s: float
-    committed_usd: float  # all nodes: price * (boot + limit + longest idle)
+    committed_usd: float  # all nodes: price * (boot + limit + longest idle + what ending it may take)
     reason: str
+    account: str = ""  # whose ceiling pays for it beside the common ones
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Assign:
     committed_until_s: float
     committed_usd: float  # beyond what is set aside already
     reason: str
+    account: str = ""  # who pays for them from now on
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from itertools import chain
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Launch
 from ironburst.burst.eligibility import not_in_pool, not_on_market
+from ironburst.burst.funds import Charge, Funds, charges, named
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
 
@@ -27,6 +28,7 @@ class Slot:
     free: Resources  # what neither a job on it nor one that waits for it uses
     committed_until_s: float
     usd_per_hour: float
+    account: str = ""  # who pays for it
     lease: str = ""  # empty: planned by this decision
     launch: int = -1  # index of the planned launch
     coming: bool = False
@@ -71,7 +73,7 @@ class Renting:
 
     snapshot: Snapshot
     policy: Policy
-    left_usd: float
+    funds: Funds
     slots: list[Slot]
     names: dict[str, list[str]]  # by pool: nodes that can be launched
     on: Mapping[str, Sequence[Job]] = field(default_factory=dict)  # the jobs on each node
@@ -101,11 +103,11 @@ class Renting:
         leased = {lease.node for lease in snapshot.leases}
         launchable = {node.name for node in snapshot.nodes if node.launchable}
         names = {pool.name: [n for n in pool.nodes if n in launchable and n not in leased] for pool in snapshot.pools}
-        return cls(snapshot, policy, snapshot.budget.left_usd if snapshot.budget else 0.0, slots, names, on)
+        return cls(snapshot, policy, Funds(snapshot.budget), slots, names, on)
 
     def infeasible(self, job: Job) -> list[tuple[str, str]]:
         """Why no pool and market can ever take it, one reason a pool; empty if one can."""
-        if (offers := self.options(job)) and self._cost(job, offers[0][1], offers[0][0]) <= self._month_usd():
+        if (offers := self.options(job)) and not self.funds.never(job.account, job.nodes * offers[0][0], self._seconds(job, offers[0][1])):
             return []
         reasons = []
         for pool in self.snapshot.pools:
@@ -114,10 +116,11 @@ class Renting:
                 continue
             markets = [not_on_market(job, pool, market, self.policy) for market in pool.markets]
             if not all(markets):
-                if (least := self._least_cost(job, pool)) <= self._month_usd():
+                if (over := self.funds.never(job.account, *self._least_cost(job, pool))) is None:
                     return []
-                reasons.append(("over_budget", f"renting for it in pool {pool.name} costs at least {explain.usd(least)}, "
-                                f"more than the month's whole budget of {explain.usd(self._month_usd())}"))  # fmt: skip
+                ceiling, least = over
+                reasons.append(("over_budget", f"renting for it in pool {pool.name} costs at least {explain.usd(least)} a {ceiling.kind}, "
+                                f"more than the whole of {named(ceiling)}"))  # fmt: skip
                 continue
             reasons.append(next(reason for reason in markets if reason))
         return reasons or [("no_pool", "no burst pool is declared")]
@@ -145,24 +148,27 @@ class Renting:
 
     def reuse(self, job: Job) -> tuple[list[Slot], Assign | None] | Obstacle | None:
         """Slots with room for all of the job's nodes, in one pool, zone and market. None: there are none."""
-        groups = [group for group in self._with_room(job) if len(group) >= job.nodes]
+        payer = self._payer(job)  # a node is shared by jobs of one payer only; who takes an unused one over pays from then on
+        mine = ([slot for slot in group if slot.account == payer or slot.free == slot.pool.each] for group in self._with_room(job))
+        groups = [group for group in mine if len(group) >= job.nodes]
         short: Obstacle | None = None
         for group in sorted(groups, key=lambda slots: (slots[0].coming, slots[0].launch, slots[0].usd_per_hour)):
             chosen = sorted(group, key=lambda slot: (slot.coming, slot.free.gpus, slot.node))[: job.nodes]
             until = self._until(job, chosen[0].pool, boot=any(slot.coming for slot in chosen))
             usd = sum(slot.usd_per_hour * max(0.0, until - slot.committed_until_s) / 3600 for slot in chosen)
-            if usd > self.left_usd:
-                short = self._too_expensive(usd, "keeping the rented nodes longer for it")
+            asked = [charge for slot in chosen for charge in self._charges(job, slot.usd_per_hour, until, slot)]
+            if obstacle := self._too_expensive(asked, "keeping the rented nodes longer for it"):
+                short = obstacle
                 continue
-            self.left_usd -= usd
+            self.funds.take(asked)
             for slot in chosen:
                 self._take(slot, job)
-                slot.committed_until_s = max(slot.committed_until_s, until)
+                slot.account, slot.committed_until_s = payer, max(slot.committed_until_s, until)
             if chosen[0].launch >= 0:
                 self._share(chosen[0].launch, job, until, usd)
                 return chosen, None
             reason = f"rented already, with room for it: {explain.listed(slot.node for slot in chosen)}"
-            return chosen, Assign(job.id, tuple(slot.lease for slot in chosen), until, usd, reason)
+            return chosen, Assign(job.id, tuple(slot.lease for slot in chosen), until, usd, reason, payer)
         return short
 
     def _with_room(self, job: Job) -> Iterator[list[Slot]]:
@@ -225,15 +231,18 @@ class Renting:
             where = explain.listed(_closed(each) for each in closed) or "every zone: none is declared"
             return Obstacle("cool_down", f"pool {pool.name} ({market}) is closed in {where}", min(ends, default=None))
         until = self._until(job, pool, boot=True)
-        usd = self._cost(job, pool, usd_per_hour)
-        if usd > self.left_usd:
-            return self._too_expensive(usd, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})")
-        self.left_usd -= usd
+        usd = job.nodes * usd_per_hour * self._seconds(job, pool) / 3600
+        asked = self._charges(job, job.nodes * usd_per_hour, until)
+        if obstacle := self._too_expensive(asked, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})"):
+            return obstacle
+        self.funds.take(asked)
         chosen, self.names[pool.name] = tuple(names[: job.nodes]), names[job.nodes :]
         self.most = max(map(len, self.names.values()), default=0)
-        launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, usd, why)
+        payer = self._payer(job)
+        launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, usd, why, payer)
         for node in chosen:
-            slot = Slot(node, pool, market, "", pool.each - job.each, until, usd_per_hour, launch=len(self.launches), coming=True)
+            free, launch_index = pool.each - job.each, len(self.launches)
+            slot = Slot(node, pool, market, "", free, until, usd_per_hour, payer, launch=launch_index, coming=True)
             self.slots.append(slot)
             self._group(slot)
         self.launches.append(launch)
@@ -253,18 +262,23 @@ class Renting:
         )  # fmt: skip
 
     def _until(self, job: Job, pool: Pool, boot: bool) -> float:
-        return self.snapshot.now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) + pool.idle_s
+        return self.snapshot.now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) + pool.idle_s + pool.ending_s
 
-    def _least_cost(self, job: Job, pool: Pool) -> float:
+    def _least_cost(self, job: Job, pool: Pool) -> tuple[float, float]:
+        """USD per hour of all its nodes, and the seconds that have to be paid."""
         prices = [usd for usd, candidate, _ in self.options(job) if candidate is pool]
-        return self._cost(job, pool, min(prices))
+        return job.nodes * min(prices), self._seconds(job, pool)
 
-    def _cost(self, job: Job, pool: Pool, usd_per_hour: float) -> float:
-        """USD to set aside for it on new nodes of the pool."""
-        return job.nodes * usd_per_hour * (self._until(job, pool, boot=True) - self.snapshot.now_s) / 3600
+    def _seconds(self, job: Job, pool: Pool) -> float:
+        """For how long money is set aside for it on new nodes of the pool."""
+        return self._until(job, pool, boot=True) - self.snapshot.now_s
 
-    def _month_usd(self) -> float:
-        return self.snapshot.budget.usd_per_month if self.snapshot.budget else 0.0
+    def _payer(self, job: Job) -> str:
+        return self.snapshot.budget.payer(job.account) if self.snapshot.budget else ""
+
+    def _charges(self, job: Job, usd_per_hour: float, until_s: float, slot: Slot | None = None) -> list[Charge]:
+        held = (slot.account, slot.committed_until_s) if slot else None
+        return charges(self.snapshot.budget, job.account, usd_per_hour, self.snapshot.now_s, until_s, held)
 
     def _cool_down(self, pool: str, zone: str, market: str, nodes: int) -> CoolDown | None:
         now = self.snapshot.now_s
@@ -274,16 +288,19 @@ class Renting:
         ]  # fmt: skip
         return max(hits, key=lambda c: float("inf") if c.until_s is None else c.until_s, default=None)
 
-    def _too_expensive(self, usd: float, what: str) -> Obstacle:
-        budget = self.snapshot.budget
-        if budget is None:
+    def _too_expensive(self, asked: list[Charge], what: str) -> Obstacle | None:
+        """The ceiling that is in the way, and until when. None: none is."""
+        if self.snapshot.budget is None:
             return Obstacle("no_budget", "no budget is declared, so nothing is rented")
-        left, month, spent = max(self.left_usd, 0.0), budget.usd_per_month, budget.spent_usd
+        if (found := self.funds.short(asked)) is None:
+            return None
+        ceiling, needed, left = found
+        spent, aside = ceiling.spent_usd, ceiling.usd - ceiling.spent_usd - left
         text = (
-            f"{what} would set aside {explain.usd(usd)}, and {explain.usd(left)} of the month's {explain.usd(month)} is left "
-            f"({explain.usd(spent)} spent, {explain.usd(month - spent - self.left_usd)} set aside)"
+            f"{what} would set aside {explain.usd(needed)}, and {explain.usd(max(left, 0.0))} of {named(ceiling)} is left "
+            f"({explain.usd(spent)} spent, {explain.usd(aside)} set aside) until {explain.at(ceiling.to_s)}"
         )
-        return Obstacle("budget", text, budget.month_ends_s)
+        return Obstacle("budget", text, ceiling.to_s)
 
 
 def usable(lease: Lease, node: Node | None) -> bool:
@@ -313,4 +330,5 @@ def _slot(lease: Lease, pool: Pool, on: Mapping[str, Sequence[Job]], pending: Ma
     for job in (*there, *(pending[number] for number in dict.fromkeys(lease.jobs) if number in pending and number not in ids)):
         free = free - job.each
     coming = lease.state == "coming"
-    return Slot(lease.node, pool, lease.market, lease.zone, free, lease.committed_until_s, lease.usd_per_hour, lease.id, coming=coming)
+    until, usd_per_hour = lease.committed_until_s, lease.usd_per_hour
+    return Slot(lease.node, pool, lease.market, lease.zone, free, until, usd_per_hour, lease.account, lease.id, coming=coming)

@@ -127,6 +127,7 @@ class Pool:
     billing_increment_s: float = 0.0  # and then in such steps; 0: by the second
     prepaid_markets: tuple[str, ...] = ()  # paid whether used or not (reservations, capacity blocks): idle costs nothing more
     usual_boot_s: float | None = None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
+    ending_s: float = 0.0  # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
     idle_history: IdleHistory = IdleHistory()
 
 
@@ -147,20 +148,50 @@ class Lease:
     idle_since_s: float | None = None  # None: busy, or never seen ready
     worked: bool = False  # it has been handed to a job
     paid_from_s: float | None = None  # billing began; None: not yet, or not known
+    account: str = ""  # whose ceiling pays for it; empty: the common ones alone
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What may be spent from one moment to another, by everybody or for one account's jobs. Only what falls in between counts."""
+
+    kind: str  # day, month
+    usd: float
+    from_s: float
+    to_s: float
+    spent_usd: float = 0.0
+    committed_usd: float = 0.0
+    account: str = ""  # empty: everybody
+    slack_s: float = 0.0  # what is so near to its ends counts, too: clocks differ
+
+    @property
+    def left_usd(self) -> float:
+        return self.usd - self.spent_usd - self.committed_usd
+
+    def hours(self, from_s: float, until_s: float) -> float:
+        """How much of a time counts here, hours."""
+        return max(0.0, min(until_s, self.to_s + self.slack_s) - max(from_s, self.from_s - self.slack_s)) / 3600
 
 
 @dataclass(frozen=True)
 class Budget:
-    """This month's money. `spent` and `committed` are estimates: declared prices times hours."""
+    """The money for rented nodes. `spent` and `committed` are estimates: declared prices times hours."""
 
     usd_per_month: float
-    spent_usd: float
-    committed_usd: float  # set aside for open leases beyond what they have spent
+    spent_usd: float  # this month
+    committed_usd: float  # set aside for open leases beyond what they have spent, whenever it falls
     month_ends_s: float
+    usd_per_day: float | None = None
+    accounts: dict[str, float] = field(default_factory=dict)  # USD a month of the accounts that have a ceiling of their own
+    ceilings: tuple[Ceiling, ...] = ()  # of now and of the times that a lease can reach; empty: the month's alone
 
     @property
     def left_usd(self) -> float:
         return self.usd_per_month - self.spent_usd - self.committed_usd
+
+    def payer(self, account: str) -> str:
+        """Whose ceiling pays for an account's job: its own, or the common ones alone (empty)."""
+        return account if account in self.accounts else ""
 
 
 @dataclass(frozen=True)

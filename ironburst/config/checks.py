@@ -382,6 +382,13 @@ def money(config: ClusterConfig) -> Findings:
         return
     if config.budget is None:
         yield Finding(path_of("budget"), None, "missing", "is needed where there are burst pools; write usd_per_month")
+    else:
+        month = config.budget.usd_per_month
+        smaller = {("usd_per_day",): config.budget.usd_per_day, **{("accounts", name): usd for name, usd in config.budget.accounts.items()}}
+        for where, usd in smaller.items():
+            if usd is not None and usd > month:
+                message = f"{usd:g} is more than usd_per_month, {month:g}, so it is no ceiling: lower it or leave it out"
+                yield Finding(path_of("budget", *where), usd, "over-the-month", message)
     for p, pool in enumerate(config.cloud.pools):
         for market in pool.markets:
             try:

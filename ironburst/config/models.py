@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ironburst.config.software_models import DataScience, Kernel, Mig, Os, Scratch, Software, SoftwareChoice, Strict
-from ironburst.config.types import Address, Duration, Mac, Name, Network, Range, SecretRef
+from ironburst.config.types import Account, Address, Duration, Mac, Name, Network, Range, SecretRef, Usd
 
 
 class Ssh(Strict):
@@ -181,7 +181,15 @@ class Filesystem(Strict):
 
 
 class Budget(Strict):
-    usd_per_month: float = Field(gt=0, description="the controller's ceiling for rented nodes")
+    """Hard ceilings for rented nodes, by the declared prices. Days and months are UTC's; the least of what is left applies."""
+
+    usd_per_month: float = Field(gt=0, allow_inf_nan=False, description="the most that is spent in a calendar month")
+    usd_per_day: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="the most that is spent in a day; none: no such ceiling"
+    )
+    accounts: dict[Account, Usd] = Field(
+        default={}, description="Slurm account: the most that is spent on its jobs in a month; others have the common ceilings only"
+    )
     notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
 
 

@@ -71,6 +71,12 @@ def _mac(value: str) -> str:
     return mac
 
 
+def _account(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", value):
+        raise ValueError("is not a Slurm account; Slurm's are lower case: letters, digits, and _ . - inside")
+    return value
+
+
 def _reference(value: str) -> str:
     try:
         secrets.check(value)
@@ -93,3 +99,5 @@ Address = Annotated[str, AfterValidator(_address)]
 Mac = Annotated[str, AfterValidator(_mac)]
 SecretRef = Annotated[str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Account = Annotated[str, AfterValidator(_account)]
+Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]

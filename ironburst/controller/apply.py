@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 
-from ironburst.burst import Decision, Launch, Narrow, Release, Widen
+from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
+from ironburst.burst.funds import Charge, Funds, charges, named
 from ironburst.controller import idling, records
 from ironburst.controller.site import Image, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
@@ -15,9 +17,12 @@ def acts(decision: Decision) -> bool:
     return bool(decision.launches or decision.assigns or decision.widen or decision.narrow or decision.releases)
 
 
-def recheck(decision: Decision, observation: Observation, left_usd: float) -> tuple[Decision, list[str]]:
-    """Drop what the queue or the nodes have overtaken since. The rest, and what was dropped and why. Pure."""
+def recheck(
+    decision: Decision, observation: Observation, budget: Budget | None, leases: Iterable[Lease], now_s: float
+) -> tuple[Decision, list[str]]:
+    """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why. Pure."""
     dropped: list[str] = []
+    funds, held = Funds(budget), {lease.id: lease for lease in leases}
 
     def waits(job: int, what: str) -> bool:
         found = observation.job(job)
@@ -26,16 +31,37 @@ def recheck(decision: Decision, observation: Observation, left_usd: float) -> tu
             return False
         return True
 
+    def paid(what: str, asked: list[Charge]) -> bool:
+        if found := funds.short(asked) if budget else None:
+            ceiling, needed, left = found
+            dropped.append(f"{what}: ${needed:,.2f} would be set aside, ${left:,.2f} of {named(ceiling)} is left")
+        elif budget is None:
+            dropped.append(f"{what}: no budget is declared")
+        else:
+            funds.take(asked)
+            return True
+        return False
+
+    def asked_for(launch: Launch) -> list[Charge]:
+        return charges(budget, launch.account, len(launch.nodes) * launch.usd_per_hour, now_s, launch.committed_until_s)
+
+    def kept_for(assign: Assign) -> list[Charge]:
+        until_s, mine = assign.committed_until_s, [held[lease] for lease in assign.leases if lease in held]
+        return [
+            charge for lease in mine
+            for charge in charges(budget, assign.account, lease.usd_per_hour, now_s, until_s, (lease.account, lease.committed_until_s))
+        ]  # fmt: skip
+
+    pending = [each for each in decision.assigns if waits(each.job, "rented nodes")]
+    assigns = [each for each in pending if paid(f"rented nodes for job {each.job}", kept_for(each))]
+    refused = {each.job for each in decision.assigns} - {each.job for each in assigns}
     launches = []
     for launch in decision.launches:
         jobs = tuple(job for job in launch.jobs if waits(job, "renting"))
         taken = [name for name in launch.nodes if not (node := observation.node(name)) or not node.launchable]
         if jobs and taken:
             dropped.append(f"renting for job {jobs[0]}: {', '.join(taken)} can't be launched now")
-        elif jobs and launch.committed_usd > left_usd + 1e-6:
-            dropped.append(f"renting for job {jobs[0]}: ${launch.committed_usd:,.2f} would be set aside, ${left_usd:,.2f} is left")
-        elif jobs:
-            left_usd -= launch.committed_usd
+        elif jobs and paid(f"renting for job {jobs[0]}", asked_for(launch)):
             launches.append(replace(launch, jobs=jobs))
     releases = []
     for release in decision.releases:
@@ -45,8 +71,7 @@ def recheck(decision: Decision, observation: Observation, left_usd: float) -> tu
             releases.append(release)
     checked = replace(
         decision, launches=tuple(launches), releases=tuple(releases),
-        assigns=tuple(each for each in decision.assigns if waits(each.job, "rented nodes")),
-        widen=tuple(each for each in decision.widen if waits(each.job, "widening")),
+        assigns=tuple(assigns), widen=tuple(each for each in decision.widen if each.job not in refused and waits(each.job, "widening")),
         narrow=tuple(each for each in decision.narrow if waits(each.job, "narrowing")),
     )  # fmt: skip
     return checked, dropped
@@ -55,7 +80,7 @@ def recheck(decision: Decision, observation: Observation, left_usd: float) -> tu
 def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, Image]) -> None:
     """Carry it out. Trouble with one item is written down and stops no other; the next tick decides anew."""
     for assign in decision.assigns:
-        site.ledger.assign(assign.job, assign.leases, assign.committed_until_s, site.now)
+        site.ledger.assign(assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
     for launch in decision.launches:
         _launch(site, launch, images)
     for item, do in (*((each, _widen) for each in decision.widen), *((each, _narrow) for each in decision.narrow),

@@ -119,7 +119,11 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
         for lease in leases:
             instance = by_index[launch.nodes.index(lease.node)]
             site.instances.setdefault(instance.id, instance)
-            site.ledger.update([lease], now, state=records.LAUNCHED, instance_id=instance.id, from_s=now)
+            # it may have run since it was asked for first, and is kept for as long as was promised from then on
+            until_s = lease.committed_until_s + intent.made_s - lease.made_s
+            site.ledger.update(
+                [lease], now, state=records.LAUNCHED, instance_id=instance.id, from_s=intent.made_s, committed_until_s=until_s
+            )
         site.ledger.reopen(launch.pool, intent.zone, launch.market)
         names = ", ".join(f"{lease.node} = {by_index[launch.nodes.index(lease.node)].id}" for lease in leases)
         site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
@@ -152,8 +156,8 @@ def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Inte
 
 def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
     """Look for instances of a token that is not to be repeated any more."""
-    found = [instance for instance in site.cloud.by_token(intent.token) if instance.alive]
-    if len(found) == len(leases):
+    found = site.cloud.by_token(intent.token)
+    if len(found) == len(leases) and any(instance.alive for instance in found):
         _adopt(site, launch, leases, intent, found)
         return True
     if site.now - intent.made_s > _NEVER_ARRIVED_S:

@@ -10,6 +10,7 @@ from ironburst.controller.site import Site, going_down
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
+_LONGEST_STOP_S = 120.0  # a job that hasn't left a node by then, for it may not be requeued or doesn't stop, ends with it
 
 
 def advance(site: Site, observation: Observation) -> bool:
@@ -44,7 +45,8 @@ def _dead(site: Site, lease: LeaseRow) -> str:
     """Why its instance is gone; empty if it lives, or may be too young to be shown."""
     instance = site.instances.get(lease.instance_id or "")
     if instance is None:
-        young = lease.from_s is None or site.now - lease.from_s < UNSEEN_S
+        since_s = lease.changed_s if lease.state == records.LAUNCHED else lease.from_s
+        young = since_s is None or site.now - since_s < UNSEEN_S
         return "" if young else "its instance is gone"
     return "" if instance.alive else f"its instance ended: {instance.reason or instance.state}"
 
@@ -61,14 +63,14 @@ def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Obser
         and not going_down(node.states)
     ):
         site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
-        took = site.now - (lease.from_s or site.now)
+        took = site.now - lease.changed_s
         site.event(
             "joined", f"{lease.node} registered {took:.0f} s after its launch, so its gate passed", launch=lease.launch, lease=lease.id
         )
         return True
     if going_down(node.states) and not node.has("POWER_UP"):
         return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(node.states)})")
-    if lease.from_s is not None and site.now - lease.from_s > boot_s:
+    if site.now - lease.changed_s > boot_s:
         return _failed(site, lease, f"it did not join within {boot_s:.0f} s: it never booted, or its gate failed")
     return False
 
@@ -78,7 +80,7 @@ def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
     site.ledger.cool_down(launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial)
-    return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+    return give_up(site, lease, why)
 
 
 def _joined(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
@@ -115,11 +117,16 @@ def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observat
     return False
 
 
+def give_up(site: Site, lease: LeaseRow, why: str) -> bool:
+    """A lease that isn't handed over yet, with those that stand or fall with it."""
+    return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+
+
 def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
     """The node goes, whatever runs there: its jobs go back to the queue first."""
     with site.ledger.transaction():
         if lease.state in records.COMING:  # a joined one may have been handed over a moment ago
-            return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+            return give_up(site, lease, why)
         site.ledger.update([lease], site.now, state=records.INTERRUPTED, end_reason=why)
         site.event("interrupted", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
     return True
@@ -136,7 +143,7 @@ def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Ob
                 site.event("requeued", f"from {lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id, job=job.id)
             except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
                 site.event("trouble", str(error), launch=lease.launch, lease=lease.id, job=job.id)
-    if here and not _dead(site, lease) and not (node and node.has("DOWN")):
+    if here and not _dead(site, lease) and not (node and node.has("DOWN")) and site.now - lease.changed_s < _LONGEST_STOP_S:
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
     return True
@@ -165,7 +172,8 @@ def _leaving(site: Site, lease: LeaseRow, node: Node | None, observation: Observ
 def _end(site: Site, lease: LeaseRow) -> None:
     """The scheduler is done with the node: the lease file and the instance go."""
     site.scheduler.remove_lease([lease.node])
-    if lease.instance_id and not _dead(site, lease):
+    instance = site.instances.get(lease.instance_id or "")
+    if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
         site.cloud.terminate([lease.instance_id])
     now = site.now
     with site.ledger.transaction():
@@ -178,8 +186,9 @@ def _terminated(site: Site, lease: LeaseRow, node: Node | None, observation: Obs
     if instance is None or not instance.alive:
         site.ledger.update([lease], site.now, state=records.ENDED)
         return True
-    if site.now - (lease.to_s or site.now) > UNSEEN_S / 5:  # the call was accepted and yet it lives
+    if site.now - lease.changed_s > UNSEEN_S / 5:  # the call was accepted and yet it lives
         site.cloud.terminate([instance.id])
+    site.ledger.update([lease], site.now, to_s=site.now)  # so it is paid for
     return False
 
 

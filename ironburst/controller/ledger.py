@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ironburst.burst import Budget, CoolDown, Job, Launch
-from ironburst.controller import records
-from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow
+from ironburst.controller import money, records
+from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow, Rate
 
 VERSION = "1"
 _LONGEST_COOL_DOWN_S = 3600.0
@@ -91,6 +90,7 @@ class Ledger:
                     (f"{id}/{node}", id, node, launch.pool, instance_type, launch.market, launch.usd_per_hour, records.INTENDED,
                      launch.committed_until_s, now_s, now_s),
                 )  # fmt: skip
+                self.rate(f"{id}/{node}", 0.0, launch.account, launch.usd_per_hour)
             for job in launch.jobs:
                 self._assign(job, [f"{id}/{node}" for node in launch.nodes], now_s)
 
@@ -126,11 +126,17 @@ class Ledger:
                 if values.get("state", lease.state) != lease.state:
                     self._db.execute("UPDATE leases SET changed_s = ? WHERE id = ?", (now_s, lease.id))
 
-    def assign(self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float) -> None:
+    def assign(self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float, account: str = "") -> None:
+        """Give leases to a job: they are kept until then, and `account` pays for them from now on."""
         with self.transaction():
             self._assign(job, leases, now_s)
-            for lease in leases:
-                self._db.execute("UPDATE leases SET committed_until_s = max(committed_until_s, ?) WHERE id = ?", (committed_until_s, lease))
+            for lease in (each for each in self.leases() if each.id in leases):
+                # what isn't launched yet is kept for as long as from now to then, from its launch on
+                until_s = committed_until_s + (lease.made_s - now_s if lease.from_s is None else 0.0)
+                self.update([lease], now_s, committed_until_s=max(lease.committed_until_s, until_s))
+                rate = money.rates_of(lease, self.rates(now_s))[-1]
+                if rate.account != account:
+                    self.rate(lease.id, now_s, account, rate.usd_per_hour)
 
     def _assign(self, job: int, leases: Sequence[str], now_s: float) -> None:
         self._db.executemany("INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases])
@@ -200,14 +206,63 @@ class Ledger:
         return [CoolDown(r["pool"], r["zone"], r["market"], r["nodes"], r["until_s"], r["reason"]) for r in rows]
 
     # ---- money
-    def budget(self, usd_per_month: float, now_s: float) -> Budget:
-        """This calendar month (UTC): spent by all leases, and set aside for those that aren't over."""
-        start, end = month(now_s)
-        leases = self.leases(open_only=False)
-        spent = sum(lease.usd(now_s, since_s=start) for lease in leases if lease.to_s is None or lease.to_s > start)
-        running = [lease for lease in leases if lease.state not in (records.TERMINATED, records.ENDED)]
-        committed = sum(max(lease.committed_until_s - now_s, 0.0) / 3600 * lease.usd_per_hour for lease in running)
-        return Budget(usd_per_month, spent, committed, end)
+    def budget(
+        self, usd_per_month: float, now_s: float, usd_per_day: float | None = None, accounts: Mapping[str, float] | None = None,
+        ahead_s: float = 0.0,
+    ) -> Budget:  # fmt: skip
+        """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to `ahead_s` later."""
+        return money.budget(usd_per_month, usd_per_day, accounts or {}, self._paying(now_s), self.rates(now_s), now_s, ahead_s)
+
+    def _paying(self, now_s: float) -> list[LeaseRow]:
+        """The leases that this month pays for."""
+        start, _ = money.month(now_s - records.CLOCK_S)
+        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", start - records.CLOCK_S)]
+
+    def rates(self, now_s: float) -> dict[str, list[Rate]]:
+        """By lease: those that this month pays for. A ledger that no controller of this version has opened yet has none."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'rates'"):
+            return {}
+        start, _ = money.month(now_s - records.CLOCK_S)
+        query = ("SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
+                 " ORDER BY lease, rates.from_s")  # fmt: skip
+        found: dict[str, list[Rate]] = {}
+        for row in self._rows(query, start - records.CLOCK_S):
+            found.setdefault(row["lease"], []).append(Rate(row["from_s"], row["account"], row["usd_per_hour"]))
+        return found
+
+    def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
+        """What a lease costs from then on, and who pays."""
+        self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
+
+    def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:
+        """Count an instance of a launch that has no lease, as one that ends now. False: the launch isn't known, nor is the price."""
+        rows = self._rows("SELECT * FROM leases WHERE launch = ? ORDER BY rowid LIMIT 1", launch)
+        if not rows:
+            return False
+        like, id = _lease(rows[0]), f"{launch}/{instance_id}"
+        rates = self._rows("SELECT account, usd_per_hour FROM rates WHERE lease = ? ORDER BY from_s LIMIT 1", like.id)
+        with self.transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, instance_id,"
+                " committed_until_s, made_s, changed_s, from_s, to_s, end_reason) VALUES (?,?,?,?,?,?,?,'ended',?,?,?,?,?,?,?)",
+                (id, launch, like.node, like.pool, like.instance_type, like.market, like.usd_per_hour, instance_id,
+                 now_s, from_s, now_s, from_s, now_s, "it had no lease"),
+            )  # fmt: skip
+            self.rate(id, 0.0, rates[0]["account"] if rates else "", rates[0]["usd_per_hour"] if rates else like.usd_per_hour)
+        return True
+
+    def tick_began(self, now_s: float, tick_s: float) -> float:
+        """When the last one began. At least a tick has passed since, whatever the clock says: one that was put back uncounts no money."""
+        said = self.noted("clock")
+        with self.transaction():
+            if said is not None and (missing_s := float(said) + tick_s - now_s) > 0:
+                self._db.execute(
+                    "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
+                    " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
+                    (missing_s,),
+                )
+            self.note("clock", repr(now_s))
+        return now_s if said is None else float(said)
 
     # ---- what was decided and what happened
     def decided(
@@ -267,13 +322,6 @@ class Ledger:
     def noted(self, key: str) -> str | None:
         rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0]["value"] if rows else None
-
-
-def month(now_s: float) -> tuple[float, float]:
-    """Start and end of the calendar month (UTC) that holds a moment."""
-    start = datetime.fromtimestamp(now_s, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
-    return start.timestamp(), end.timestamp()
 
 
 def _lease(row: sqlite3.Row) -> LeaseRow:

@@ -31,6 +31,7 @@ def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list
     if found:
         site.cloud.terminate([instance.id for instance in found])
         for instance in found:
+            site.ledger.charge(instance.launch, instance.id, instance.launched_s, site.now)
             site.event("orphan", f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended", launch=instance.launch)
     return [instance.id for instance in found]
 

@@ -22,6 +22,9 @@ COMING = (*EARLY, LAUNCHED)
 GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
 
 MIN_BILLING_S = 60.0  # EC2 bills Linux by the second, with this minimum, on demand and spot
+# Set aside beyond boot, limit and longest idle: time in which a node can be ended although the controller or the cloud's API is away.
+ENDING_S = 300.0
+CLOCK_S = 300.0  # what is so near to midnight counts on both days: clocks differ; EC2 refuses calls of one that is further off
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,38 @@ class LeaseRow:
     changed_s: float
     end_reason: str
 
-    def usd(self, now_s: float, since_s: float = 0.0) -> float:
-        """What it cost from `since_s` to now, by its declared price: an estimate."""
+    def paid(self, now_s: float) -> tuple[float, float] | None:
+        """From when to when it has been paid so far; None: it hasn't."""
         if self.from_s is None:
-            return 0.0
-        end = now_s if self.to_s is None else self.to_s
-        hours = (max(end, self.from_s + MIN_BILLING_S) - max(self.from_s, since_s)) / 3600
-        return max(hours, 0.0) * self.usd_per_hour
+            return None
+        return self.from_s, max(now_s if self.to_s is None else self.to_s, self.from_s + MIN_BILLING_S)
+
+    def usd(self, now_s: float) -> float:
+        """What it cost so far, by the price that was declared when it was rented: an estimate."""
+        from_s, until_s = self.paid(now_s) or (0.0, 0.0)
+        return max(until_s - from_s, 0.0) / 3600 * self.usd_per_hour
+
+    def aside(self, now_s: float) -> tuple[float, float] | None:
+        """From when to when money is set aside for it beyond what has been paid. None: it is over.
+
+        The time of one that isn't launched yet counts from its launch on, whenever that is. One that lives takes some time to end.
+        """
+        if self.state == ENDED or (self.state == TERMINATED and self.from_s is None):
+            return None
+        if self.state == TERMINATED:
+            return now_s, now_s + ENDING_S
+        if self.from_s is None:
+            return now_s, now_s + max(self.committed_until_s - self.made_s, ENDING_S)
+        return now_s, max(self.committed_until_s, now_s + ENDING_S)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a lease costs, and who pays for it, from a moment on."""
+
+    from_s: float
+    account: str
+    usd_per_hour: float
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ CREATE TABLE IF NOT EXISTS leases (
   made_s REAL NOT NULL, from_s REAL, joined_s REAL, to_s REAL, changed_s REAL NOT NULL, end_reason TEXT NOT NULL DEFAULT '');
 -- one open lease a node, whatever the program thinks
 CREATE UNIQUE INDEX IF NOT EXISTS one_open_lease_a_node ON leases(node) WHERE state NOT IN ('ended', 'terminated');
+-- what a lease costs an hour, and whose ceiling pays for it, from a moment on (0: from its beginning); the newest row of a moment counts
+CREATE TABLE IF NOT EXISTS rates (
+  lease TEXT NOT NULL REFERENCES leases(id), from_s REAL NOT NULL, account TEXT NOT NULL, usd_per_hour REAL NOT NULL, PRIMARY KEY (lease, from_s));
 CREATE TABLE IF NOT EXISTS assignments (job INTEGER NOT NULL, lease TEXT NOT NULL REFERENCES leases(id), at_s REAL NOT NULL, PRIMARY KEY (job, lease));
 CREATE TABLE IF NOT EXISTS intents (
   token TEXT PRIMARY KEY, launch TEXT NOT NULL REFERENCES launches(id), attempt INTEGER NOT NULL, zone TEXT NOT NULL, request TEXT NOT NULL,

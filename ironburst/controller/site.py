@@ -6,10 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
-from ironburst.controller import idling, learning, records
+from ironburst.burst import Budget, Lease, Policy, Pool, Resources, Snapshot, runtimes
+from ironburst.controller import idling, learning, money, records
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.records import LaunchRow, LeaseRow
+from ironburst.controller.records import LaunchRow, LeaseRow, Rate
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import Clock, Cloud, CloudError, Instance, LaunchRequest, Observation, Scheduler
 
@@ -78,7 +78,17 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
         boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s), obstacle=obstacle,
         min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
         usual_boot_s=site.ledger.usual_boot_s(declared.name), idle_history=idling.account(site.ledger, declared.name).history,
+        ending_s=records.ENDING_S,
     )  # fmt: skip
+
+
+def budget(site: Site) -> Budget | None:
+    """The money now, under every ceiling that a lease can reach. None: no budget is declared."""
+    declared = site.document.budget
+    if declared is None:
+        return None
+    ahead_s = max((pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0)
+    return site.ledger.budget(declared.usd_per_month, site.now, declared.usd_per_day, declared.accounts, ahead_s)
 
 
 def gpu_type(model: str) -> str:
@@ -88,21 +98,22 @@ def gpu_type(model: str) -> str:
 
 def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> Snapshot:
     """What the policy decides from. Nodes that Slurm is powering down are leaving, whatever the ledger knows yet."""
-    now, budget = site.now, site.document.budget
-    leases = site.ledger.leases()
+    now, leases = site.now, site.ledger.leases()
+    rates = site.ledger.rates(now)
     joined: dict[str, bool] = {}
     for lease in leases:
         joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
     return Snapshot(
         now_s=now, jobs=observation.jobs, nodes=observation.nodes, pools=pools(site, images),
-        leases=tuple(_lease(site, lease, observation, joined[lease.launch]) for lease in leases),
-        cool_downs=tuple(site.ledger.cool_downs(now)), budget=site.ledger.budget(budget.usd_per_month, now) if budget else None,
+        leases=tuple(_lease(site, each, observation, joined[each.launch], money.rates_of(each, rates)[-1]) for each in leases),
+        cool_downs=tuple(site.ledger.cool_downs(now)), budget=budget(site),
         experience=runtimes.relevant(learning.experience(site.ledger), observation.jobs),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )  # fmt: skip
 
 
-def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool) -> Lease:
+def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool, rate: Rate) -> Lease:
+    _, until_s = lease.aside(site.now) or (0.0, lease.committed_until_s)
     state = "leaving" if lease.state in records.GOING else "coming" if lease.state in records.COMING else lease.state
     node = observation.node(lease.node)
     if state == "joined" and not gang_joined:
@@ -111,8 +122,8 @@ def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: b
         state = "leaving"
     return Lease(
         id=lease.id, launch=lease.launch, node=lease.node, pool=lease.pool, zone=lease.zone, market=lease.market, state=state,
-        jobs=site.ledger.jobs_of(lease.id), usd_per_hour=lease.usd_per_hour, committed_until_s=lease.committed_until_s,
-        idle_since_s=lease.idle_since_s, worked=lease.worked, paid_from_s=lease.from_s,
+        jobs=site.ledger.jobs_of(lease.id), usd_per_hour=rate.usd_per_hour, committed_until_s=until_s,
+        idle_since_s=lease.idle_since_s, worked=lease.worked, paid_from_s=lease.from_s, account=rate.account,
     )  # fmt: skip
 
 

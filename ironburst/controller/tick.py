@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
-from ironburst.controller import idling, learning, leases, reaper, records
+from ironburst.controller import ceilings, idling, learning, leases, reaper, records
 from ironburst.controller import site as surroundings
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
@@ -14,7 +14,7 @@ from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import Site
 from ironburst.document import ClusterDocument
-from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler
+from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
 
@@ -49,10 +49,18 @@ class Controller:
         began = self.clock.now()
         self.ledger.forget_old_refusals(document.serial, began)
         site = self.site(document)
+        last_s = self.ledger.tick_began(began, document.burst.tick_s)
+        ceilings.reprice(site, last_s)
         self._interruptions(site)
-        observation = self.scheduler.observe()
+        try:
+            observation = self.scheduler.observe()
+        except SchedulerError:
+            ceilings.hold_blindly(site)
+            raise
         self._learn(observation)
         leases.advance(site, observation)
+        if ceilings.hold(site, observation):
+            leases.advance(site, observation)
         for pool in document.pools:
             idling.tidy(self.ledger, pool.name, site.now)
         images = surroundings.images(document, self.cloud)
@@ -63,8 +71,7 @@ class Controller:
         checked, dropped = decision, []
         if acts(decision):
             observation = self.scheduler.observe()
-            budget = self.ledger.budget(document.budget.usd_per_month, self.clock.now()) if document.budget else None
-            checked, dropped = recheck(decision, observation, budget.left_usd if budget else 0.0)
+            checked, dropped = recheck(decision, observation, surroundings.budget(site), snapshot.leases, site.now)
             for text in dropped:
                 site.event("dropped", text)
             apply(site, checked, observation, images)

@@ -169,6 +169,8 @@ class PoolDocument(_Part):
 
 class Budget(_Part):
     usd_per_month: float
+    usd_per_day: float | None = None
+    accounts: dict[str, float] = Field(default={}, description="Slurm account: USD a month; others have the common ceilings only")
 
 
 class Burst(_Part):

@@ -74,11 +74,15 @@ def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, Software
     return ClusterDocument(
         version=1, serial=0, cluster=config.name, region=config.cloud.region if config.cloud else None,
         software=software.cluster(), ssh=Ssh(user=config.ssh.user), scheduler=Scheduler(**scheduler),
-        hosts=hosts, pools=pools, budget=Budget(usd_per_month=config.budget.usd_per_month) if config.budget else None,
+        hosts=hosts, pools=pools, budget=_budget(config),
         burst=Burst(**burst), filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         data_science=list(config.data_science),
     )  # fmt: skip
+
+
+def _budget(config: ClusterConfig) -> Budget | None:
+    return Budget(**config.budget.model_dump(exclude={"notify"})) if config.budget else None
 
 
 class _Solved:

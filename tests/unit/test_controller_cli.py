@@ -13,7 +13,8 @@ import pytest
 from ironburst import cli
 from ironburst.cli import reap, run, status, tick
 from ironburst.controller import lock
-from ironburst.controller.ledger import Ledger, LedgerError, month
+from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.money import month
 from ironburst.controller.recorder import rounds
 from ironburst.controller.tick import Controller
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document

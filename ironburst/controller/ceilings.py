@@ -1,0 +1,106 @@
+"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.funds); what goes another way ends here.
+
+Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a ceiling that was
+declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for it. If one can't, leases go in this
+order: those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is left is just
+enough to end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ironburst.burst.funds import named
+from ironburst.burst.snapshot import Budget, Ceiling
+from ironburst.controller import leases, money, records
+from ironburst.controller import site as surroundings
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.ports import Observation
+
+_ROUNDING_USD = 1e-6
+_ENDABLE = (records.INTENDED, records.POWERING, records.LAUNCHED, records.JOINED, records.READY, records.RELEASING)
+
+
+def reprice(site: Site, since_s: float) -> None:
+    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last round on."""
+    rates = site.ledger.rates(site.now)
+    for lease in site.ledger.leases():
+        pool = next((each for each in site.document.pools if each.name == lease.pool), None)
+        declared, last = pool.usd_per_hour.get(lease.market) if pool else None, money.rates_of(lease, rates)[-1]
+        if declared is None or declared == last.usd_per_hour:
+            continue
+        from_s = max(min(since_s, site.now) if declared > last.usd_per_hour else site.now, last.from_s)
+        site.ledger.rate(lease.id, from_s, last.account, declared)
+        text = f"{lease.node} costs ${declared:,.2f} an hour from now on, ${last.usd_per_hour:,.2f} before"
+        site.event("price", text, launch=lease.launch, lease=lease.id)
+
+
+def hold(site: Site, observation: Observation) -> bool:
+    """Give up the leases that the budget can't or needn't pay any longer. Whether there were any."""
+    ending = _over(site, observation)
+    for lease, why in ending.values():
+        if observation.on(lease.node) or lease.state == records.RELEASING:
+            leases.interrupt(site, lease, why)
+        elif lease.state == records.READY:
+            site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=why)
+            site.event("release", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
+        else:
+            leases.give_up(site, lease, why)
+    return bool(ending)
+
+
+def hold_blindly(site: Site) -> None:
+    """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises CloudError."""
+    for lease, why in _stop(site, surroundings.budget(site)).values():
+        if lease.instance_id:
+            site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
+            site.event("needs_a_person", f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}", lease=lease.id)
+            site.cloud.terminate([lease.instance_id])
+
+
+def _over(site: Site, observation: Observation) -> dict[str, tuple[LeaseRow, str]]:
+    budget, now, rates = surroundings.budget(site), site.now, site.ledger.rates(site.now)
+    found = {}
+    for lease in _endable(site):
+        if _late(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
+            found[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
+    for ceiling in budget.ceilings if budget else ():
+        missing = -ceiling.left_usd
+        if missing <= _ROUNDING_USD:
+            continue
+        why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
+        paid = [lease for lease in _endable(site) if _usd(ceiling, lease, now, rates) > 0]
+        late = [lease for lease in paid if _late(lease, now)]
+        spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
+        for lease in (*late, *spare):
+            if missing > _ROUNDING_USD:
+                found.setdefault(lease.id, (lease, why))
+                missing -= _usd(ceiling, lease, now, rates)
+    return found | _stop(site, budget)
+
+
+def _stop(site: Site, budget: Budget | None) -> dict[str, tuple[LeaseRow, str]]:
+    """All that is paid by a ceiling whose money is just enough to end it."""
+    now, rates, found = site.now, site.ledger.rates(site.now), {}
+    for ceiling in budget.ceilings if budget else ():
+        paid = [(each, money.usd(ceiling, each, (now, now + records.ENDING_S), rates)) for each in site.ledger.leases() if each.aside(now)]
+        launched = [(lease, usd) for lease, usd in paid if usd > 0 and (lease.from_s is not None or lease.state == records.REQUESTED)]
+        if launched and ceiling.spent_usd + sum(usd for _, usd in launched) > ceiling.usd + _ROUNDING_USD:
+            why = f"{named(ceiling)} is used up: what is left is needed to end what runs"
+            found |= {lease.id: (lease, why) for lease, _ in launched if lease.state in _ENDABLE}
+    return found
+
+
+def _endable(site: Site) -> Iterable[LeaseRow]:
+    return [lease for lease in site.ledger.leases() if lease.state in _ENDABLE]
+
+
+def _late(lease: LeaseRow, now_s: float) -> bool:
+    """It is past the time that was set aside, but for what it takes to end it."""
+    return lease.from_s is not None and now_s + records.ENDING_S > lease.committed_until_s
+
+
+def _usd(ceiling: Ceiling, lease: LeaseRow, now_s: float, rates: money.Paid) -> float:
+    aside = lease.aside(now_s)
+    return money.usd(ceiling, lease, aside, rates) if aside else 0.0

@@ -1,0 +1,83 @@
+"""What rented nodes have cost and what is set aside for them, by calendar day and month (UTC) and by account. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from ironburst.burst import Budget
+from ironburst.burst.snapshot import Ceiling
+from ironburst.controller.records import CLOCK_S, LeaseRow, Rate
+
+Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
+
+
+def budget(
+    usd_per_month: float, usd_per_day: float | None, accounts: Mapping[str, float], leases: Iterable[LeaseRow], rates: Paid,
+    now_s: float, ahead_s: float,
+) -> Budget:  # fmt: skip
+    """The budget at that moment, with the ceilings of all days and months that a lease reaches, or that one of `ahead_s` would."""
+    leases = list(leases)
+    asides = [(lease, aside) for lease in leases if (aside := lease.aside(now_s))]
+    last_s = max((until_s for _, (_, until_s) in asides), default=now_s)
+    until_s = max(last_s, now_s + ahead_s) + CLOCK_S
+    months = _windows(month, now_s - CLOCK_S, until_s)
+    days = _windows(day, now_s - CLOCK_S, until_s) if usd_per_day is not None else []
+    empty = [
+        *(Ceiling("day", usd_per_day or 0.0, *window, slack_s=CLOCK_S) for window in days),
+        *(Ceiling("month", usd_per_month, *window, slack_s=CLOCK_S) for window in months),
+        *(Ceiling("month", usd, *window, account=name, slack_s=CLOCK_S) for name, usd in sorted(accounts.items()) for window in months),
+    ]
+    paid = [(lease, paid) for lease in leases if (paid := lease.paid(now_s))]
+    ceilings = [_filled(ceiling, paid, asides, rates) for ceiling in empty]
+    start, end = month(now_s)
+    this = Ceiling("month", usd_per_month, start, end)
+    spent = sum(usd(this, lease, times, rates) for lease, times in paid)
+    committed = sum(_usd(rates_of(lease, rates), from_s, until_s, None, None) for lease, (from_s, until_s) in asides)
+    return Budget(usd_per_month, spent, committed, end, usd_per_day, dict(accounts), tuple(ceilings))
+
+
+def rates_of(lease: LeaseRow, rates: Paid) -> Sequence[Rate]:
+    """Those of a lease; one of an old ledger has the price that it was rented for."""
+    return rates.get(lease.id) or (Rate(0.0, "", lease.usd_per_hour),)
+
+
+def usd(ceiling: Ceiling, lease: LeaseRow, times: tuple[float, float], rates: Paid) -> float:
+    """What a time of a lease costs under a ceiling."""
+    return _usd(rates_of(lease, rates), *times, ceiling, ceiling.account or None)
+
+
+def _filled(ceiling: Ceiling, paid: Iterable, asides: Iterable, rates: Paid) -> Ceiling:
+    spent = sum(usd(ceiling, lease, times, rates) for lease, times in paid)
+    committed = sum(usd(ceiling, lease, times, rates) for lease, times in asides)
+    return Ceiling(ceiling.kind, ceiling.usd, ceiling.from_s, ceiling.to_s, spent, committed, ceiling.account, ceiling.slack_s)
+
+
+def _usd(rates: Sequence[Rate], from_s: float, until_s: float, ceiling: Ceiling | None, account: str | None) -> float:
+    total = 0.0
+    for n, rate in enumerate(rates):
+        begin = max(from_s, rate.from_s)
+        end = min(until_s, rates[n + 1].from_s) if n + 1 < len(rates) else until_s
+        if end > begin and account in (None, rate.account):
+            total += rate.usd_per_hour * (ceiling.hours(begin, end) if ceiling else (end - begin) / 3600)
+    return total
+
+
+def month(at_s: float) -> tuple[float, float]:
+    """Start and end of the calendar month (UTC) that holds a moment."""
+    start = datetime.fromtimestamp(at_s, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+    return start.timestamp(), end.timestamp()
+
+
+def day(at_s: float) -> tuple[float, float]:
+    """Start and end of the day (UTC) that holds a moment."""
+    start = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return start.timestamp(), (start + timedelta(days=1)).timestamp()
+
+
+def _windows(of, from_s: float, until_s: float) -> list[tuple[float, float]]:
+    found = [of(from_s)]
+    while found[-1][1] < until_s:
+        found.append(of(found[-1][1]))
+    return found
