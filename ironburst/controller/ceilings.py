@@ -52,7 +52,8 @@ def hold(site: Site, observation: Observation) -> bool:
 
 def hold_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises CloudError."""
-    for lease, why in _stop(site, surroundings.budget(site)).values():
+    open_leases = site.ledger.leases()
+    for lease, why in _stop(site, open_leases, surroundings.budget(site) if open_leases else None).values():
         if lease.instance_id:
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
             site.event("needs_a_person", f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}", lease=lease.id)
@@ -60,40 +61,40 @@ def hold_blindly(site: Site) -> None:
 
 
 def _over(site: Site, observation: Observation) -> dict[str, tuple[LeaseRow, str]]:
-    budget, now, rates = surroundings.budget(site), site.now, site.ledger.rates(site.now)
-    found = {}
-    for lease in _endable(site):
+    open_leases, now, found = site.ledger.leases(), site.now, {}
+    budget = surroundings.budget(site) if open_leases else None
+    endable = [lease for lease in open_leases if lease.state in _ENDABLE]
+    for lease in endable:
         if _late(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
             found[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
     for ceiling in budget.ceilings if budget else ():
         missing = -ceiling.left_usd
         if missing <= _ROUNDING_USD:
             continue
+        rates = site.ledger.rates(now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
-        paid = [lease for lease in _endable(site) if _usd(ceiling, lease, now, rates) > 0]
+        paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
         late = [lease for lease in paid if _late(lease, now)]
         spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
         for lease in (*late, *spare):
             if missing > _ROUNDING_USD:
                 found.setdefault(lease.id, (lease, why))
                 missing -= _usd(ceiling, lease, now, rates)
-    return found | _stop(site, budget)
+    return found | _stop(site, open_leases, budget)
 
 
-def _stop(site: Site, budget: Budget | None) -> dict[str, tuple[LeaseRow, str]]:
+def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) -> dict[str, tuple[LeaseRow, str]]:
     """All that is paid by a ceiling whose money is just enough to end it."""
-    now, rates, found = site.now, site.ledger.rates(site.now), {}
+    now, found = site.now, {}
+    # of a call without an answer the worst is believed
+    launched = [each for each in open_leases if each.aside(now) and (each.from_s is not None or each.state == records.REQUESTED)]
+    rates = site.ledger.rates(now) if launched else {}
     for ceiling in budget.ceilings if budget else ():
-        paid = [(each, money.usd(ceiling, each, (now, now + records.ENDING_S), rates)) for each in site.ledger.leases() if each.aside(now)]
-        launched = [(lease, usd) for lease, usd in paid if usd > 0 and (lease.from_s is not None or lease.state == records.REQUESTED)]
-        if launched and ceiling.spent_usd + sum(usd for _, usd in launched) > ceiling.usd + _ROUNDING_USD:
+        ending = {lease.id: money.usd(ceiling, lease, (now, now + records.ENDING_S), rates) for lease in launched}
+        if any(ending.values()) and ceiling.spent_usd + sum(ending.values()) > ceiling.usd + _ROUNDING_USD:
             why = f"{named(ceiling)} is used up: what is left is needed to end what runs"
-            found |= {lease.id: (lease, why) for lease, _ in launched if lease.state in _ENDABLE}
+            found |= {lease.id: (lease, why) for lease in launched if ending[lease.id] > 0 and lease.state in _ENDABLE}
     return found
-
-
-def _endable(site: Site) -> Iterable[LeaseRow]:
-    return [lease for lease in site.ledger.leases() if lease.state in _ENDABLE]
 
 
 def _late(lease: LeaseRow, now_s: float) -> bool:

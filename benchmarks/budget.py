@@ -1,0 +1,139 @@
+"""Is a hard ceiling ever passed? python -m benchmarks.budget [--scenarios 1000] [--seed 1] [--json]
+
+Random sites with failures (benchmarks.mishaps) through the real controller, on a ledger that outlives its deaths. What was spent is counted
+by the fake cloud, from its own instances and the declared prices. Also: ceilings that are broken on purpose, which must be noticed, and
+outages that are longer than a ceiling promises to stand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from benchmarks.mishaps import Outcome, Scenario
+from ironburst.burst.funds import Funds
+from ironburst.controller import ceilings
+from ironburst.controller.records import ENDING_S, LeaseRow
+
+LONG_S = 3600.0  # outages that no ceiling promises to stand
+
+
+def play(seeds: Sequence[int], away_s: float | None = None, tell: Callable[[int], None] | None = None) -> list[Outcome]:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, seed in enumerate(seeds, 1):
+            more = {} if away_s is None else {"away_s": away_s}
+            found.append(Scenario(seed, Path(folder), **more).run())
+            Path(folder, f"{seed}.sqlite").unlink()
+            if tell:
+                tell(number)
+    return found
+
+
+def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    seen: Counter = sum((each.seen for each in outcomes), Counter())
+    windows = [window for each in outcomes for window in each.windows]
+    over = [(each.seed, *window) for each in outcomes for window in each.passed]
+    return {
+        "scenarios": len(outcomes), "failures": dict(sorted(seen.items())), "failures in all": sum(seen.values()),
+        "jobs": sum(each.jobs for each in outcomes), "launches": sum(each.launches for each in outcomes),
+        "scenarios in which a job waited for money": sum(each.waited_for_money > 0 for each in outcomes),
+        "ceilings": len(windows), "times a ceiling was passed (0)": len(over),
+        "passed": [{"seed": s, "kind": k, "account": a, "spent_usd": round(x, 2), "ceiling_usd": round(y, 2)} for s, k, a, x, y in over],
+        "worst use of a ceiling": round(max((each.most for each in outcomes), default=0.0), 4),
+        "median of each scenario's worst": round(statistics.median(each.most for each in outcomes), 4) if outcomes else 0.0,
+        "instances left over": sum(each.left_over for each in outcomes),
+    }  # fmt: skip
+
+
+# ---- ceilings that are broken on purpose
+
+
+@contextmanager
+def no_money_is_asked_for() -> Iterator[None]:
+    """Whatever is wanted is rented, and only the brake is left."""
+    with mock.patch.object(Funds, "short", lambda self, asked: None):
+        yield
+
+
+@contextmanager
+def nothing_is_set_aside() -> Iterator[None]:
+    """Only what is spent already counts."""
+    with mock.patch.object(LeaseRow, "aside", lambda self, now_s: None):
+        yield
+
+
+@contextmanager
+def nothing_is_ended() -> Iterator[None]:
+    """What goes another way than planned goes on."""
+    with mock.patch.object(ceilings, "hold", lambda site, observation: False):
+        yield
+
+
+@contextmanager
+def no_ceiling() -> Iterator[None]:
+    with no_money_is_asked_for(), nothing_is_ended():
+        yield
+
+
+BROKEN = {
+    "no money is asked for, nothing is ended": no_ceiling,
+    "nothing is set aside": nothing_is_set_aside,
+    "nothing is ended": nothing_is_ended,
+    "no money is asked for": no_money_is_asked_for,
+}
+
+
+def broken(seeds: Sequence[int]) -> dict[str, int]:
+    """How many ceilings are passed with each of them broken."""
+    found = {}
+    for name, breaks in BROKEN.items():
+        with breaks():
+            found[name] = sum(len(each.passed) for each in play(seeds))
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.budget", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--scenarios", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1, help="the first one; scenario n has seed + n")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args(argv)
+    if arguments.scenarios < 1:
+        parser.error(f"--scenarios is {arguments.scenarios}; it must be 1 or more")
+    few = range(arguments.seed, arguments.seed + max(1, arguments.scenarios // 20))
+    begun = time.perf_counter()
+
+    def tell(done: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{done} of {arguments.scenarios}", end="", file=sys.stderr, flush=True)
+
+    results = figures(play(range(arguments.seed, arguments.seed + arguments.scenarios), tell=tell))
+    long = [each for each in play(few, LONG_S)]
+    excess = [spent - allowed for each in long for _, _, spent, allowed in each.passed]
+    results["broken on purpose: ceilings passed"] = {"scenarios": len(few), **broken(few)}
+    results[f"outages of up to {LONG_S / 60:.0f} min (promised: {ENDING_S / 60:.0f})"] = {
+        "scenarios": len(long), "ceilings": sum(len(each.windows) for each in long), "passed": len(excess),
+        "worst use of a ceiling": round(max(each.most for each in long), 4),
+    }  # fmt: skip
+    results["wall_s"] = round(time.perf_counter() - begun, 1)
+    print(json.dumps(results, indent=1) if arguments.json else "\n".join(f"{key:45} {_shown(value)}" for key, value in results.items()))
+    return 0 if not results["times a ceiling was passed (0)"] else 1
+
+
+def _shown(value: Any) -> str:
+    return "; ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, dict) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
