@@ -28,11 +28,11 @@ from ironburst.controller.records import ENDING_S, LeaseRow
 LONG_S = 3600.0  # outages that no ceiling promises to stand
 
 
-def play(seeds: Sequence[int], away_s: float | None = None, tell: Callable[[int], None] | None = None) -> list[Outcome]:
+def play(seeds: Sequence[int], tell: Callable[[int], None] | None = None, **more: Any) -> list[Outcome]:
+    """Each seed's scenario; `more` as Scenario takes it."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(seeds, 1):
-            more = {} if away_s is None else {"away_s": away_s}
             found.append(Scenario(seed, Path(folder), **more).run())
             Path(folder, f"{seed}.sqlite").unlink()
             if tell:
@@ -94,12 +94,12 @@ BROKEN = {
 }
 
 
-def broken(seeds: Sequence[int]) -> dict[str, int]:
+def broken(seeds: Sequence[int], **more: Any) -> dict[str, int]:
     """How many ceilings are passed with each of them broken."""
     found = {}
     for name, breaks in BROKEN.items():
         with breaks():
-            found[name] = sum(len(each.passed) for each in play(seeds))
+            found[name] = sum(len(each.passed) for each in play(seeds, **more))
     return found
 
 
@@ -107,10 +107,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.budget", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="the first one; scenario n has seed + n")
+    parser.add_argument("--rounds", type=int, help="of the controller in each scenario; without it 80 to 200")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.scenarios < 1:
         parser.error(f"--scenarios is {arguments.scenarios}; it must be 1 or more")
+    more = {"rounds": arguments.rounds}
     few = range(arguments.seed, arguments.seed + max(1, arguments.scenarios // 20))
     begun = time.perf_counter()
 
@@ -118,10 +120,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stderr.isatty():
             print(f"\r{done} of {arguments.scenarios}", end="", file=sys.stderr, flush=True)
 
-    results = figures(play(range(arguments.seed, arguments.seed + arguments.scenarios), tell=tell))
-    long = [each for each in play(few, LONG_S)]
+    results = figures(play(range(arguments.seed, arguments.seed + arguments.scenarios), tell, **more))
+    long = [each for each in play(few, away_s=LONG_S, **more)]
     excess = [spent - allowed for each in long for _, _, spent, allowed in each.passed]
-    results["broken on purpose: ceilings passed"] = {"scenarios": len(few), **broken(few)}
+    results["broken on purpose: ceilings passed"] = {"scenarios": len(few), **broken(few, **more)}
     results[f"outages of up to {LONG_S / 60:.0f} min (promised: {ENDING_S / 60:.0f})"] = {
         "scenarios": len(long), "ceilings": sum(len(each.windows) for each in long), "passed": len(excess),
         "worst use of a ceiling": round(max(each.most for each in long), 4),

@@ -173,13 +173,14 @@ class Outcome:
 
 
 class Scenario:
-    """One random site. `away_s`: the longest time for which the controller, the cloud's API or the scheduler is out of reach."""
+    """One random site. `away_s`: the longest time for which the controller, the cloud's API or the scheduler is out of reach; `rounds`:
+    how many the controller has, beside those in which the last leases end; None: some number."""
 
-    def __init__(self, seed: int, folder: Path, away_s: float = 180.0):
+    def __init__(self, seed: int, folder: Path, away_s: float = 180.0, rounds: int | None = None):
         self.rng, self.seed, self.away_s, self.seen = random.Random(seed), seed, away_s, Counter()
         rng = self.rng
         self.tick_s = rng.choice([20.0, 30.0, 45.0, 60.0])
-        steps = rng.randint(80, 200)
+        steps = rounds or rng.randint(80, 200)
         length = self.tick_s * steps
         edge = rng.choice([MONTH_END, MONTH_END, MONTH_END - 86400 * rng.randint(1, 20), MONTH_END - 43200])
         self.clock = FakeClock(edge - length * rng.uniform(0.1, 0.9))
