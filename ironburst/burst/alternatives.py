@@ -22,6 +22,7 @@ class Alternatives:
     """Finds them while one decision is made. Jobs that are alike share them."""
 
     renting: Renting
+    _waiting: dict[tuple[int, int, str], tuple[list[Offer], tuple[Alternative, ...]]] = field(default_factory=dict)
     _known: dict[tuple[str, str, int, str], Alternative] = field(default_factory=dict)  # by pool, market, nodes, why not
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
@@ -29,7 +30,11 @@ class Alternatives:
         if not_rentable(job):
             return ()
         shared = self._sharing(job, why) if self.renting.there else None
-        found = tuple([self._rent(job, offer, why) for offer in self.renting.options(job)[:BEST]])
+        offers = self.renting.options(job)
+        if (key := (id(offers), job.nodes, why)) not in self._waiting:
+            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its own
+            self._waiting[key] = offers, tuple([self._rent(job, offer, why) for offer in offers[:BEST]])
+        found = self._waiting[key][1]
         return (shared, *found[: BEST - 1]) if shared else found
 
     def of_refused(self, job: Job, obstacles: list[Obstacle]) -> tuple[Alternative, ...]:

@@ -53,7 +53,7 @@ class _Round:
     infeasible: list[Infeasible] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        now, jobs, policy = self.snapshot.now_s, self.snapshot.jobs, self.policy
+        now, policy, jobs = self.snapshot.now_s, self.policy, self.snapshot.jobs
         self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
         running = [job for job in jobs if job.on]
         self.expected_s = runtimes.expected_s(self.snapshot.experience, jobs, now)
@@ -65,7 +65,6 @@ class _Round:
         self.instead = Alternatives(self.renting)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
-        self.rentable = {node for pool in self.snapshot.pools for node in pool.nodes}
         self.leases_of: dict[int, list[Lease]] = {}
         for lease in self.snapshot.leases:
             for number in set(lease.jobs):
@@ -180,7 +179,7 @@ class _Round:
             self.narrow.append(Narrow(job.id, partitions, exclusions, reason, begin_now=delayed))
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
-        return tuple(name for name in job.excluded if name not in self.rentable)
+        return tuple(name for name in job.excluded if not any(name in pool.nodes for pool in self.snapshot.pools))
 
     # ---- jobs without
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:

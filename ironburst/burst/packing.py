@@ -243,16 +243,16 @@ class Plan:
         self._known: dict[int, tuple[Resources, list[int | None]]] = {}  # the same by identity: that of equal ones costs a hash each time
         ends_on: dict[str, tuple[int, list[float]]] = {name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names}
         soon = now_s + overdue_s
+        shapes = self._known
         for job in running:
             end = math.inf if job.end_s is None else job.end_s
-            if job.id in self._run_s and job.start_s is not None:
-                end = job.start_s + self._run_s[job.id]
-            end = end if end > soon else soon
-            needs = self._shape(job.each)
+            if run_s and job.id in run_s and job.start_s is not None:
+                end = job.start_s + run_s[job.id]
+            needs = (shapes.get(id(job.each)) or (None, self._shape(job.each)))[1]
             for name in job.on:
                 if name in ends_on:
                     number, ends = ends_on[name]
-                    ends += [end] * (needs[number] or 0)
+                    ends += [end if end > soon else soon] * (needs[number] or 0)
         for kind in self._kinds:
             width = kind.width
             for row, name in enumerate(kind.names):

@@ -95,6 +95,8 @@ def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[
 
 def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
     """The median of `estimate`, by the job's id, of all those of which more is known than their limit. Seconds."""
+    if not experience.ratios:
+        jobs = [job for job in jobs if job.run_s is not None]
     found: dict[int, float] = {}
     samples_of: dict[tuple[str, str, tuple[str, ...]], list[_Samples]] = {}
     for job in jobs:
