@@ -135,6 +135,7 @@ class _Play:
         price = {"on-demand": 1.0}
         self.pools = (Pool(BURST, BURST, rentable, BURST, each, "", ("on-demand",), price, ("a",), 0.0, 0.0, math.inf),)
         self.limit_s = self.trace.duration_s if self.trace.limit_s is None else self.trace.limit_s
+        self.most_gpus = int(self.trace.gpus.max(initial=0))
         self.learns = self.trace.limit_s is not None
         self.experience = Experience()
         self.rented_ends: list[tuple[float, int, Job]] = []
@@ -207,7 +208,7 @@ class _Play:
         gpus_of, limit_of, hours_of = self.gpus, self.limits, self.gpu_hours
         nodes.reserved_from[:] = math.inf
         # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds none, too
-        no_room = [math.inf] * (max(gpus_of) + 1)
+        no_room = [math.inf] * (self.most_gpus + 1)
         for _, number in self.queue:
             gpus, limit_s = gpus_of[number], limit_of[number]
             large = kept < home.reserved and gpus >= home.gpus and hours_of[number] >= home.reserve_gpu_hours
