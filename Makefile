@@ -8,13 +8,14 @@ PY := $(VENV)/bin/python
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages demo test test-fast test-slow lint schema lock clean-lab
+.PHONY: help setup lab-packages demo test test-fast test-slow bench lint schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
 	@echo
 	@echo "LAB_PREFIX=name    the lab to use (two names run side by side); default lab"
 	@echo "ENGINE=embedded|pulumi    force the deployment engine; default: pulumi where it is on PATH"
+	@echo "FULL=1    the long benchmarks (a night); default: those that end within half an hour on two cores"
 
 setup: $(VENV)/ready ## Python environment from pinned, hashed requirements
 
@@ -40,6 +41,9 @@ test-fast: setup ## the tests that need no lab
 
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	$(PY) -m pytest -m slow
+
+bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (half an hour; FULL=1: a night)
+	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
 lint: setup ## ruff, and ansible-lint's production profile
 	$(VENV)/bin/ruff check .

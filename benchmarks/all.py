@@ -1,0 +1,122 @@
+"""Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2] [--only NAME,...]
+
+Each result is kept as benchmarks/results/NAME.json with the command, commit, date and machine; one whose data is missing, or that fails,
+leaves the file of the last run as it is. Without --full the long ones run on a part of the trace or on few seeds, so that all end within
+half an hour on two cores; with it they take a night. `--only` runs some of them; an empty one only writes the report anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import report
+
+ROOT = Path(__file__).parents[1]
+PHILLY, CHRONUS, OPENB = "philly_first70d.csv.xz", "chronus_philly_slo.csv.xz", "openb2023_pods_default.csv.xz"
+# of the other traces: as many GPUs as make their load like that of the first one on 512
+CHRONUS_GPUS, OPENB_GPUS = 384, 128
+
+
+def benchmarks(full: bool) -> dict[str, list[str]]:
+    """What to run, by the name of its result."""
+    few = ["--seeds", "3" if full else "1"]
+    part = [] if full else ["--part", "aside"]  # a quarter of the jobs
+    bound = ["--bound-seconds", "180" if full else "45"]
+
+    def burst(name: str, *more: str) -> list[str]:
+        return ["benchmarks.burst", "--trace", name, *few, *bound, *more]
+
+    found = {
+        "decide": ["benchmarks.decide"],
+        "idle": ["benchmarks.idle"],
+        "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
+        "burst-512": burst(PHILLY, "--pool-gpus", "512"),
+    }
+    for gpus in (384, 640):
+        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), *part)
+    for factor in ("1.5", "2"):
+        found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor, *part)
+    for told in ("limits", "limits-by-queue"):
+        found[f"burst-512-{told}"] = burst(PHILLY, "--pool-gpus", "512", "--run-times", told, *part)
+    if full:
+        found["burst-512-aside"] = burst(PHILLY, "--pool-gpus", "512", "--part", "aside")
+    found["burst-chronus"] = burst(CHRONUS, "--pool-gpus", str(CHRONUS_GPUS), *part)
+    found["burst-openb"] = burst(OPENB, "--pool-gpus", str(OPENB_GPUS))
+    found["dollars"] = ["benchmarks.dollars", *(few if full else ["--days", "40-50"])]
+    return found
+
+
+def run(name: str, command: Sequence[str], folder: Path) -> str:
+    """Run one and keep its result. Returns a line that says how it went."""
+    began = datetime.now(UTC)
+    done = subprocess.run([sys.executable, "-m", *command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    took = f"{(datetime.now(UTC) - began).total_seconds():.0f} s"
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        return f"{name}: failed after {took} (exit code {done.returncode}): {last}"
+    if "skipped" in found:
+        return f"{name}: {found['skipped']}"
+    ran = {"command": " ".join(["python -m", *command]), "commit": commit(), "date": f"{began:%Y-%m-%d}", "machine": machine()}
+    write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n")
+    return f"{name}: {took}"
+
+
+def commit() -> str:
+    """Of the code that is measured; `+` behind it: with changes that aren't committed."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        return head + "+" * (
+            subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "ironburst", "benchmarks/*.py"], check=False).returncode > 0
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def machine() -> str:
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.all", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="whole traces, more seeds")
+    parser.add_argument("--only", metavar="NAME,...", help="these results; empty: none")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=report.RESULTS, metavar="DIR", help="where results are kept")
+    arguments = parser.parse_args(argv)
+    chosen = benchmarks(arguments.full)
+    if arguments.only is not None:
+        names = [name for name in arguments.only.split(",") if name]
+        if unknown := [name for name in names if name not in chosen]:
+            parser.error(f"--only {unknown[0]}: there is no such result; there are {', '.join(chosen)}")
+        chosen = {name: chosen[name] for name in names}
+    if arguments.processes < 1:
+        parser.error(f"--processes is {arguments.processes}; allowed is 1 or more")
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        for line in pool.map(lambda item: run(*item, arguments.results), chosen.items()):
+            print(line, flush=True)
+    page = report.write(arguments.results)
+    print(f"written: {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What a played trace comes to: the waits, and what waited and was rented over time. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ironburst.replay.bound import WaitLimits
+from ironburst.replay.traces import Trace
+
+POINTS = 400  # of a curve over time
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Hours from submit to start, of all jobs, rented ones too; percentiles interpolated linearly."""
+
+    mean_h: float
+    p50_h: float
+    p95_h: float
+    p99_h: float
+    p999_h: float
+    max_h: float
+    gpu_hour_weighted_h: float
+
+    def limits(self) -> WaitLimits:
+        """The limits that a schedule with these waits just keeps (the five that a bound knows)."""
+        return WaitLimits(self.mean_h, self.gpu_hour_weighted_h, self.p99_h, self.p999_h, self.max_h)
+
+
+def waits(trace: Trace, start_s: np.ndarray) -> Waits:
+    hours = (np.asarray(start_s, float) - trace.submit_s) / 3600
+    p50, p95, p99, p999 = np.percentile(hours, [50, 95, 99, 99.9])
+    work = trace.gpu_hours
+    weighted = float(np.average(hours, weights=work)) if work.sum() else float(hours.mean())
+    return Waits(float(hours.mean()), float(p50), float(p95), float(p99), float(p999), float(hours.max()), weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """GPUs over time, each a mean over one of POINTS equal parts of it. `hours` from the first submit, of the parts' middles."""
+
+    hours: np.ndarray
+    queued: np.ndarray
+    rented: np.ndarray
+    home: np.ndarray
+
+
+def curves(trace: Trace, start_s: np.ndarray, end_s: np.ndarray, rented: np.ndarray) -> Curves:
+    began, ended = float(trace.submit_s[0]), float(end_s.max())
+    edges = np.linspace(began, max(ended, began + 1.0), POINTS + 1)
+    gpus = trace.gpus.astype(float)
+    at_home = ~np.asarray(rented, bool)
+    return Curves(
+        (edges[:-1] + edges[1:]) / 2 / 3600 - began / 3600,
+        mean_in_use(trace.submit_s, start_s, gpus, edges),
+        mean_in_use(start_s[rented], end_s[rented], gpus[rented], edges),
+        mean_in_use(start_s[at_home], end_s[at_home], gpus[at_home], edges),
+    )
+
+
+def mean_in_use(from_s: np.ndarray, to_s: np.ndarray, gpus: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The mean, between each two edges (seconds), of what is in use: `gpus` of each from `from_s` to `to_s`. Exact."""
+    times = np.concatenate([from_s, to_s])
+    order = np.argsort(times, kind="stable")
+    times, steps = times[order], np.concatenate([gpus, -gpus])[order]
+    # the integral up to an edge: of each step before it, its height times its distance
+    heights, moments = np.concatenate([[0.0], np.cumsum(steps)]), np.concatenate([[0.0], np.cumsum(steps * times)])
+    before = np.searchsorted(times, edges, side="left")
+    return np.maximum(np.diff(heights[before] * edges - moments[before]) / np.diff(edges), 0.0)

@@ -1,0 +1,121 @@
+"""benchmarks/results.md: what was reached, against what was asked, from result files; and how those are made."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from benchmarks import all as bench
+from benchmarks import report
+from benchmarks.figures import WAITS
+
+
+def figures(rented, mean=0.3):
+    return {"rented_gpu_hours": rented, "mean_wait_h": mean, "wall_s": 100.0, "jobs_per_s": 2000.0}
+
+
+def burst(ratio=0.95, waits=0.9, **more):
+    settings = {"trace": report.PHILLY, "part": "all", "pool_gpus": 512, "run_times": "known", "seeds": 1, "wait_factor": 1.0} | more
+    factor = settings["wait_factor"]
+    ours = {"rented_gpu_hours": ratio, **{name: waits * factor for name in WAITS}}
+    return settings | {
+        "ours": figures(1000 * ratio, 0.3 * factor), "peers": {"starburst": figures(1000), "no_wait": figures(2000, 0.0)},
+        "bound": figures(700), "ratios": {"ours / starburst": ours, "ours / no_wait": {"rented_gpu_hours": ratio / 2},
+                                          "ours / bound": {"rented_gpu_hours": ratio / 0.7}},
+    }  # fmt: skip
+
+
+def lines(*results):
+    found = [{"file": f"r{number}.json", **each} for number, each in enumerate(results)]
+    return {title[: title.index(".")]: each for title, each in report.rows(found)}
+
+
+def test_without_results_every_line_says_not_measured():
+    text = report.page([])
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 10
+
+
+@pytest.mark.parametrize(
+    ("ratio", "waits", "shown"),
+    [
+        (0.95, 1.0, "**0.950** (asked)"),
+        (0.89, 1.0, "**0.890** (wanted)"),
+        (1.01, 1.0, "1.010 (missed)"),
+        (0.80, 1.02, "0.800 (waits not kept)"),
+    ],
+)
+def test_a_figure_is_held_against_what_was_asked_and_counts_only_with_its_waits(ratio, waits, shown):
+    text = report.page([{"file": "r.json", **burst(ratio, waits)}])
+    row = next(line for line in text.splitlines() if line.startswith("| 512 GPUs | <= 0.98 "))
+    assert f"| {shown} |" in row and "`r.json`" in row
+
+
+def test_waits_are_held_against_the_wait_factor():
+    (plain, half, double) = lines(burst(0.9), burst(0.85, 0.99, wait_factor=1.5), burst(0.7, 1.2, wait_factor=2.0))["2"]
+    assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7) and (half.kept, double.kept) == (True, False)
+
+
+def test_the_whole_trace_and_more_seeds_come_first():
+    found = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
+    assert found["1"][0].reached == 0.94 and "3 seeds" in found["1"][0].note
+    assert "last quarter" in lines(burst(0.5, part="aside"))["1"][0].note and lines(burst(part="aside"))["8"][0].reached is None
+
+
+def test_other_traces_are_held_against_the_best_peer():
+    cheap = burst(0.8, trace="openb2023_pods_default.csv.xz", pool_gpus=128)
+    cheap["peers"]["no_wait"]["rented_gpu_hours"], cheap["ratios"]["ours / no_wait"] = 400, {"rented_gpu_hours": 2.0}
+    line = lines(cheap)["6"][1]
+    assert line.reached == 2.0 and line.note.startswith("over no_wait; waits kept")
+
+
+def test_the_other_benchmarks_are_known_by_what_is_in_them():
+    ratio = {"usd": 0.7, "asked": 0.97, "wanted": 0.9, **dict.fromkeys(WAITS, 0.9)}
+    found = lines(
+        {"seconds for all (<= 1)": 0.5, "slope (1 is linear)": 1.01}, {"sequences": {}, "adversarial": {}, "mean": 1.2, "max": 1.9},
+        {"scenarios": 200, "times a ceiling was passed (0)": 0}, {"prices": "p", "ratios": {"a": ratio}, "days": "3-4", "seeds": 1},
+    )  # fmt: skip
+    assert found["9"][0].reached == 0.5 and [one.reached for one in found["7"]] == [1.2, 1.9]
+    assert (found["10"][0].case, found["10"][0].reached) == ("200 scenarios", 0)
+    assert [one.reached for one in found["5"]] == [0.7, None, None] and "days 3-4" in found["5"][0].note
+
+
+def test_page_and_pictures_are_written_and_a_broken_result_is_named(tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for name, each in {"one": burst(), "two": burst(0.9, wait_factor=2.0), "three": burst(pool_gpus=384, part="aside")}.items():
+        (folder / f"{name}.json").write_text(json.dumps(each | {"run": {"commit": "abc1234", "date": "2026-11-22"}}))
+    (folder / "four.json").write_text("{")
+    page = report.write(folder)
+    text = page.read_text()
+    assert page == tmp_path / "results.md" and "Not readable, so not shown: four.json." in text and "`one.json` abc1234 2026-11-22" in text
+    for name in ("cost-over-wait-512.svg", "cost-over-wait-384-aside.svg"):
+        assert f"(results/{name})" in text
+        words = [each.text for each in ET.parse(folder / name).getroot().iter("{http://www.w3.org/2000/svg}text")]
+        assert {"starburst", "● certified bound", "1 x"} <= set(words)
+
+
+# ---- running them
+
+
+def test_every_result_has_a_command_that_its_benchmark_understands():
+    short, full = bench.benchmarks(False), bench.benchmarks(True)
+    assert set(short) < set(full) and all("--part" in full[name] for name in set(full) - set(short))
+    assert {command[0] for command in full.values()} == {f"benchmarks.{name}" for name in ("decide", "idle", "budget", "burst", "dollars")}
+
+
+def test_a_result_is_kept_with_what_was_run_and_a_failure_leaves_the_last_one(tmp_path, monkeypatch):
+    said = bench.run("decide", ["benchmarks.decide", "--jobs", "8", "--nodes", "4", "--repeat", "1"], tmp_path)
+    kept = json.loads((tmp_path / "decide.json").read_text())
+    assert said.startswith("decide: ") and kept["nodes"] == 4
+    assert kept["run"]["command"] == "python -m benchmarks.decide --jobs 8 --nodes 4 --repeat 1" and kept["run"]["commit"]
+    assert "failed" in bench.run("decide", ["benchmarks.decide", "--jobs", "1"], tmp_path)
+    assert json.loads((tmp_path / "decide.json").read_text()) == kept
+    monkeypatch.setenv("IRONBURST_DATA", str(tmp_path))
+    said = bench.run("burst-512", ["benchmarks.burst", "--trace", "none.csv"], tmp_path)
+    assert "skipped: there is no none.csv" in said and not (tmp_path / "burst-512.json").exists()
+
+
+def test_an_unknown_result_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        bench.main(["--only", "nothing"])
+    assert ended.value.code == 2 and "there is no such result" in capsys.readouterr().err
