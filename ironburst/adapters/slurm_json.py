@@ -83,6 +83,7 @@ def _job(raw: dict[str, Any]) -> Job:
         excluded=tuple(expand(_joined(raw.get("excluded_nodes")))), eligible_s=float(eligible) if eligible else None,
         start_s=float(start) if on and start else None, end_s=float(end) if on and end and math.isfinite(end) and finite else None,
         on=on, restarts=int(number(raw.get("restart_cnt", 0)) or 0), account=str(raw.get("account") or ""),
+        deadline_s=_deadline(raw), data=_told(raw, "data"), licences=_licences(raw), fabric=",".join(_told(raw, "fabric")),
     )  # fmt: skip
 
 
@@ -164,11 +165,31 @@ def _gpu_type(raw: dict[str, Any]) -> str:
 
 
 def _demands(raw: dict[str, Any]) -> str:
-    named = (("required_nodes", "the nodes"), ("features", "the features"), ("resv_name", "the reservation"), ("licenses", "the licences"))
+    named = (("required_nodes", "the nodes"), ("features", "the features"), ("resv_name", "the reservation"))
     said = [f"{what} {_joined(raw[key])}" for key, what in named if raw.get(key)]
+    if "|" in _joined(raw.get("licenses")):
+        said.append(f"one of the licences {_joined(raw['licenses'])}")
     if number(raw.get("het_job_id", 0)):
         said.append("being one part of a heterogeneous job")
     return " and ".join(said)
+
+
+def _deadline(raw: dict[str, Any]) -> float | None:
+    """--deadline: Slurm removes a pending job that can't end before it."""
+    moment = number(raw.get("deadline", 0))
+    return float(moment) if moment and math.isfinite(moment) else None
+
+
+def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
+    """Names of `matlab:2,fluent@server`, all of which it takes. Alternatives (`a|b`) are among its demands."""
+    text = _joined(raw.get("licenses"))
+    return () if "|" in text else tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
+
+
+def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
+    """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
+    found = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
+    return tuple(part for part in found.group(1).split(",") if part) if found else ()
 
 
 def expand(text: str) -> list[str]:

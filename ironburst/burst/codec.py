@@ -1,14 +1,25 @@
-"""Frozen dataclasses to and from JSON values. Unknown fields are ignored; fields with a default may be absent."""
+"""Frozen dataclasses to and from JSON values. Unknown fields are ignored; fields with a default may be absent.
+
+Written are what JSON has names for, and Infinity (a limit that is none). NaN is never a value: reading refuses it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+class DataError(ValueError):
+    """JSON values that are no such dataclass; the text is one sentence with the path."""
+
+
+MOST = 2**63  # of a whole number: what databases and other languages hold
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
@@ -26,7 +37,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """`data` as the dataclass `kind`. Raises ValueError, with the path, for what doesn't fit."""
+    """`data` as the dataclass `kind`. Raises DataError, with the path, for what doesn't fit."""
     return _decode(kind, data, kind.__name__)
 
 
@@ -49,18 +60,31 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         return _decode(next(one for one in arguments if one is not type(None)), data, where)
     if dataclasses.is_dataclass(kind):
         if not isinstance(data, dict):
-            raise ValueError(f"{where}: a mapping is needed, not {data!r}")
+            raise DataError(f"{where}: a mapping is needed, not {_shown(data)}")
         hints = _hints(kind)
         try:
             return kind(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in data.items() if k in hints})
-        except TypeError as error:  # a field without default is absent
-            raise ValueError(f"{where}: {error}") from None
+        except DataError:
+            raise
+        except (TypeError, ValueError) as error:  # a field without default is absent; or the dataclass itself refuses
+            raise DataError(f"{where}: {error}") from None
     if origin is tuple:
+        if not isinstance(data, list | tuple):
+            raise DataError(f"{where}: a list is needed, not {_shown(data)}")
         return tuple(_decode(arguments[0], each, f"{where}[{n}]") for n, each in enumerate(data))
     if origin is dict:
+        if not isinstance(data, dict):
+            raise DataError(f"{where}: a mapping is needed, not {_shown(data)}")
         return {key: _decode(arguments[1], each, f"{where}[{key}]") for key, each in data.items()}
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
-    if not isinstance(data, kind):
-        raise ValueError(f"{where}: {kind.__name__} is needed, not {data!r}")
+    if isinstance(data, int) and not isinstance(data, bool):
+        if abs(data) > MOST:
+            raise DataError(f"{where}: {_shown(data)} is larger than any number here may be")
+        data = float(data) if kind is float else data
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool) or (kind is float and math.isnan(data)):
+        raise DataError(f"{where}: {kind.__name__} is needed, not {_shown(data)}")
     return data
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 80 else f"{text[:77]}..."

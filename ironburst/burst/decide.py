@@ -11,12 +11,12 @@ it: with that one gone all behind it start sooner, for the least money.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ironburst.burst import explain, giving_back, runtimes
+from ironburst.burst import explain, giving_back, runtimes, sanity
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
-from ironburst.burst.eligibility import not_rentable, not_startable
+from ironburst.burst.eligibility import not_rentable, not_startable, until_its_end
 from ironburst.burst.limits import Limits
 from ironburst.burst.packing import Placement, Plan, could_ever_fit
 from ironburst.burst.policy import Policy
@@ -25,10 +25,16 @@ from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition is in it."""
-    return _Round(snapshot, policy).decision()
+    """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition is in it.
+
+    It answers for every snapshot: what can't be right in one is left out, with its reason (ironburst.burst.sanity).
+    """
+    whole, damaged = sanity.sound(snapshot)
+    home = {job.id for job in snapshot.jobs if policy.home_partition in job.partitions} if damaged else set()
+    return _Round(whole, policy, infeasible=[each for each in damaged if each.job in home]).decision()
 
 
+DOUBT_S = 600.0  # a job that is late is still left to a start at home that is nearer than a boot, but so long (or a boot) at most
 PLANNED = 20_000  # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
 
 
@@ -54,6 +60,9 @@ class _Round:
 
     def __post_init__(self) -> None:
         now, policy, jobs = self.snapshot.now_s, self.policy, self.snapshot.jobs
+        pools = tuple(until_its_end(pool, now) for pool in self.snapshot.pools)
+        if any(one is not other for one, other in zip(pools, self.snapshot.pools, strict=True)):
+            self.snapshot = replace(self.snapshot, pools=pools)
         self.home = [node for node in self.snapshot.nodes if policy.home_partition in node.partitions]
         running = [job for job in jobs if job.on]
         self.expected_s = runtimes.expected_s(self.snapshot.experience, jobs, now)
@@ -113,6 +122,7 @@ class _Round:
             (gpu_hours, other.id, other, placement.start)
             for other, placement in self.at_home
             if not limits.small(gpu_hours := self._gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
+            and self.snapshot.now_s - other.since_s >= self.policy.settle_s
         ]
         if not found:
             return False
@@ -136,7 +146,9 @@ class _Round:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
         mine = [lease for lease in self.leases_of.get(job.id, ()) if usable(lease, self.nodes.get(lease.node))]
         mine = [lease for lease in mine if lease.state == "coming" or self._has_room(lease, job)]
-        return mine if len(mine) >= job.nodes else []
+        pools = dict.fromkeys(lease.pool for lease in mine)  # it spans one at most
+        groups = [[lease for lease in mine if lease.pool == pool] for pool in pools]
+        return next((group for group in groups if len(group) >= job.nodes), [])
 
     def _has_room(self, lease: Lease, job: Job) -> bool:
         pool = next((pool for pool in self.snapshot.pools if pool.name == lease.pool), None)
@@ -183,6 +195,32 @@ class _Round:
 
     # ---- jobs without
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
+        verdict = self._late_for_its_wait(job, placement)
+        if isinstance(verdict, Wait):
+            return self._late_for_its_deadline(job, placement, verdict) if job.deadline_s is not None else verdict
+        settled_s = job.since_s + self.policy.settle_s
+        if self.snapshot.now_s < settled_s:
+            text = f"{verdict.text}; it is rented for if that still holds when it has waited {explain.duration(self.policy.settle_s)}"
+            others = self.instead.of_waiting(job, "yet")
+            return Wait(job.id, "settling", text, settled_s, settled_s, start_s=verdict.start_s, run_s=run_s(job), alternatives=others)
+        return verdict
+
+    def _late_for_its_deadline(self, job: Job, placement: Placement | None, home: Wait) -> Wait | _Late:
+        """`home` if it ends in time there. Else it is rented for, two boots before it must start: one for a second try elsewhere."""
+        if job.time_limit_s is None or job.deadline_s is None:
+            return home
+        must_s, start_s = job.deadline_s - job.time_limit_s, placement.start if placement else math.inf
+        if start_s <= must_s:
+            return home
+        text = f"its predicted start at home, {explain.at(start_s)}, is too late to end by its deadline {explain.at(job.deadline_s)}"
+        rent_s, starts_s = must_s - 2 * self.renting.soonest_s(job), placement.start if placement else None
+        if self.snapshot.now_s >= rent_s:
+            return _Late(text, starts_s)
+        text = f"{text}; it is rented for at {explain.at(rent_s)} if that still holds"
+        others = self.instead.of_waiting(job, "yet")
+        return Wait(job.id, "deadline", text, rent_s, rent_s, start_s=starts_s, run_s=run_s(job), alternatives=others)
+
+    def _late_for_its_wait(self, job: Job, placement: Placement | None) -> Wait | _Late:
         if self.policy.limits and placement:
             return self._late_for_its_size(job, placement, self.policy.limits)
         now, limit = self.snapshot.now_s, self.policy.wait_limit_s
@@ -205,7 +243,7 @@ class _Round:
             others = self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, again, start_s=start, run_s=run_s(job), alternatives=others)
         soonest = self.renting.soonest_s(job)
-        if start <= now + soonest and not self._idle_now(job):
+        if start <= now + soonest and now - job.since_s <= limit + max(soonest, DOUBT_S) and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             others = self.instead.of_waiting(job, "sooner")
             return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
@@ -221,7 +259,8 @@ class _Round:
             rent_s = job.since_s + most if start > job.since_s + most else None
             text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
-        if start <= now + (soonest := self.renting.soonest_s(job)) and not self._idle_now(job):
+        soonest = self.renting.soonest_s(job)
+        if start <= now + soonest and waited <= most + max(soonest, DOUBT_S) and not self._idle_now(job):
             boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
             others = self.instead.of_waiting(job, "sooner")
             return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
@@ -291,6 +330,6 @@ class _Round:
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
 
     def _gpu_hours(self, job: Job) -> float:
-        """GPU-hours that it is expected to take: up to its time limit where nothing better is known, infinite without one."""
-        limit_s = math.inf if job.time_limit_s is None else job.time_limit_s
-        return job.nodes * job.each.gpus * self.expected_s.get(job.id, limit_s) / 3600
+        """GPU-hours that it is expected to take: up to its time limit where nothing better is known, infinite without one, 0 without GPUs."""
+        limit_s, gpus = math.inf if job.time_limit_s is None else job.time_limit_s, job.nodes * job.each.gpus
+        return gpus * self.expected_s.get(job.id, limit_s) / 3600 if gpus else 0.0

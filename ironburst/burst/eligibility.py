@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Job, Pool
 
 Reason = tuple[str, str]  # code, text
+
+# words of Slurm's for a pending job that no node starts, owned or rented
+_NO_NODE_HELPS = {
+    "Licenses": ("licences_taken", "it waits for licences that other jobs have"),
+    "JobArrayTaskLimit": ("array_limit", "as many tasks of its array run as may run at a time"),
+}
+_OWN_SHARE = ("Assoc", "QOS")  # AssocGrpGRES, QOSMaxGRESPerUser, ...: its account, user or QOS is at a limit
 
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
@@ -17,7 +26,9 @@ def not_startable(job: Job, now_s: float) -> Reason | None:
         return "dependency", f"it depends on other jobs ({job.dependency or job.reason})"
     if job.eligible_s is not None and job.eligible_s > now_s:
         return "begin", f"it isn't to begin before {explain.at(job.eligible_s)}"
-    return None
+    if job.reason.startswith(_OWN_SHARE):
+        return "share", f"its account, user or QOS has its whole share in use ({job.reason}), at home and rented alike"
+    return _NO_NODE_HELPS.get(job.reason)
 
 
 def not_rentable(job: Job) -> Reason | None:
@@ -46,10 +57,39 @@ def not_in_pool(job: Job, pool: Pool) -> Reason | None:
         return "too_many_nodes", f"it needs {job.nodes} nodes together, pool {pool.name} has max_nodes {len(pool.nodes)}"
     if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
+        if pool.ends_s is not None:
+            ends = f"pool {pool.name}'s capacity, which ends at {explain.at(pool.ends_s)}"
+            return "outlives", f"with its time limit {limit} it would outlive {ends}"
         return "too_long", f"its time limit {limit} is over pool {pool.name}'s max_run {most}"
+    for what, name in (("data", "data set"), ("licences", "licence")):
+        if missing := [one for one in getattr(job, what) if one not in getattr(pool, what)]:
+            return what, f"it needs the {name} {missing[0]}, which pool {pool.name} doesn't reach"
+    if job.fabric and job.fabric != pool.fabric:
+        return "fabric", f"it must be on the fabric {job.fabric}, pool {pool.name} is on {pool.fabric or 'another'}"
     if pool.obstacle:
         return "pool", f"pool {pool.name}: {pool.obstacle}"
     return None
+
+
+def until_its_end(pool: Pool, now_s: float) -> Pool:
+    """The pool with as long a `max_run_s` as its capacity still leaves after a boot."""
+    if pool.ends_s is None:
+        return pool
+    left_s = pool.ends_s - now_s - pool.boot_s
+    return replace(pool, max_run_s=left_s) if left_s < pool.max_run_s else replace(pool, ends_s=None)
+
+
+def in_time(job: Job, pool: Pool, now_s: float, boot: bool = True) -> bool:
+    """Whether it would end by its deadline there, with a boot before it or at once."""
+    return job.deadline_s is None or now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
+
+
+def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
+    """Why a new node of the pool is too late for it."""
+    if in_time(job, pool, now_s):
+        return None
+    ends = explain.at(now_s + pool.boot_s + (job.time_limit_s or 0.0))
+    return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {explain.at(job.deadline_s or 0.0)}"
 
 
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 
+FAR_S = 253_402_300_799.0  # the last second of the year 9999: calendars end there
+
 
 def at(seconds: float) -> str:
-    """A moment: 2026-11-21 12:08:00Z."""
+    """A moment: 2026-11-21 12:08:00Z; "never" for one that no calendar has."""
+    if not 0 <= seconds <= FAR_S:
+        return "never"
     day, second = divmod(math.floor(seconds), 86400)
     return f"{_date(day)} {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
 
@@ -22,6 +26,8 @@ def _date(day: int) -> str:
 @lru_cache(maxsize=4096)  # the same ones are told again and again
 def duration(seconds: float) -> str:
     """45 s, 12 min, 3 h 20 min, 2 d 4 h: the two largest parts."""
+    if not seconds <= FAR_S:
+        return "for ever"
     minutes, left = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= 24 or not minutes or not hours:

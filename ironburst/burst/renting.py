@@ -8,7 +8,7 @@ from itertools import chain
 
 from ironburst.burst import explain
 from ironburst.burst.decision import Assign, Launch
-from ironburst.burst.eligibility import not_in_pool, not_on_market
+from ironburst.burst.eligibility import in_time, not_in_pool, not_in_time, not_on_market
 from ironburst.burst.funds import Charge, Funds, charges, named
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
@@ -109,9 +109,11 @@ class Renting:
         """Why no pool and market can ever take it, one reason a pool; empty if one can."""
         if (offers := self.options(job)) and not self.funds.never(job.account, job.nodes * offers[0][0], self._seconds(job, offers[0][1])):
             return []
+        if job.deadline_s is not None and any(len(group) >= job.nodes for group in self._with_room(job)):
+            return []
         reasons = []
         for pool in self.snapshot.pools:
-            if reason := not_in_pool(job, pool):
+            if reason := not_in_pool(job, pool) or not_in_time(job, pool, self.snapshot.now_s):
                 reasons.append(reason)
                 continue
             markets = [not_on_market(job, pool, market, self.policy) for market in pool.markets]
@@ -137,12 +139,14 @@ class Renting:
     def _offers(self, job: Job) -> tuple[_Offers, list[Offer]]:
         """Those of jobs like it, and of these the ones that may take it."""
         if self._asked is None or self._asked[0] is not job:
-            shape = (job.gpu_type, job.each, job.nodes, job.batch, job.requeue)
+            shape = (job.gpu_type, job.each, job.nodes, job.batch, job.requeue, job.data, job.licences, job.fabric)
             alike = self._shapes.get(shape)
             if alike is None:
                 alike = self._shapes[shape] = _Offers.of(job, self.snapshot, self.policy)
             limit = job.time_limit_s or 0.0
             offers = alike.all if limit <= alike.longest_s else [offer for offer in alike.all if limit <= offer[1].max_run_s]
+            if job.deadline_s is not None:
+                offers = [offer for offer in offers if in_time(job, offer[1], self.snapshot.now_s)]
             self._asked = job, alike, offers
         return self._asked[1:]
 
@@ -175,11 +179,12 @@ class Renting:
         """Slots that can take a part of the job, by pool, market, zone and launch."""
         if not self._groups:
             return
-        allowed = {(pool.name, market) for _, pool, market in self.options(job)}
+        now, limit, alike = self.snapshot.now_s, job.time_limit_s or 0.0, self._offers(job)[0]
+        allowed = {(pool.name, market) for _, pool, market in alike.all if limit <= pool.max_run_s}
         for offer, groups in self._groups.items():
             if offer in allowed:
                 for group in groups.values():
-                    if fitting := [slot for slot in group if job.each.within(slot.free)]:
+                    if fitting := [slot for slot in group if job.each.within(slot.free) and in_time(job, slot.pool, now, slot.coming)]:
                         yield fitting
 
     def _group(self, slot: Slot) -> None:
@@ -216,7 +221,10 @@ class Renting:
             return
         alike, limit, told = self._offers(job)[0], job.time_limit_s or 0.0, offers[:TOLD]
         alike.open = [offer for offer in alike.open if len(self.names[offer[1].name]) >= job.nodes]
-        yield from [offer for offer in alike.open if limit <= offer[1].max_run_s and not any(offer is other for other in told)]
+        yield from [
+            offer for offer in alike.open
+            if limit <= offer[1].max_run_s and in_time(job, offer[1], self.snapshot.now_s) and not any(offer is other for other in told)
+        ]  # fmt: skip
 
     def _plan(self, job: Job, pool: Pool, market: str, usd_per_hour: float, why: str) -> Launch | Obstacle:
         names = self.names[pool.name]

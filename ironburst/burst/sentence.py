@@ -11,6 +11,9 @@ from ironburst.burst.decision import Alternative, Infeasible, Wait
 # why an alternative was not taken, by its code: said after "but", or by itself
 WHY_NOT = {
     "soon": "home is soon enough",
+    "limit": "it may still wait",
+    "sooner": "home is sooner",
+    "yet": "there is time for that yet",
     "late": "home is too late for it",
     "dearer": "it costs more",
     "closed": "it is closed for now",
@@ -19,7 +22,7 @@ WHY_NOT = {
     "budget": "too little of the budget is left",
 }
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_AT_HOME = frozenset(("home_soon", "home_sooner", "deadline", "settling"))
+_AT_HOME = frozenset(("home_soon", "home_sooner"))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,10 @@ class Job:
     restarts: int = 0
     account: str = ""  # that it is charged to
     run_s: float | None = None  # how long it runs, told by whoever knows (a replayed trace); None: not known
+    deadline_s: float | None = None  # it must have ended by then; None: no such moment
+    data: tuple[str, ...] = ()  # data sets that its nodes must reach
+    licences: tuple[str, ...] = ()  # licences that it takes while it runs
+    fabric: str = ""  # the fabric, or InfiniBand partition, that its nodes must be on; empty: any
 
     @property
     def pending(self) -> bool:
@@ -129,6 +133,10 @@ class Pool:
     usual_boot_s: float | None = None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
     ending_s: float = 0.0  # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
     idle_history: IdleHistory = IdleHistory()
+    ends_s: float | None = None  # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
+    data: tuple[str, ...] = ()  # data sets that its nodes reach
+    licences: tuple[str, ...] = ()  # licences that jobs there can take
+    fabric: str = ""  # that its nodes are on: efa, infiniband, a partition's name
 
 
 @dataclass(frozen=True)

@@ -346,6 +346,12 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
                 path_of(*here, "capacity_block", "ends"), str(block.ends), "over", f"the block ended at {block.ends}; AWS has taken it back"
             )
     for p, pool in enumerate(config.cloud.pools):
+        if ends := pool.capacity_ends:
+            path = path_of("cloud", "pools", p, "capacity_ends")
+            if ends.tzinfo is None:
+                yield Finding(path, str(ends), "time-zone", "has no time zone; write for example 2026-12-01T11:30:00Z")
+            elif ends <= now:
+                yield Finding(path, str(ends), "over", f"the pool's capacity ended at {ends}; nothing could be rented in it")
         if pool.capacity_reservation and "spot" in pool.markets:
             path = path_of("cloud", "pools", p, "markets")
             yield Finding(

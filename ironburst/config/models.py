@@ -146,6 +146,11 @@ class Pool(Strict):
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this at the latest")
     max_run: Duration = Field(default="1d", validate_default=True, description="longest time limit of a job that may rent")
+    capacity_ends: datetime | None = Field(
+        default=None, description="when its reservation or block is taken back, with time zone: no job is placed that would run longer"
+    )
+    data: list[str] = Field(default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME")
+    licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
     kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
@@ -206,6 +211,7 @@ class Burst(Strict):
 
     tick: Duration = Field(default="10s", validate_default=True, description="one controller round")
     wait_limit: Duration = Field(default="2h", validate_default=True, description="a job predicted to wait longer may rent")
+    settle: Duration = Field(default="30s", validate_default=True, description="a job has waited so long before it is rented for")
     cool_down: Duration = Field(
         default="10m", validate_default=True, description="pause after insufficient capacity, per type, zone and market"
     )

@@ -61,7 +61,8 @@ def _image(pool: PoolDocument, cloud: Cloud) -> Image:
 
 
 def policy(document: ClusterDocument) -> Policy:
-    return Policy(home_partition=document.scheduler.home_partition, wait_limit_s=float(document.burst.wait_limit_s))
+    burst = document.burst
+    return Policy(document.scheduler.home_partition, wait_limit_s=float(burst.wait_limit_s), settle_s=float(burst.settle_s))
 
 
 def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
@@ -76,6 +77,7 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
         each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb), gpu_type=gpu_type(declared.gpu.model),
         markets=tuple(declared.markets), usd_per_hour=dict(declared.usd_per_hour), zones=tuple(zone.zone for zone in declared.zones),
         boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s), obstacle=obstacle,
+        ends_s=declared.capacity_ends_s, data=tuple(declared.data), licences=tuple(declared.licences), fabric=declared.fabric,
         min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
         usual_boot_s=site.ledger.usual_boot_s(declared.name), idle_history=idling.account(site.ledger, declared.name).history,
         ending_s=records.ENDING_S,

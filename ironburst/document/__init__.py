@@ -160,6 +160,9 @@ class PoolDocument(_Part):
     boot_s: int
     idle_s: int
     max_run_s: int
+    capacity_ends_s: float | None = Field(default=None, description="seconds since 1970; its capacity is taken back then")
+    data: list[str] = []
+    licences: list[str] = []
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
@@ -176,6 +179,7 @@ class Budget(_Part):
 class Burst(_Part):
     tick_s: int
     wait_limit_s: int
+    settle_s: int = 0
     cool_down_s: int
 
 

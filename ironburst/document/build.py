@@ -70,7 +70,7 @@ def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, Software
         pools = [_pool(config, pool, observed, software) for pool in config.cloud.pools]
     head = next(host for host in hosts if host.name == config.scheduler.head)
     scheduler = config.scheduler.model_dump() | {"head_address": head.address}
-    burst = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "cool_down")}
+    burst = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "settle", "cool_down")}
     return ClusterDocument(
         version=1, serial=0, cluster=config.name, region=config.cloud.region if config.cloud else None,
         software=software.cluster(), ssh=Ssh(user=config.ssh.user), scheduler=Scheduler(**scheduler),
@@ -188,5 +188,6 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solv
         price_as_of=str(min(ages)) if ages else None, zones=observed.pool_zones[pool.name],
         image_parameter=image_parameter(config.name, pool), interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
         capacity_reservation_id=pool.capacity_reservation, boot_s=pool.boot, idle_s=pool.idle, max_run_s=pool.max_run,
+        capacity_ends_s=pool.capacity_ends.timestamp() if pool.capacity_ends else None, data=pool.data, licences=pool.licences,
         **_instance_facts(config, pool.instance_type, pool.slurm, solved),
     )  # fmt: skip

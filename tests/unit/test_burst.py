@@ -72,7 +72,7 @@ def test_a_late_job_is_rented_for_at_once_not_when_the_limit_is_over():
 
 
 def test_renting_never_comes_later_than_home():
-    decision = decide(snapshot([running(90, ["dgx1", "dgx2"], 500), job(submit_s=NOW - 5 * 3600)]), POLICY)
+    decision = decide(snapshot([running(90, ["dgx1", "dgx2"], 500), job(submit_s=NOW - 3900)]), POLICY)
     assert decision.launches == () and code_of(decision, 1) == "home_sooner"
 
 

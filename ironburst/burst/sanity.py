@@ -1,0 +1,227 @@
+"""A snapshot that can't be right, made harmless: `decide` answers for every one and never raises.
+
+What is damaged is left out or set to the side that costs no money, with a sentence; the rest is decided as ever:
+
+- A pending job with an impossible time, size or id is `Infeasible` with the code "damaged", and nothing is done for it.
+- A running job whose end can't be right holds its nodes for good; a node with an impossible size isn't there.
+- A pool with impossible limits, or any pool under a budget that can't be right, rents nothing (`Pool.obstacle` says why).
+- A price that isn't above 0 is an unknown one, unless the market is prepaid.
+
+A clock that went back is no damage: times in the future are waits that haven't begun.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ironburst.burst.decision import Infeasible
+from ironburst.burst.explain import FAR_S
+from ironburst.burst.snapshot import Budget, CoolDown, Experience, IdleHistory, Job, Lease, Node, Pool, Resources, Snapshot
+
+MOST_GPUS = 1024  # of one node
+MOST = 2**53  # of anything that is counted
+T = TypeVar("T")
+
+
+def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
+    """The snapshot without its damage (itself, if there is none), and what is said of the pending jobs that are left out."""
+    if not _moment(snapshot.now_s):
+        said = tuple(Infeasible(job.id, "damaged", f"the snapshot's time is {snapshot.now_s!r}") for job in snapshot.jobs if job.pending)
+        return Snapshot(0.0, (), (), ()), said
+    jobs, said = _jobs(snapshot.jobs)
+    values: dict[str, Any] = {
+        "jobs": jobs,
+        "nodes": _each_once(snapshot.nodes, "name", _node),
+        "pools": _pools(snapshot.pools, snapshot.budget),
+        "leases": _each_once(_each_once(snapshot.leases, "id", _lease), "node", _lease),
+        "cool_downs": _each_once(snapshot.cool_downs, None, _cool_down),
+        "experience": _experience(snapshot.experience),
+    }
+    changed = {name: value for name, value in values.items() if value is not getattr(snapshot, name)}
+    return (replace(snapshot, **changed) if changed else snapshot), said
+
+
+# ---- jobs
+
+
+def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...]]:
+    sizes: dict[Resources, bool] = {}
+    pending: set[int] = set()
+    said: list[Infeasible] = []
+    left: list[Job] = []
+    for job in jobs:
+        each, limit = job.each, job.time_limit_s
+        good = sizes.get(each)
+        if good is None:
+            good = sizes[each] = _size(each)
+        fine = good and (
+            0.0 <= job.submit_s <= FAR_S and 1 <= job.nodes <= MOST
+            and (limit is None or 0.0 < limit <= FAR_S)
+            and (job.eligible_s is None or 0.0 <= job.eligible_s <= FAR_S)
+            and (job.deadline_s is None or 0.0 <= job.deadline_s <= FAR_S)
+            and (job.run_s is None or 0.0 <= job.run_s <= FAR_S)
+        )  # fmt: skip
+        if job.pending:
+            if not fine or job.id in pending:
+                if why := _damage(job, job.id in pending):
+                    said.append(Infeasible(job.id, "damaged", why))
+                    continue
+                job = replace(job, time_limit_s=None)  # an endless limit is none
+            pending.add(job.id)
+        elif job.on and not (fine and _end(job.end_s)):
+            job = replace(
+                job, each=each if good else Resources(max(each.gpus, 0), max(each.cpus, 0), max(each.memory_mb, 0)),
+                end_s=job.end_s if _end(job.end_s) else None,
+                time_limit_s=limit if limit is not None and 0.0 < limit <= FAR_S else None,
+                start_s=job.start_s if _end(job.start_s) else None, run_s=None,
+            )  # fmt: skip
+        left.append(job)
+    same = len(left) == len(jobs) and all(one is other for one, other in zip(left, jobs, strict=True))
+    return (jobs if same else tuple(left)), tuple(said)
+
+
+def _damage(job: Job, again: bool) -> str:
+    """Why a pending job can't be decided on; empty: it can."""
+    if again:
+        return "another pending job of the snapshot has the same id"
+    if not _size(job.each):
+        return f"it asks for {job.each.gpus} GPUs, {job.each.cpus} CPUs and {job.each.memory_mb} MiB of memory on each node"
+    if not 1 <= job.nodes <= MOST:
+        return f"it asks for {job.nodes} nodes"
+    times = {"submit time": job.submit_s, "earliest start": job.eligible_s, "deadline": job.deadline_s}
+    for name, value in times.items():
+        if value is not None and not _moment(value):
+            return f"its {name} is {value!r}; seconds since 1970 are needed"
+    limit = job.time_limit_s
+    if limit is not None and limit != math.inf and not 0.0 < limit <= FAR_S:
+        return f"its time limit is {limit!r}; seconds above 0 are needed"
+    if job.run_s is not None and not _span(job.run_s):
+        return f"its run time is {job.run_s!r}; seconds are needed"
+    return ""
+
+
+# ---- the rest
+
+
+def _node(node: Node) -> Node | None:
+    return node if _size(node.total) and node.total.gpus <= MOST_GPUS else None
+
+
+def _pools(pools: tuple[Pool, ...], budget: Budget | None) -> tuple[Pool, ...]:
+    """Each pool once, with nodes of its own."""
+    broke, taken = _budget(budget), set[str]()
+    left: list[Pool] = []
+    for pool in _each_once(pools, "name", lambda pool: _pool(pool, broke)):
+        if len(own := set(pool.nodes)) < len(pool.nodes) or taken & own:
+            pool = replace(pool, nodes=tuple(name for name in dict.fromkeys(pool.nodes) if name not in taken))
+        taken |= own
+        left.append(pool)
+    return pools if len(left) == len(pools) and all(one is other for one, other in zip(left, pools, strict=True)) else tuple(left)
+
+
+def _pool(pool: Pool, broke: str) -> Pool:
+    wrong = {name: getattr(pool, name) for name in ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")}
+    wrong = {name: value for name, value in wrong.items() if not _span(value)}
+    if not pool.max_run_s >= 0.0:
+        wrong["max_run_s"] = pool.max_run_s
+    if not _end(pool.ends_s):
+        wrong["ends_s"] = pool.ends_s
+    changes: dict[str, Any] = dict.fromkeys(wrong, 0.0)
+    changes |= {name: value for name, value in (("idle_s", FAR_S), ("max_run_s", FAR_S), ("ends_s", None)) if name in wrong}  # no limit
+    if wrong or broke or not _size(pool.each):
+        said = ", ".join(f"{name} {value!r}" for name, value in wrong.items()) or broke or f"a node of {pool.each}"
+        changes["obstacle"] = pool.obstacle or f"the snapshot is damaged: {said}"
+    prices = {market: usd if _price(pool, market, usd) else None for market, usd in pool.usd_per_hour.items()}
+    if prices != pool.usd_per_hour:
+        changes["usd_per_hour"] = prices
+    if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
+        changes["usual_boot_s"] = None
+    history = pool.idle_history
+    if not (all(map(_span, history.gaps_s)) and math.isfinite(history.credit_usd)):
+        changes["idle_history"] = IdleHistory()
+    if not _size(pool.each):
+        changes["each"] = Resources(0)
+    return replace(pool, **changes) if changes else pool
+
+
+def _price(pool: Pool, market: str, usd: float | None) -> bool:
+    if usd is None:
+        return True
+    return math.isfinite(usd) and (usd > 0.0 or (usd == 0.0 and market in pool.prepaid_markets))
+
+
+def _lease(lease: Lease) -> Lease:
+    changes: dict[str, Any] = {}
+    if not _span(lease.usd_per_hour):
+        changes["usd_per_hour"] = 0.0
+    if not -FAR_S <= lease.committed_until_s <= FAR_S:
+        changes["committed_until_s"] = 0.0
+    for name in ("idle_since_s", "paid_from_s"):
+        if not _end(getattr(lease, name)):
+            changes[name] = None
+    return replace(lease, **changes) if changes else lease
+
+
+def _cool_down(each: CoolDown) -> CoolDown:
+    return each if _end(each.until_s) else replace(each, until_s=None)
+
+
+def _budget(budget: Budget | None) -> str:
+    """What of it can't be right; empty: nothing."""
+    if budget is None:
+        return ""
+    for path, value in _numbers(budget, "budget"):
+        if math.isnan(value) or value < 0.0:
+            return f"{path} is {value!r}"
+    return ""
+
+
+def _numbers(value: Any, path: str) -> Iterable[tuple[str, float]]:
+    if isinstance(value, float):
+        yield path, value
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _numbers(getattr(value, field.name), f"{path}.{field.name}")
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _numbers(each, f"{path}[{key}]")
+    elif isinstance(value, tuple):
+        for number, each in enumerate(value):
+            yield from _numbers(each, f"{path}[{number}]")
+
+
+def _experience(experience: Experience) -> Experience:
+    good = all(map(math.isfinite, (ratio for ratios in experience.ratios.values() for ratio in ratios)))
+    return experience if good else Experience()
+
+
+def _each_once(items: tuple[T, ...], key: str | None, check: Any) -> tuple[T, ...]:
+    """The first of each key, as `check` leaves it (None: not at all). The tuple itself if nothing changes."""
+    seen: set[Any] = set()
+    left: list[T] = []
+    for item in items:
+        name = getattr(item, key) if key else len(seen)
+        if name not in seen and (checked := check(item)) is not None:
+            left.append(checked)
+            seen.add(name)
+    return items if len(left) == len(items) and all(one is other for one, other in zip(left, items, strict=True)) else tuple(left)
+
+
+def _size(each: Resources) -> bool:
+    return min(each.gpus, each.cpus, each.memory_mb) >= 0 and max(each.gpus, each.cpus, each.memory_mb) <= MOST
+
+
+def _moment(value: float) -> bool:
+    return 0.0 <= value <= FAR_S
+
+
+def _end(value: float | None) -> bool:
+    return value is None or -FAR_S <= value <= FAR_S
+
+
+def _span(value: float) -> bool:
+    return 0.0 <= value <= FAR_S
