@@ -330,6 +330,6 @@ class _Round:
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
 
     def _gpu_hours(self, job: Job) -> float:
-        """GPU-hours that it is expected to take: up to its time limit where nothing better is known, infinite without one, 0 without GPUs."""
+        """GPU-hours that it is expected to take: its time limit where nothing better is known; infinite without one, 0 without GPUs."""
         limit_s, gpus = math.inf if job.time_limit_s is None else job.time_limit_s, job.nodes * job.each.gpus
         return gpus * self.expected_s.get(job.id, limit_s) / 3600 if gpus else 0.0

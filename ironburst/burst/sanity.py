@@ -23,6 +23,7 @@ from ironburst.burst.explain import FAR_S
 from ironburst.burst.snapshot import Budget, CoolDown, Experience, IdleHistory, Job, Lease, Node, Pool, Resources, Snapshot
 
 MOST_GPUS = 1024  # of one node
+MOST_LN = 100.0  # of a run time over its limit, as a logarithm
 MOST = 2**53  # of anything that is counted
 T = TypeVar("T")
 
@@ -195,7 +196,7 @@ def _numbers(value: Any, path: str) -> Iterable[tuple[str, float]]:
 
 
 def _experience(experience: Experience) -> Experience:
-    good = all(map(math.isfinite, (ratio for ratios in experience.ratios.values() for ratio in ratios)))
+    good = all(-MOST_LN <= ratio <= MOST_LN for ratios in experience.ratios.values() for ratio in ratios)
     return experience if good else Experience()
 
 
