@@ -135,6 +135,25 @@ def test_the_gpu_type_that_a_job_insists_on(word, type):
     assert slurm_json.jobs(answer)[0].gpu_type == type
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_deadline_licences_and_what_a_comment_says(version):
+    answer = load(version, "squeue")
+    row = answer["jobs"][0]
+    row["deadline"] = 1795300000 if version == "23.02" else {"set": True, "infinite": False, "number": 1795300000}
+    row |= {"licenses": "matlab:2,fluent@db:1", "comment": "mine; data=imagenet,c4 fabric=infiniband"}
+    job, other = slurm_json.jobs(answer)[:2]
+    assert (job.deadline_s, job.licences, job.data, job.fabric) == (1795300000.0, ("matlab", "fluent@db"), ("imagenet", "c4"), "infiniband")
+    assert (other.deadline_s, other.licences, other.data, other.fabric) == (None, (), (), "")
+    assert job.demands == other.demands == ""
+
+
+def test_one_licence_of_several_is_a_demand():
+    answer = load("24.11", "squeue")
+    answer["jobs"][0] |= {"licenses": "matlab:1|fluent:1", "comment": "metadata=x"}
+    job = slurm_json.jobs(answer)[0]
+    assert job.licences == job.data == () and job.demands == "one of the licences matlab:1|fluent:1"
+
+
 # ---- commands
 
 

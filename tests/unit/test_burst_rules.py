@@ -277,3 +277,12 @@ def test_a_job_larger_than_everything_and_a_site_without_nodes():
     bare = Snapshot(NOW, (job(), job(2, limit_s=None)), (), (), budget=Budget(1.0, 0.0, 0.0, NOW))
     assert [each.code for each in decide(bare, POLICY).infeasible] == ["no_pool", "no_time_limit"]
     assert FULL.gpus == 8
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_jobs_are_each_answered():
+    sizes = (Resources(1, 1, 10), Resources(4, 1, 10), Resources(8, 1, 1000), Resources(16, 1, 10))
+    queue = [job(n, each=sizes[n % 4], limit_s=600.0 + n % 977, submit_s=NOW - n % 9000, priority=n % 7) for n in range(100_000)]
+    decision = decide(snapshot(queue, home(100), [pool(size=20)], budget=1e6), POLICY)
+    assert sorted(each.job for each in (*decision.waits, *decision.infeasible)) == list(range(100_000))
+    assert sum(len(launch.nodes) for launch in decision.launches) == 20

@@ -99,6 +99,8 @@ BAD = {
         "cloud.groups[0].capacity_block.ends",
         "taken it back",
     ),
+    "capacity without a time zone": ("cloud.pools[0].capacity_ends", "2026-12-01T00:00:00", "cloud.pools[0].capacity_ends", "no time zone"),
+    "capacity that is over": ("cloud.pools[0].capacity_ends", "2026-11-01T00:00:00Z", "cloud.pools[0].capacity_ends", "capacity ended at"),
     "spot in a reservation": ("cloud.pools[0].capacity_reservation", "cr-0123", "cloud.pools[0].markets", "no spot instance"),
     "unknown hall in the link": ("cloud.network.hall_link.hall", "hall-b", "cloud.network.hall_link.hall", "not a declared hall"),
     "link without peer": ("cloud.network.hall_link.peer_asn", None, "cloud.network.hall_link.peer_asn", "needed for a vpn link"),

@@ -78,6 +78,25 @@ def world(tmp_path):
     return World(tmp_path)
 
 
+def test_what_is_declared_of_a_pool_and_of_patience_reaches_the_policy(world):
+    """A job settles; it is rented for only where its data and licences are, and as long as the capacity lasts."""
+    pool = world.document.pools[0]
+    ends_s = world.clock.now() + 3 * 3600
+    there = pool.model_copy(update={"data": ["c4"], "licences": ["matlab"], "capacity_ends_s": ends_s})
+    world.document = world.document.model_copy(
+        update={"pools": [there], "burst": world.document.burst.model_copy(update={"settle_s": 30})}
+    )
+    world.fill_home()
+    good = world.slurm.submit(data=("c4",), licences=("matlab",), fabric="efa")
+    others = [world.slurm.submit(data=("imagenet",)), world.slurm.submit(licences=("fluent",)), world.slurm.submit(fabric="infiniband"),
+              world.slurm.submit(limit_s=3 * 3600.0)]  # fmt: skip
+    world.tick(14)
+    assert world.cloud.requests == [] and world.ledger.decisions(good)[-1].code == "settling"
+    world.tick(3)
+    assert [request.count for request in world.cloud.requests] == [1]
+    assert [world.ledger.decisions(job)[-1].code for job in others] == ["data", "licences", "fabric", "outlives"]
+
+
 def test_a_job_that_home_starts_soon_is_not_rented_for(world):
     world.slurm.submit()
     world.tick(3)

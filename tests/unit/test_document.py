@@ -175,9 +175,24 @@ def test_a_document_without_the_new_fields_is_still_read(lab):
     for part in (*data["hosts"], *data["pools"]):
         for key in ("os", "software", "mig", "scratch"):
             del part[key]
+    for part in data["pools"]:
+        for key in ("capacity_ends_s", "data", "licences"):
+            del part[key]
+    del data["burst"]["settle_s"]
     for key in ("filesystem", "subnet_managers", "data_science"):
         del data[key]
     assert document.parse(data).host("dgx01").software is None
+
+
+def test_where_jobs_may_go_and_how_long_they_settle():
+    def change(value):
+        value["cloud"]["pools"][0].update(capacity_ends="2026-12-01T11:30:00Z", data=["imagenet"], licences=["matlab"])
+        del value["burst"]["settle"]
+
+    found = built(change)
+    pool = found.pool("p5")
+    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (1796124600.0, ["imagenet"], ["matlab"], "efa")
+    assert found.burst.settle_s == 30
 
 
 def test_a_conflict_gives_no_document():
