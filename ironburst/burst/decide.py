@@ -34,6 +34,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     return _Round(whole, policy, infeasible=[each for each in damaged if each.job in home]).decision()
 
 
+LAST_CALL_S = 60.0  # before the last moment at which renting still meets a deadline: some ticks
 DOUBT_S = 600.0  # a job that is late is still left to a start at home that is nearer than a boot, but so long (or a boot) at most
 PLANNED = 20_000  # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
 
@@ -206,15 +207,20 @@ class _Round:
         return verdict
 
     def _late_for_its_deadline(self, job: Job, placement: Placement | None, home: Wait) -> Wait | _Late:
-        """`home` if it ends in time there. Else it is rented for, two boots before it must start: one for a second try elsewhere."""
+        """`home` if it ends in time there; but somebody may still come before it, so renting is its last moment's insurance.
+        Else it is rented for two boots before it must start: one for a second try elsewhere."""
         if job.time_limit_s is None or job.deadline_s is None:
             return home
         must_s, start_s = job.deadline_s - job.time_limit_s, placement.start if placement else math.inf
+        boot_s, now = self.renting.soonest_s(job), self.snapshot.now_s
         if start_s <= must_s:
-            return home
+            if start_s <= now or not must_s - boot_s - LAST_CALL_S <= now <= must_s - boot_s:
+                return home
+            last = f"a node that is rented after {explain.at(must_s - boot_s)} would be too late for its deadline"
+            return _Late(f"it hasn't started at home yet, and {last}", start_s)
         text = f"its predicted start at home, {explain.at(start_s)}, is too late to end by its deadline {explain.at(job.deadline_s)}"
-        rent_s, starts_s = must_s - 2 * self.renting.soonest_s(job), placement.start if placement else None
-        if self.snapshot.now_s >= rent_s:
+        rent_s, starts_s = must_s - 2 * boot_s, placement.start if placement else None
+        if now >= rent_s:
             return _Late(text, starts_s)
         text = f"{text}; it is rented for at {explain.at(rent_s)} if that still holds"
         others = self.instead.of_waiting(job, "yet")

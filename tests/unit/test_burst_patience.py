@@ -16,7 +16,7 @@ OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
 BY_SIZE = Limits(WaitTarget.of_mean(0.05))
 
 
-def play(policy, seed, boot_s, hours=3.0):
+def play(policy, seed, boot_s, hours=3.0, slack_s=None):
     """(job, seconds that it waited so far) of every job, and how many were rented for. Two owned nodes, room to rent for all, a scheduler
     that starts by priority what fits. Who comes later has the higher priority, and comes most of all just before a node is free."""
     rng = np.random.default_rng(seed)
@@ -32,7 +32,8 @@ def play(policy, seed, boot_s, hours=3.0):
         for _ in range(int(rng.integers(0, 4 if soon else 2))):
             id = 1 + len(starts) + len(waiting)
             gpus, limit_s = int(rng.choice([1, 4, 8, 8])), float(rng.integers(5, 120)) * 60
-            waiting[id] = Job(id, "j", "u", "PENDING", now, 1, Resources(gpus), limit_s, ("home",), priority=number)
+            deadline_s = None if slack_s is None else now + boot_s + limit_s + float(rng.integers(slack_s))
+            waiting[id] = Job(id, "j", "u", "PENDING", now, 1, Resources(gpus), limit_s, ("home",), priority=number, deadline_s=deadline_s)
         for job in sorted(waiting.values(), key=lambda job: -job.priority):
             free = [8 - sum(other.each.gpus for other, at in on.values() if at == node) for node in (0, 1)]
             if job.each.gpus <= max(free):
@@ -68,3 +69,13 @@ def test_every_job_that_may_be_rented_for_starts_within_the_stated_bound(policy,
 def test_without_renting_the_same_arrivals_do_starve_somebody():
     waits, rented = play(Policy("home", math.inf), 1, 120.0)
     assert rented == 0 and max(waited for _, waited in waits) > 2.5 * HOUR
+
+
+@pytest.mark.parametrize("boot_s", [120.0, 900.0])
+def test_every_deadline_that_a_rented_node_could_meet_is_met(boot_s):
+    """Nobody is rented for by the wait limit here, and who comes later goes first."""
+    waits, rented = play(Policy("home", math.inf), 3, boot_s, hours=2.5, slack_s=7200)
+    assert len(waits) > 80 and 10 < rented < len(waits)
+    missed = [job for job, waited in waits if job.submit_s + waited + job.time_limit_s > job.deadline_s]
+    assert missed == []
+    assert max(waited for _, waited in waits) > HOUR  # it is no wait limit
