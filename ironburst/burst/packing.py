@@ -252,7 +252,8 @@ class Plan:
             for name in job.on:
                 if name in ends_on:
                     number, ends = ends_on[name]
-                    ends += [end if end > soon else soon] * (needs[number] or 0)
+                    gpus = needs[number]  # None: more than the node is said to have, so it has all of it
+                    ends += [end if end > soon else soon] * (self._kinds[number].width if gpus is None else gpus)
         for kind in self._kinds:
             width = kind.width
             for row, name in enumerate(kind.names):

@@ -177,6 +177,12 @@ def test_an_endless_limit_is_none_and_a_clock_that_went_back_is_a_wait_that_has_
     assert code_of(decision, 1) == "home_soon" and decision.launches == ()
 
 
+def test_a_running_job_with_more_than_its_node_is_said_to_have_holds_all_of_it():
+    """A node comes back with less memory than it had when the job began."""
+    decision = decide(snapshot([running(90, ["dgx1", "dgx2"], 1800, each=Resources(1, 1, 2000)), job()]), POLICY)
+    assert decision.waits[0].start_s == NOW + 1800
+
+
 def test_two_jobs_of_one_id_are_one_and_a_reason():
     decision = decide(snapshot([*BUSY, job(), job()]), POLICY)
     assert [launch.jobs for launch in decision.launches] == [(1,)]
