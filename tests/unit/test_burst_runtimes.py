@@ -1,6 +1,7 @@
 """Run times learned online: intervals that hold what they say, the right group, nothing assumed known."""
 
 import csv
+import dataclasses
 import json
 import lzma
 import math
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks import figures
-from ironburst.burst import Job, Resources, from_json, to_json
-from ironburst.burst.runtimes import COVERAGE, SAMPLES, Estimate, estimate, estimates, learn, relevant
+from ironburst.burst import Job, Policy, Resources, decide, from_json, to_json
+from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.burst.runtimes import COVERAGE, SAMPLES, Estimate, estimate, estimates, expected_s, learn, relevant
 from ironburst.burst.snapshot import Experience
+from tests.unit import test_burst as base
 
 LIMIT = 36000.0
 DATA = figures.DATA / "philly_first70d.csv.xz"
@@ -153,3 +156,52 @@ def test_on_the_trace(limits):
     limit = {"2 to 5 times": lambda run_s: run_s * rng.uniform(2, 5), "one a queue": lambda run_s: 40 * 86400.0}[limits]
     error, naive, held = online([("", vc, limit(max(run_s, 1.0)), max(run_s, 1.0)) for _, run_s, vc in rows])
     assert error < 0.4 * naive and held >= 0.75
+
+
+# ---- in a decision
+
+
+def test_a_decision_expects_jobs_to_end_as_those_before_them_did():
+    late = base.job(1, user="bob", limit_s=7200.0)
+    on_it = base.running(90, ["dgx1", "dgx2"], 10 * 3600 - 60, limit_s=36000.0, user="alice")
+    policy = dataclasses.replace(base.POLICY, wait_limit_s=2 * 3600)
+    known = learned([0.1] * 20, user="alice")
+    assert decide(base.snapshot([on_it, late]), policy).launches
+    waiting = decide(base.snapshot([on_it, late], experience=known), policy)
+    assert waiting.launches == () and waiting.waits[0].start_s == pytest.approx(base.NOW - 60 + 3600, abs=20)
+    others = learned([0.1] * 20, user="carol")  # of somebody else, but they tell of all
+    assert decide(base.snapshot([on_it, late], experience=others), policy) == waiting
+    told = dataclasses.replace(on_it, run_s=1800.0)
+    assert decide(base.snapshot([told, late]), policy).waits[0].start_s == pytest.approx(base.NOW - 60 + 1800)
+
+
+def test_the_size_of_a_job_is_what_it_is_expected_to_take_but_its_money_its_limit():
+    limits = Policy(home_partition="home", wait_limit_s=0.0, limits=Limits(REFERENCE))
+    job_s = base.job(1, limit_s=20 * 3600.0, submit_s=base.NOW - 2400)  # 160 GPU-hours at most
+    busy = [base.running(90, ["dgx1", "dgx2"], 3 * 86400.0, limit_s=4 * 86400.0, run_s=4 * 86400.0)]
+    short = learned([0.01] * 20, user="alice")  # 1.6 GPU-hours: its timer is over
+    assert limits.limits.timer_s(1.6) < 2400
+    decision = decide(base.snapshot([*busy, job_s], experience=short), limits)
+    assert "1.6 GPU-hours" in decision.launches[0].reason
+    boot_s, idle_s = 600.0, 300.0
+    assert decision.launches[0].committed_until_s == base.NOW + boot_s + 20 * 3600 + idle_s
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_expected_is_the_median_of_the_estimate(seed):
+    rng = np.random.default_rng(seed)
+    experience = Experience()
+    for n in range(200):
+        experience = learn(experience, job(user=f"u{n % 7}", account=f"a{n % 3}"), LIMIT * float(rng.uniform(0.05, 1.2)))
+    now = 1e6
+    jobs = [job(n, user=f"u{n}", account=f"a{n % 4}") for n in range(9)]
+    ran = [100.0, 5000.0, 30000.0, 40000.0]
+    jobs += [job(20 + n, user="u1", state="RUNNING", on=("x",), start_s=now - each) for n, each in enumerate(ran)]
+    jobs += [job(30, run_s=77.0), job(31, limit_s=None)]
+    expected, whole = expected_s(experience, jobs, now), estimates(experience, jobs, now)
+    for one in jobs:
+        estimated = whole[one.id]
+        if estimated is None or estimated.of == "limit":
+            assert one.id not in expected
+        else:
+            assert expected[one.id] == pytest.approx(estimated.median_s)

@@ -5,6 +5,7 @@ import pytest
 
 from ironburst.burst import Policy
 from ironburst.burst.limits import REFERENCE, Limits
+from ironburst.replay import simulate
 from ironburst.replay.simulate import Home, play
 from ironburst.replay.traces import Trace
 
@@ -71,3 +72,32 @@ def test_what_is_played_can_be(seed):
         assert jobs.gpus[on].sum() <= home.nodes * home.gpus
     again = play(jobs, home, Policy("home", 0.0, limits=Limits(REFERENCE)))
     assert np.array_equal(again.start_s, played.start_s) and np.array_equal(again.rented, played.rented)
+
+
+def test_run_times_are_not_told_where_the_trace_has_limits_but_learned(monkeypatch):
+    random = np.random.default_rng(3)
+    count = 150
+    submit, hours = np.sort(random.uniform(0, 100 * HOUR, count)), random.uniform(1, 8, count)
+    jobs = Trace(submit, hours * HOUR, random.choice([4, 8], count), queue=("vc",) * count, limit_s=4 * hours * HOUR)
+    seen, ask = [], simulate.decide
+
+    def look(snapshot, policy):
+        seen.append(snapshot)
+        return ask(snapshot, policy)
+
+    monkeypatch.setattr(simulate, "decide", look)
+    play(jobs, Home(2), Policy("home", 0.0, limits=Limits(REFERENCE)))
+    assert all(job.run_s is None for shot in seen for job in shot.jobs)
+    for job in (job for shot in seen for job in shot.jobs):
+        assert job.time_limit_s == jobs.limit_s[job.id] and job.end_s in (None, job.start_s and job.start_s + job.time_limit_s)
+    assert not seen[0].experience.ratios
+    ratios = seen[-1].experience.ratios["account:vc"]
+    assert len(ratios) > 50 and np.allclose(ratios, np.log(0.25), atol=0.001)
+    # at home it ends when it does, not at its limit
+    assert max(len([job for job in shot.jobs if job.on]) for shot in seen) >= 2
+
+
+def test_the_policy_is_asked_once_a_round_at_most():
+    jobs = trace(*((n / 360000, 5, 8) for n in range(300)))  # 300 within 3 seconds
+    asked = play(jobs, Home(1, round_s=10.0), Policy("home", HOUR)).decisions
+    assert asked <= 1 + 300 / 64  # a round rents for as many as there are names
