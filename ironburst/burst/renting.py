@@ -51,6 +51,8 @@ class _Offers:
     open: list[Offer]  # those whose pools had names enough when last looked at
     longest_s: float  # time limit up to which all of them take a job
     boots: list[tuple[float, float]]  # (boot, longest run), soonest first
+    # what was in the way of one of them, whatever its limit, after so many launches
+    refused: tuple[int, list[Obstacle]] | None = None
 
     @classmethod
     def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> _Offers:
@@ -204,15 +206,20 @@ class Renting:
     def launch(self, job: Job, why: str) -> Launch | list[Obstacle]:
         """Rent nodes for it, the cheapest open offer; or what is in the way of the cheapest ones."""
         obstacles: list[Obstacle] = []
-        offers = self.options(job)
+        alike, offers = self._offers(job)
+        if alike.refused and alike.refused[0] == len(self.launches) and offers is alike.all:
+            return alike.refused[1]
         for usd_per_hour, pool, market in chain(offers[:TOLD], self._still_open(job, offers)):
             planned = self._plan(job, pool, market, usd_per_hour, why)
             if isinstance(planned, Launch):
                 return planned
             obstacles.append(planned)
+        for_all = offers is alike.all and all(each.code in ("max_nodes", "cool_down") for each in obstacles)
         if more := len(offers) - TOLD if len(offers) > TOLD else 0:
             again = min((each.look_again_s for each in obstacles[TOLD:] if each.look_again_s is not None), default=None)
             obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
+        if for_all:
+            alike.refused = len(self.launches), obstacles
         return obstacles
 
     def _still_open(self, job: Job, offers: list[Offer]) -> Iterator[Offer]:

@@ -70,7 +70,7 @@ class Job:
     def pending(self) -> bool:
         return self.state == "PENDING"
 
-    @cached_property
+    @property
     def since_s(self) -> float:
         """From when on it counts as waiting."""
         return max(self.submit_s, self.eligible_s or 0.0)
