@@ -34,10 +34,19 @@ class WaitTarget:
                 raise ValueError(f"a wait target's {field.name} is {value!r}; it must be a number of hours, 0 or more")
 
     @classmethod
-    def of_mean(cls, mean_h: float) -> WaitTarget:
-        """The others in the proportion of REFERENCE."""
+    def of_mean(cls, mean_h: float, **given_h: float | None) -> WaitTarget:
+        """Those that aren't given in the proportion of REFERENCE; but none of p99, p999 and max longer than the next."""
         factor = mean_h / REFERENCE.mean_h
-        return cls(*(factor * getattr(REFERENCE, field.name) for field in fields(cls)))
+        waits = {field.name: factor * getattr(REFERENCE, field.name) for field in fields(cls)} | {"mean_h": mean_h}
+        known = {name: hours for name, hours in given_h.items() if hours is not None}
+        waits |= known
+        for name, less in (("p999_h", ("p99_h",)), ("max_h", ("mean_h", "p99_h", "p999_h", "gpu_hour_weighted_h"))):
+            if name not in known:
+                waits[name] = max(waits[name], *(waits[each] for each in less))
+        for name, more in (("p999_h", "max_h"), ("p99_h", "p999_h"), ("gpu_hour_weighted_h", "max_h")):
+            if name not in known:
+                waits[name] = min(waits[name], waits[more])
+        return cls(**waits)
 
 
 # What the published policy (Starburst, whole queue) gives 512 GPUs on the development trace; benchmarks.burst prints it

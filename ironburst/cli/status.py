@@ -59,16 +59,23 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         for lease in (ledger.leases() if ledger else [])
     ]  # fmt: skip
     ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]
-    budget = document.budget.usd_per_month if document.budget else None
-    money = ledger.budget(budget or 0.0, now_s) if ledger else None
+    budget, usd_per_month = document.budget, document.budget.usd_per_month if document.budget else None
+    more = (budget.usd_per_day, budget.accounts) if budget else ()
+    money = ledger.budget(usd_per_month or 0.0, now_s, *more) if ledger else None
+    ceilings = [
+        {"kind": each.kind, "account": each.account, "usd": each.usd, "spent_usd": each.spent_usd, "committed_usd": each.committed_usd,
+         "from_s": each.from_s, "to_s": each.to_s}
+        for each in (money.ceilings if money and budget else ()) if each.from_s <= now_s < each.to_s
+    ]  # fmt: skip
     closed = [{"pool": c.pool, "zone": c.zone, "market": c.market, "nodes": c.nodes, "until_s": c.until_s, "reason": c.reason}
               for c in (ledger.cool_downs(now_s) if ledger else [])]  # fmt: skip
     last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
     return {
         "at_s": now_s, "cluster": document.cluster, "serial": document.serial, "last_tick": last, "queue": queue, "home": nodes,
         "leases": leases, "closed": closed,
-        "money": {"estimates": True, "usd_per_month": budget, "spent_usd": money.spent_usd if money else 0.0,
-                  "committed_usd": money.committed_usd if money else 0.0, "prices_as_of": min(ages, default=None)},
+        "money": {"estimates": True, "usd_per_month": usd_per_month, "spent_usd": money.spent_usd if money else 0.0,
+                  "committed_usd": money.committed_usd if money else 0.0, "prices_as_of": min(ages, default=None),
+                  "ceilings": ceilings},
     }  # fmt: skip
 
 
@@ -107,6 +114,11 @@ def lines(said: dict[str, Any]) -> list[str]:
     limit = "no budget declared" if money["usd_per_month"] is None else f"of {explain.usd(money['usd_per_month'])} a month"
     spent = f"money (estimates, prices of {money['prices_as_of'] or 'the stack file'})"
     out.append(f"{spent}: spent {explain.usd(money['spent_usd'])}, committed {explain.usd(money['committed_usd'])}, {limit}")
+    for each in money["ceilings"]:
+        if each["kind"] == "day" or each["account"]:
+            whose = f"account {each['account']}, this {each['kind']}" if each["account"] else f"this {each['kind']}"
+            left = f"{explain.usd(each['spent_usd'])} spent, {explain.usd(each['committed_usd'])} set aside of {explain.usd(each['usd'])}"
+            out.append(f"  {whose}: {left}, until {site_options.at(each['to_s'])}")
     if (kept := said["rounds"])["files"]:
         a_day = "" if kept["mb_a_day"] is None else f", {kept['mb_a_day']:.2g} MB a day"
         out.append(f"rounds on disk: {kept['bytes'] / 1e6:.2g} MB since {site_options.at(kept['from_s'])}{a_day}")

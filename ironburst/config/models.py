@@ -6,12 +6,12 @@ The models hold shape and units only; what needs two places of the file, or the 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.software_models import DataScience, Kernel, Mig, Os, Scratch, Software, SoftwareChoice, Strict
-from ironburst.config.types import Account, Address, Duration, Mac, Name, Network, Range, SecretRef, Usd
+from ironburst.config.types import DURATION_PATTERN, Account, Address, Duration, Mac, Name, Network, Range, SecretRef, Usd, duration_text
 
 
 class Ssh(Strict):
@@ -139,7 +139,9 @@ class Pool(Strict):
     max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
     zones: list[str] = Field(min_length=1, description="in order of preference")
     markets: list[Literal["on-demand", "spot"]] = Field(
-        default=["on-demand"], min_length=1, description="spot is only for one-node batch jobs that may be requeued"
+        default=["on-demand"],
+        min_length=1,
+        description="spot is only for batch jobs that may be requeued, see burst.spot_max_nodes",
     )
     capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
@@ -206,15 +208,63 @@ class Scheduler(Strict):
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it")
 
 
+def _mean_alone(value: Any) -> Any:
+    """`20m` is the mean."""
+    return {"mean": str(value)} if isinstance(value, str | int | float) else value
+
+
+def _or_a_duration(schema: dict[str, Any]) -> None:
+    schema["anyOf"].insert(0, {"type": "string", "pattern": DURATION_PATTERN})
+
+
+class WaitTarget(Strict):
+    """Waits that the jobs should have; those left out are in the proportion that they have on a public trace."""
+
+    mean: Duration = Field(description="of all jobs")
+    p99: Duration | None = Field(default=None, description="99 of 100 jobs wait no longer")
+    p999: Duration | None = Field(default=None, description="999 of 1000 jobs wait no longer")
+    max: Duration | None = Field(default=None, description="no job waits longer, where renting can help it")
+    gpu_hour_weighted: Duration | None = Field(default=None, description="mean in which a job counts by its GPU-hours")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> WaitTarget:
+        order = (("p99", "p999"), ("p999", "max"), ("p99", "max"), ("mean", "max"), ("gpu_hour_weighted", "max"))
+        for short, long in order:
+            less, more = getattr(self, short), getattr(self, long)
+            if less is not None and more is not None and less > more:
+                raise ValueError(
+                    f"has {short} {duration_text(less)}, longer than {long}, {duration_text(more)}: lower {short} or raise {long}"
+                )
+        return self
+
+
 class Burst(Strict):
     """When renting is worth it."""
 
     tick: Duration = Field(default="10s", validate_default=True, description="one controller round")
-    wait_limit: Duration = Field(default="2h", validate_default=True, description="a job predicted to wait longer may rent")
+    wait_limit: Duration = Field(
+        default="2h", validate_default=True, description="a job predicted to wait longer may rent; not looked at with wait_target"
+    )
+    wait_target: Annotated[WaitTarget | None, BeforeValidator(_mean_alone)] = Field(
+        default=None, json_schema_extra=_or_a_duration, examples=["20m"],
+        description="the mean wait that the jobs should have, or this section: a job may wait the longer, the more GPU-hours it is",
+    )  # fmt: skip
     settle: Duration = Field(default="30s", validate_default=True, description="a job has waited so long before it is rented for")
     cool_down: Duration = Field(
         default="10m", validate_default=True, description="pause after insufficient capacity, per type, zone and market"
     )
+
+    spot_max_nodes: int | None = Field(
+        default=None,
+        gt=0,
+        description="spot is for jobs of at most so many nodes; none: one, for a gang loses its work with any node",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Burst:
+        if self.wait_target and "wait_limit" in self.model_fields_set:
+            raise ValueError("has both wait_limit and wait_target, and a target gives each job a limit of its own: leave one out")
+        return self
 
 
 class ClusterConfig(Strict):

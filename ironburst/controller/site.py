@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from ironburst.burst import Budget, Lease, Policy, Pool, Resources, Snapshot, runtimes
+from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idling, learning, money, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LaunchRow, LeaseRow, Rate
@@ -62,7 +63,10 @@ def _image(pool: PoolDocument, cloud: Cloud) -> Image:
 
 def policy(document: ClusterDocument) -> Policy:
     burst = document.burst
-    return Policy(document.scheduler.home_partition, wait_limit_s=float(burst.wait_limit_s), settle_s=float(burst.settle_s))
+    limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump())) if burst.wait_target else None
+    declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
+    home, wait_limit_s = document.scheduler.home_partition, float(burst.wait_limit_s)
+    return Policy(home, wait_limit_s, limits=limits, settle_s=float(burst.settle_s), **declared)
 
 
 def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:

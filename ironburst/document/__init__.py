@@ -176,11 +176,23 @@ class Budget(_Part):
     accounts: dict[str, float] = Field(default={}, description="Slurm account: USD a month; others have the common ceilings only")
 
 
+class WaitTarget(_Part):
+    """Hours; null: in the proportion to the mean that the burst policy knows."""
+
+    mean_h: float
+    p99_h: float | None = None
+    p999_h: float | None = None
+    max_h: float | None = None
+    gpu_hour_weighted_h: float | None = None
+
+
 class Burst(_Part):
     tick_s: int
     wait_limit_s: int
     settle_s: int = 0
     cool_down_s: int
+    wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
+    spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
 
 
 class ClusterDocument(_Part):

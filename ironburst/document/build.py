@@ -41,6 +41,7 @@ from ironburst.document import (
     Software,
     Ssh,
     SubnetManager,
+    WaitTarget,
 )
 from ironburst.software.model import SoftwareSet
 
@@ -70,15 +71,21 @@ def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, Software
         pools = [_pool(config, pool, observed, software) for pool in config.cloud.pools]
     head = next(host for host in hosts if host.name == config.scheduler.head)
     scheduler = config.scheduler.model_dump() | {"head_address": head.address}
-    burst = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "settle", "cool_down")}
     return ClusterDocument(
         version=1, serial=0, cluster=config.name, region=config.cloud.region if config.cloud else None,
         software=software.cluster(), ssh=Ssh(user=config.ssh.user), scheduler=Scheduler(**scheduler),
         hosts=hosts, pools=pools, budget=_budget(config),
-        burst=Burst(**burst), filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
+        burst=_burst(config), filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         data_science=list(config.data_science),
     )  # fmt: skip
+
+
+def _burst(config: ClusterConfig) -> Burst:
+    seconds = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "settle", "cool_down")}
+    waits = vars(config.burst.wait_target) if config.burst.wait_target else {}
+    target = WaitTarget(**{f"{name}_h": value / 3600 for name, value in waits.items() if value is not None}) if waits else None
+    return Burst(**seconds, wait_target=target, spot_max_nodes=config.burst.spot_max_nodes)
 
 
 def _budget(config: ClusterConfig) -> Budget | None:

@@ -35,6 +35,14 @@ def test_a_target_from_its_mean_has_the_proportions_of_the_reference():
     assert WaitTarget.of_mean(0.62).p99_h == pytest.approx(2 * REFERENCE.p99_h)
 
 
+def test_waits_that_are_given_stay_and_the_others_keep_their_order():
+    target = WaitTarget.of_mean(0.31, p99_h=50.0, max_h=None)
+    assert (target.mean_h, target.p99_h, target.p999_h) == (0.31, 50.0, 50.0)  # 38 h in proportion
+    short = WaitTarget.of_mean(0.31, max_h=2.0)
+    assert (short.p99_h, short.p999_h, short.gpu_hour_weighted_h, short.max_h) == (2.0, 2.0, 2.0, 2.0)
+    assert WaitTarget.of_mean(400.0, p999_h=9.0).p99_h == 9.0
+
+
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_a_target_that_is_none_is_refused(value):
     with pytest.raises(ValueError, match="p99_h is .*hours, 0 or more"):

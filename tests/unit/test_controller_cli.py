@@ -66,6 +66,18 @@ def test_status_shows_queue_leases_and_money_with_the_prices_age(site, capsys):
     assert cli.main(["status"]) == 0
     text = capsys.readouterr().out
     assert "estimates, prices of 2026-11-01" in text and "p5.48xlarge spot us-east-1a" in text
+    assert "this day" not in text and [each["kind"] for each in said["money"]["ceilings"]] == ["month"]
+
+
+def test_status_shows_the_ceilings_of_the_day_and_of_accounts(site, capsys):
+    declared = json.loads(site.path.read_text())
+    declared["budget"] |= {"usd_per_day": 900.0, "accounts": {"vision": 400.0}}
+    site.path.write_text(json.dumps(declared))
+    rented(site)
+    assert cli.main(["status"]) == 0
+    text = capsys.readouterr().out
+    assert "set aside of $900.00, until 2026-11-22 00:00:00Z" in text
+    assert "account vision, this month: $0.00 spent, $0.00 set aside of $400.00" in text
 
 
 def test_rounds_are_kept_beside_the_ledger_and_status_says_what_they_take(site, capsys):

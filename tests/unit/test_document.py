@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from ironburst import document
+from ironburst.burst import Policy
+from ironburst.burst.limits import WaitTarget
 from ironburst.cli import main
 from ironburst.config import load
+from ironburst.controller import site
 from ironburst.document import build
 
 LAB = Path(__file__).parents[2] / "stacks/Pulumi.lab.yaml"
@@ -37,6 +40,26 @@ def test_the_lab_document(lab):
     assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
     assert pool.image_parameter == "/ironburst/lab/p5/image"
     assert pool.usd_per_hour["on-demand"] > pool.usd_per_hour["spot"] > 0
+
+
+def test_budgets_and_the_policys_settings_reach_the_controller():
+    value = load.read_value(LAB)
+    value["budget"] |= {"usd_per_day": 200, "accounts": {"vision": 900}}
+    value["burst"] = {"wait_target": "18m", "spot_max_nodes": 2}
+    declared = build.build(load.from_value(value), OBSERVED)
+    assert declared.budget == document.Budget(usd_per_month=2000, usd_per_day=200, accounts={"vision": 900})
+    policy = site.policy(document.parse(declared.model_dump(mode="json")))
+    assert policy.limits.target == WaitTarget.of_mean(0.3) and policy.spot_max_nodes == 2
+    value["burst"] = {"wait_target": {"mean": "18m", "p99": "30h", "max": "3d"}}
+    target = site.policy(build.build(load.from_value(value), OBSERVED)).limits.target
+    assert (target.mean_h, target.p99_h, target.max_h, target.p999_h) == (0.3, 30, 72, pytest.approx(38 * 0.3 / 0.31))
+    value["burst"] = {"wait_limit": "4h"}
+    old = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
+    for part, names in (("burst", ("wait_target", "spot_max_nodes")), ("budget", ("usd_per_day", "accounts"))):
+        for name in names:
+            del old[part][name]  # as an older ironburst published it
+    read = document.parse(old)
+    assert site.policy(read) == Policy("home", 4 * 3600.0) and read.budget.accounts == {}
 
 
 def test_a_declared_price_replaces_the_catalogues(lab):
