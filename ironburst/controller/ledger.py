@@ -232,6 +232,9 @@ class Ledger:
 
     def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
         """What a lease costs from then on, and who pays."""
+        self._db.execute(  # one of an older ironburst has none yet
+            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)", (lease,)
+        )
         self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
 
     def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:

@@ -12,7 +12,7 @@ from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import day, month
 from ironburst.document import ClusterDocument
-from ironburst.ports import Observation, SchedulerError
+from ironburst.ports import LaunchRequest, Observation, SchedulerError
 from tests.unit.test_burst import BUSY, NOW, POLICY, job, lease, pool, snapshot
 from tests.unit.test_controller import World
 
@@ -166,6 +166,16 @@ def test_a_handed_over_lease_is_paid_by_its_new_account_from_then_on(tmp_path):
     assert spent == {"": (72, 36), "vision": (36, 0), "speech": (36, 36)}
 
 
+def test_a_lease_of_an_older_ironburst_keeps_what_it_has_cost(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
+    ledger._db.execute("DROP TABLE rates")
+    assert Ledger(tmp_path / "ledger.sqlite", read_only=True).budget(9000.0, NOW + HOUR).spent_usd == 36.0
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.rate("p5-1/p5-1", NOW + HOUR, "", 72.0)
+    assert ledger.budget(9000.0, NOW + 2 * HOUR).spent_usd == pytest.approx(36 + 72)
+
+
 def test_a_clock_that_is_put_back_uncounts_no_money(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
@@ -258,6 +268,32 @@ def test_an_instance_that_lives_on_is_paid_for(world, monkeypatch):
     assert not world.cloud.alive()
     (only,) = world.ledger.leases(open_only=False)
     assert only.to_s - only.from_s > 200 + 60
+
+
+def test_a_lost_answer_is_paid_for_from_the_first_call_on(world):
+    world.cloud.lost_answers = 1
+    world.fill_home()
+    world.slurm.submit(limit_s=600)
+    world.tick()
+    asked = world.clock.now() - world.document.burst.tick_s
+    money = world.ledger.budget(0.0, world.clock.now())
+    assert world.states() == [records.REQUESTED] and money.spent_usd == 0 and money.committed_usd > 1080 / HOUR * 24 - 0.01
+    world.clock.at += 100  # nobody is there
+    world.until(lambda: world.states() != [records.REQUESTED], 60)
+    (only,) = world.ledger.leases()
+    assert only.from_s == pytest.approx(asked, abs=5) and only.committed_until_s - only.from_s == pytest.approx(1080, abs=5)
+
+
+def test_an_orphan_of_a_known_launch_is_counted(world):
+    ledger = world.ledger
+    ledger.add_launch("lost", Launch("p5", ("a",), "spot", ("p5-3",), (7,), 24.0, NOW, 0.0, "", "vision"), "p5", "ami-1", 60, 1, NOW)
+    ledger.update(ledger.leases_of("lost"), NOW, state=records.ENDED)
+    world.cloud.launch(LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}'))
+    world.clock.at += HOUR
+    world.tick()
+    assert not world.cloud.alive() and world.events("orphan")
+    found = ledger.budget(9000.0, world.clock.now(), None, {"vision": 100.0})
+    assert found.spent_usd == pytest.approx(24.0, abs=0.1) == pytest.approx(found.ceilings[-1].spent_usd, abs=0.1)
 
 
 def test_funds_take_what_they_promise():
