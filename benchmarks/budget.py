@@ -51,6 +51,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "ceilings": len(windows), "times a ceiling was passed (0)": len(over),
         "passed": [{"seed": s, "kind": k, "account": a, "spent_usd": round(x, 2), "ceiling_usd": round(y, 2)} for s, k, a, x, y in over],
         "worst use of a ceiling": round(max((each.most for each in outcomes), default=0.0), 4),
+        "ceilings used to 90% or more": sum(spent >= 0.9 * allowed for _, _, spent, allowed in windows),
         "median of each scenario's worst": round(statistics.median(each.most for each in outcomes), 4) if outcomes else 0.0,
         "instances left over": sum(each.left_over for each in outcomes),
     }  # fmt: skip

@@ -202,6 +202,7 @@ class Scenario:
         self.said, self.serial = said, 1
         self.payers: dict[str, list[tuple[float, str]]] = {}  # instance: (from then on, account)
         self.allowed: dict[tuple, float] = {}
+        self.before: list[tuple[str, str, float, float]] = []  # passed before it was declared anew
         self.path, self.ledger = folder / f"{seed}.sqlite", None
         self.down_until = {"controller": 0.0, "cloud": 0.0, "scheduler": 0.0}
         self.trouble_at = self.clock.now() + rng.uniform(0, 1800)
@@ -237,7 +238,7 @@ class Scenario:
         self._hold_to_account()
         jobs = [fake for fake in self.slurm.jobs.values()]
         waited = len({row.job for row in self.ledger.decisions() if row.code in ("budget", "over_budget")})
-        windows = [(key[0], key[1], self._spent(key), allowed) for key, allowed in sorted(self.allowed.items())]
+        windows = self.before + [(key[0], key[1], self._spent(key), allowed) for key, allowed in sorted(self.allowed.items())]
         found = Outcome(self.seed, self.seen, len(self.cloud.began), len(jobs) - 1, sum(fake.done == "COMPLETED" for fake in jobs), waited,
                         windows, len(self.cloud.alive()))  # fmt: skip
         self.ledger.close()
@@ -357,6 +358,9 @@ class Scenario:
     def _allow_what_is_spent(self) -> None:
         """A ceiling that is lowered can't undo what is spent, nor end a node at once: what it then has to allow."""
         now = self.clock.now()
+        for key, allowed in self.allowed.items():
+            if (spent := self._spent(key)) > allowed:
+                self.before.append((key[0], key[1], spent, allowed))
         for key in self._keys():
             ending = 0.0
             if key[2] - ENDING_S <= now < key[3]:

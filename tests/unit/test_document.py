@@ -59,7 +59,7 @@ def test_budgets_and_the_policys_settings_reach_the_controller():
         for name in names:
             del old[part][name]  # as an older ironburst published it
     read = document.parse(old)
-    assert site.policy(read) == Policy("home", 4 * 3600.0) and read.budget.accounts == {}
+    assert site.policy(read) == Policy("home", 4 * 3600.0, settle_s=30.0) and read.budget.accounts == {}
 
 
 def test_a_declared_price_replaces_the_catalogues(lab):
