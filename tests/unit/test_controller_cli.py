@@ -76,7 +76,7 @@ def test_status_shows_the_ceilings_of_the_day_and_of_accounts(site, capsys):
     rented(site)
     assert cli.main(["status"]) == 0
     text = capsys.readouterr().out
-    assert "set aside of $900.00, until 2026-11-22 00:00:00Z" in text
+    assert "set aside of $900.00, until 11-22 00:00:00" in text
     assert "account vision, this month: $0.00 spent, $0.00 set aside of $400.00" in text
 
 
