@@ -382,8 +382,17 @@ class Host:
 
     def _destroy(self) -> None:
         self._off()
+        self._keep_journal()
         (self.dir / "spec.json").unlink(missing_ok=True)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _keep_journal(self) -> None:
+        """The end of its journal outlives it, in the lab's logs: why a rented node never joined."""
+        journal = self.dir / "up/var/log/journal"
+        if journal.is_dir():
+            with open(self.box.dir / "log" / f"{self.name}.log", "w") as log:
+                argv = ["journalctl", f"--directory={journal}", "--no-pager", "--quiet", "--lines=1000", "--output=short-precise"]
+                subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT)
 
 
 def all_hosts(box: Box) -> list[Host]:

@@ -40,3 +40,9 @@ def converge(inside: Inside, *options: str, code: int = 0) -> dict:
     """The receipt of `ironburst converge` on the lab's hosts; `code` is the exit code that it must end with."""
     command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
     return json.loads(inside.run(command, ok=(code,)))
+
+
+def drivers(site: Site, *names: str) -> dict[str, set[str]]:
+    """The driver version of each GPU of these hosts, as nvidia-smi says it."""
+    query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+    return {name: set(site.ssh(name, query).stdout.split()) for name in names}

@@ -35,6 +35,8 @@ def demo(prefix: str, engine_wanted: str) -> int:
     try:
         result.history = tell(site, command, steps, result)
         code = 0
+        if not result.good():
+            _keep_logs(site)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
         _keep_logs(site)

@@ -127,7 +127,9 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
     return None
 
 
-SPOKEN = ("rent", "refused", "launched", "widened", "interrupted", "requeued", "release", "terminated", "given_up", "needs_a_person")
+SPOKEN = (
+    "rent", "refused", "launched", "widened", "interrupted", "requeued", "release", "terminated", "given_up", "needs_a_person", "trouble",
+)  # fmt: skip
 
 
 def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:

@@ -93,7 +93,8 @@ def text(result: Summary, page: Path) -> str:
     changed = sum(host["changed"] for host in second.values())
     lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
     for name, fault in result.faults.items():
-        lines.append(f"  fault       {name}: {'survived' if fault['survived'] else 'NOT survived'}")
+        how = "survived" if fault["survived"] else "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
+        lines.append(f"  fault       {name}: {how}")
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
     lines.append(f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s")

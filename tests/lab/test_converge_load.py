@@ -96,8 +96,7 @@ class Hall:
         return sites.converge(self.inside, *options, code=code)["hosts"]
 
     def drivers(self):
-        query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
-        return {name: set(self.site.ssh(name, query).stdout.split()) for name in NAMES}
+        return sites.drivers(self.site, *NAMES)
 
     def states(self):
         rows = self.site.ssh("head", "sinfo --noheader --Node --format='%N %T'").stdout.splitlines()
@@ -148,6 +147,23 @@ def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
     with capsys.disabled():
         print(f"\nupgrade over 4 busy nodes, stopped at {saboteur.node}: {len(load.jobs)} jobs, hurt: {hurt or 'none'}")
     assert hurt == {}
+
+
+def test_plain_ansible_upgrades_busy_nodes(hall_of_four, capsys):
+    """playbooks/upgrade.yml, two nodes at a time: drained, upgraded, through their gates and back, and no job is hurt."""
+    now = hall_of_four.drivers()[NAMES[0]]
+    wanted = next(driver for driver in DRIVERS if {driver} != now)
+    with Load(hall_of_four.site, random.Random(SEED)) as load:
+        wait_for(lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5)
+        hall_of_four.publish(wanted)
+        playbook = ("ansible-playbook", "-i", "inventory/lab", "playbooks/upgrade.yml", "-e", "upgrade_share=2", "-e", "upgrade_poll=1")
+        hall_of_four.inside.run(playbook, log="upgrade")
+    assert hall_of_four.drivers() == {name: {wanted} for name in NAMES}
+    assert not any("drain" in state for state in hall_of_four.states().values())
+    hurt = hall_of_four.hurt(load.jobs)
+    with capsys.disabled():
+        print(f"\nplaybooks/upgrade.yml over 4 busy nodes: {len(load.jobs)} jobs, hurt: {hurt or 'none'}")
+    assert hurt == {} and load.jobs
 
 
 def test_no_job_is_hurt(hall_of_four, capsys):
