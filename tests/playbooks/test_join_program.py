@@ -22,7 +22,7 @@ class Cloud:
 
     def __init__(self):
         self.user_data, self.index, self.secret = json.dumps(USER_DATA), "1", KEY
-        self.asked_without_token = 0
+        self.asked_without_token, self.refusals = 0, 0
         cloud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,6 +45,9 @@ class Cloud:
 
             def do_POST(self):
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if cloud.refusals:
+                    cloud.refusals -= 1
+                    return self.answer(json.dumps({"__type": "AccessDeniedException", "message": "not yet"}), 400)
                 if asked["SecretId"] != "ironburst/lab/munge-key" or cloud.secret is None:
                     return self.answer(json.dumps({"__type": "ResourceNotFoundException", "message": "no such secret"}), 400)
                 return self.answer(json.dumps({"Name": asked["SecretId"], "SecretString": cloud.secret}))
@@ -90,6 +93,15 @@ def test_joining_again_replaces_what_is_there(cloud, join, tmp_path):
     cloud.secret = "n" * 40
     assert join.main() == 0
     assert (tmp_path / "etc/munge/munge.key").read_text() == "n" * 40
+
+
+def test_a_key_that_is_refused_at_first_is_asked_for_again(cloud, join, tmp_path, capsys, monkeypatch):
+    """A role that has just been attached may be unknown for some seconds."""
+    monkeypatch.setattr(join, "DEADLINE_S", 60.0)
+    cloud.refusals = 1
+    assert join.main() == 0
+    assert (tmp_path / "etc/munge/munge.key").read_text() == KEY
+    assert "does not resolve yet: ClientError: An error occurred (AccessDeniedException)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

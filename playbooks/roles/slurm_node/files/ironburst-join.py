@@ -2,8 +2,9 @@
 """ironburst-join: at boot a rented node learns its Slurm name, its head and the munge key.
 
 The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the instance metadata service
-(IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials. Writes /etc/ironburst/node.env and
-/etc/munge/munge.key. Exit status 1, and no file touched, if anything is missing: then neither munge nor slurmd starts.
+(IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are asked again until a deadline. Writes
+/etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and no file touched, if anything is missing: then neither munge nor
+slurmd starts.
 """
 
 import json
@@ -33,9 +34,8 @@ def imds(path, token=None, ttl=None):
         return response.read().decode()
 
 
-def launch():
-    """(user data, ami-launch-index), asked until the metadata service answers or the deadline is over."""
-    end = time.monotonic() + DEADLINE_S
+def launch(end):
+    """(user data, ami-launch-index), asked until the metadata service answers or the deadline `end` (monotonic) is over."""
     while True:
         try:
             token = imds("api/token", ttl=300)
@@ -71,8 +71,9 @@ def parse(user_data, index):
     return name, head, key, region
 
 
-def munge_key(reference, region):
-    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline."""
+def munge_key(reference, region, end):
+    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline; asked for until `end` (monotonic): a new
+    instance's role may be unknown for some seconds."""
     scheme, _, rest = reference.partition(":")
     if scheme != "aws-secretsmanager" or not rest:
         raise JoinError(f"a rented node can only resolve aws-secretsmanager references, not {scheme}:")
@@ -80,12 +81,18 @@ def munge_key(reference, region):
     from botocore.config import Config
 
     name, _, field = rest.partition("#")
-    client = boto3.client("secretsmanager", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 5}))
-    try:
-        text = client.get_secret_value(SecretId=name)["SecretString"]
-        key = str(json.loads(text)[field]) if field else text
-    except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
-        raise JoinError(f"the munge key {reference} does not resolve: {type(error).__name__}: {error}") from None
+    while True:
+        try:  # a session of its own each time: boto3 asks for the role's credentials once, and waits for them 1 s
+            settings = Config(retries={"mode": "standard", "total_max_attempts": 5})
+            client = boto3.Session().client("secretsmanager", region_name=region, config=settings)
+            text = client.get_secret_value(SecretId=name)["SecretString"]
+            key = str(json.loads(text)[field]) if field else text
+            break
+        except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
+            if time.monotonic() > end:
+                raise JoinError(f"the munge key {reference} does not resolve: {type(error).__name__}: {error}") from None
+            print(f"join: the munge key does not resolve yet: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        time.sleep(1.0)
     key = key.rstrip("\n").encode()
     if len(key) < 32:
         raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
@@ -106,9 +113,10 @@ def write(path, content, mode, owner=None):
 
 
 def main():
+    end = time.monotonic() + DEADLINE_S
     try:
-        name, head, reference, region = parse(*launch())
-        key = munge_key(reference, region)
+        name, head, reference, region = parse(*launch(end))
+        key = munge_key(reference, region, end)
     except JoinError as error:
         print(f"join: {error}", file=sys.stderr)
         return 1
