@@ -303,6 +303,7 @@ class Scenario:
             self.prices[market] *= rng.uniform(0.6, 1.6)
             self._declare_anew("price declared anew")
         if rng.random() < 0.004:
+            self._hold_to_account()  # what has begun by now, by what was declared up to now
             factor = rng.uniform(0.5, 1.6)
             a_month, a_day, accounts = self.money["usd_per_month"], self.money["usd_per_day"], self.money["accounts"]
             self.money = {"usd_per_month": a_month * factor, "usd_per_day": a_day and a_day * factor,
