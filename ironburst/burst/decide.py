@@ -2,9 +2,10 @@
 
 The queue is gone through in the scheduler's order. Each job gets its predicted start at home, behind the jobs before it that stay
 at home. A job is worth renting for when that start is further from its submission than its wait limit *and* later than a rented
-node could be there. Then: rented nodes with room first, else a launch that the budget, the pool and the cool-downs allow.
+node could be there. Then what is expected to cost least to its end: rented nodes with room, kept longer for it, or a launch that the
+budget, the pool and the cool-downs allow. What is prepaid costs nothing more, so a job that waits takes it before it is late.
 
-With limits by size (`Policy.limits`) it is not the late job itself that is rented for but the smallest of the larger jobs that wait before
+With limits by size (`Policy.limits`) it is not the late job itself that is rented for but the cheapest of the larger jobs that wait before
 it: with that one gone all behind it start sooner, for the least money.
 """
 
@@ -71,7 +72,7 @@ class _Round:
         self.at_home: list[tuple[Job, Placement]] = []  # in order: what is planned
         self.unplanned = self.plan.copy() if policy.limits else self.plan  # only they lay it anew
         self.planned_again = 0
-        self.renting = Renting.of(self.snapshot, policy)
+        self.renting = Renting.of(self.snapshot, policy, self.expected_s)
         self.instead = Alternatives(self.renting)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
@@ -102,6 +103,9 @@ class _Round:
             return
         placement = self.plan.earliest(job)
         verdict = self._late(job, placement)
+        if isinstance(verdict, Wait) and self._prepaid(job, placement):
+            start_s = placement.start if placement else None
+            verdict = _Late(f"{verdict.text}; but a node that is paid for anyway can take it sooner", start_s)
         while isinstance(verdict, _Late) and verdict.large and self._rent_smaller(job, verdict):
             placement = self.plan.earliest(job)
             verdict = self._late(job, placement)
@@ -115,21 +119,21 @@ class _Round:
             self.at_home.append((job, placement))
 
     def _rent_smaller(self, job: Job, late: _Late) -> bool:
-        """Rent for the smallest larger job before `job` that is smaller than it, and lay the others over the nodes anew."""
-        limits, size = self.policy.limits, self._gpu_hours(job)
+        """Rent for the cheapest larger job before `job` that costs less than it, and lay the others over the nodes anew."""
+        limits, usd = self.policy.limits, self.renting.least_usd(job)
         if limits is None or self.planned_again + len(self.at_home) > PLANNED:
             return False
         found = [
-            (gpu_hours, other.id, other, placement.start)
+            (others_usd, other.id, other, placement.start)
             for other, placement in self.at_home
-            if not limits.small(gpu_hours := self._gpu_hours(other)) and gpu_hours < size and not not_rentable(other)
+            if not limits.small(self._gpu_hours(other)) and (others_usd := self.renting.least_usd(other)) < usd and not not_rentable(other)
             and self.snapshot.now_s - other.since_s >= self.policy.settle_s
         ]
         if not found:
             return False
         _, _, chosen, start = min(found)
         waits, infeasible = len(self.waits), len(self.infeasible)
-        if not self._rent(chosen, _Late(f"the smallest job before job {job.id}, for which it makes room: {late.text}", start)):
+        if not self._rent(chosen, _Late(f"the cheapest job before job {job.id}, for which it makes room: {late.text}", start)):
             del self.waits[waits:], self.infeasible[infeasible:]  # of the try
             return False
         self.waits = [wait for wait in self.waits[:waits] if wait.job != chosen.id] + self.waits[waits:]
@@ -195,6 +199,11 @@ class _Round:
         return tuple(name for name in job.excluded if not any(name in pool.nodes for pool in self.snapshot.pools))
 
     # ---- jobs without
+    def _prepaid(self, job: Job, placement: Placement | None) -> bool:
+        """Whether it needn't wait: what is reserved costs nothing more."""
+        start = math.inf if placement is None else placement.start
+        return start > self.snapshot.now_s and self.renting.costs_nothing_more(job, start) and not not_rentable(job)
+
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
         verdict = self._late_for_its_wait(job, placement)
         if isinstance(verdict, Wait):
@@ -302,6 +311,9 @@ class _Round:
         if found:
             obstacles.append(found)
         launched = self.renting.launch(job, late.text)
+        if not isinstance(launched, Launch) and isinstance(found := self.renting.reuse(job, dearer=True), tuple):
+            self._reused(job, late, *found)
+            return True
         if isinstance(launched, Launch):
             text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
             ready_s, usd, others = self.instead.of_rented(job, launched, late.start_s)

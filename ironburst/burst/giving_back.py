@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from ironburst.burst import explain, idle
 from ironburst.burst.decision import Release, Wait
 from ironburst.burst.renting import Renting, usable
-from ironburst.burst.snapshot import IdleHistory, Lease, Node, Pool, Snapshot
+from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Node, Pool, Snapshot
 
 # from the decision to give a node back to the end of its billing: a tick or two, and its power-down
 LEAD_S = 60.0
@@ -61,6 +62,15 @@ def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -
     if lease.state == "coming" or lease.market in pool.prepaid_markets or not usable(lease, node):
         return False
     return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(LEAD_S, pool.billing_increment_s / 2)
+
+
+def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], history: IdleHistory) -> float:
+    """When an idle lease is to be given back, as far as is known now; infinite for one that isn't idle, or costs nothing more."""
+    if lease.idle_since_s is None:
+        return math.inf
+    terms = idle.terms(pool, lease, cool_downs, lease.idle_since_s, lease.idle_since_s)
+    ends_s = terms.same_until_s(idle.keep_s(history, terms, lease.usd_per_hour))
+    return lease.idle_since_s + min(pool.idle_s, max(0.0, ends_s - min(LEAD_S, terms.increment_s / 2)))
 
 
 def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, due: bool) -> tuple[str, IdleHistory]:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -100,6 +101,7 @@ def _paid_ahead(pool: Pool, lease: Lease, at_s: float) -> float:
     return max(0.0, paid - used)
 
 
+@lru_cache(maxsize=1024)  # leases of a pool ask again and again, and their terms are mostly alike
 def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
     """How long a lease is kept idle before it is given back: break-even, or what the pool's gaps teach within the credit."""
     last = terms.break_even_s

@@ -137,6 +137,8 @@ class Pool:
     data: tuple[str, ...] = ()  # data sets that its nodes reach
     licences: tuple[str, ...] = ()  # licences that jobs there can take
     fabric: str = ""  # that its nodes are on: efa, infiniband, a partition's name
+    interruptions_per_hour: dict[str, float] = field(default_factory=dict)  # of one instance, by market; none: never taken back
+    checkpoint_s: float = 0.0  # jobs there save their work so often; 0: not at all, so an interruption loses all of it
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ironburst.catalog.instances import (
     instance_types,
     network_interfaces,
 )
-from ironburst.catalog.prices import Price, price
+from ironburst.catalog.prices import Interruptions, Price, interruptions, price
 from ironburst.catalog.software import (
     Cuda,
     DriverBranch,
@@ -35,8 +35,9 @@ from ironburst.catalog.software import (
 )
 
 __all__ = [
-    "Board", "Cuda", "DriverBranch", "Gpu", "InstanceType", "MigProfile", "NetworkInterface", "Platform", "Price", "Rule", "SoftwareFacts",
-    "Unknown", "addresses", "board", "cuda", "cuda_releases", "driver_branch", "driver_branches", "gpu", "gpus", "instance_type",
-    "instance_types", "lock_rules", "mig_profiles", "network_interfaces", "nvswitch_pci_ids", "package_names", "platform", "platforms",
-    "price", "profile", "profiles", "rule", "rules", "slug", "software_date", "software_extra", "software_facts",
+    "Board", "Cuda", "DriverBranch", "Gpu", "InstanceType", "Interruptions", "MigProfile", "NetworkInterface", "Platform", "Price",
+    "Rule", "SoftwareFacts", "Unknown", "addresses", "board", "cuda", "cuda_releases", "driver_branch", "driver_branches", "gpu",
+    "gpus", "instance_type", "instance_types", "interruptions", "lock_rules", "mig_profiles", "network_interfaces", "nvswitch_pci_ids",
+    "package_names", "platform", "platforms", "price", "profile", "profiles", "rule", "rules", "slug", "software_date",
+    "software_extra", "software_facts",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """The price port: what one hour of an instance costs, where that is known. Sums made from it are estimates."""
 
+import math
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -8,6 +9,8 @@ from ironburst.catalog.instances import instance_type
 from ironburst.catalog.tables import table
 
 Market = Literal["on-demand", "spot"]
+# of the spot advisor; the last one has no upper end there, so it is taken to be 30%
+_BANDS = {"<5%": (0.0, 0.05), "5-10%": (0.05, 0.1), "10-15%": (0.1, 0.15), "15-20%": (0.15, 0.2), ">20%": (0.2, 0.3)}
 _LIST_REGION = "us-east-1"  # the only region whose on-demand prices the data has
 
 
@@ -24,6 +27,21 @@ class Price:
         return None if self.as_of is None else (today - self.as_of).days
 
 
+@dataclass(frozen=True)
+class Interruptions:
+    """The part of an instance type's spot instances that are taken back within 30 days: a band, from `least` to `most`."""
+
+    least: float
+    most: float
+    source: str
+    as_of: date | None
+
+    @property
+    def per_hour(self) -> float:
+        """The rate of one instance, taken from the upper end of the band: rather too many than too few."""
+        return -math.log(1 - self.most) / (30 * 24)
+
+
 def price(name: str, market: Market, region: str, override: float | None = None) -> Price | None:
     """The hourly price, or None where it isn't known. A declared price (`override`) comes first. Raises Unknown."""
     kind = instance_type(name)
@@ -34,6 +52,16 @@ def price(name: str, market: Market, region: str, override: float | None = None)
     if market == "on-demand" and kind.od_usd_per_hour is not None:
         return Price(kind.od_usd_per_hour, "list price", kind.prices_as_of)
     return _spot(name, region) if market == "spot" else None
+
+
+def interruptions(name: str, region: str) -> Interruptions | None:
+    """How often spot instances of a type are taken back; None where it isn't known. Raises Unknown."""
+    instance_type(name)
+    advisor = table("aws_spot_advisor.csv")
+    for row in advisor.rows:
+        if (row["region"], row["instance_type"]) == (region, name) and row["interruption_30d"] in _BANDS:
+            return Interruptions(*_BANDS[row["interruption_30d"]], "spot advisor", advisor.as_of)
+    return None
 
 
 def _spot(name: str, region: str) -> Price | None:

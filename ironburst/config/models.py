@@ -153,6 +153,7 @@ class Pool(Strict):
     )
     data: list[str] = Field(default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME")
     licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
+    checkpoint: Duration | None = Field(default=None, description="jobs save their work so often; none: an interruption loses all of it")
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
     kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])

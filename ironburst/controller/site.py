@@ -83,6 +83,7 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
         boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s), obstacle=obstacle,
         ends_s=declared.capacity_ends_s, data=tuple(declared.data), licences=tuple(declared.licences), fabric=declared.fabric,
         min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
+        interruptions_per_hour=dict(declared.interruptions_per_hour), checkpoint_s=float(declared.checkpoint_s),
         usual_boot_s=site.ledger.usual_boot_s(declared.name), idle_history=idling.account(site.ledger, declared.name).history,
         ending_s=records.ENDING_S,
     )  # fmt: skip

@@ -163,6 +163,8 @@ class PoolDocument(_Part):
     capacity_ends_s: float | None = Field(default=None, description="seconds since 1970; its capacity is taken back then")
     data: list[str] = []
     licences: list[str] = []
+    interruptions_per_hour: dict[str, float] = Field(default={}, description="market: how often one instance is taken back; none: never")
+    checkpoint_s: int = 0
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None

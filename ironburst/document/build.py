@@ -189,6 +189,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solv
     }
     ages = [price.as_of for price in prices.values() if price and price.as_of]
     solved = software.of(declared_software.pool_group(pool), pool.scratch)
+    taken_back = catalog.interruptions(pool.instance_type, config.cloud.region) if "spot" in pool.markets else None
     return PoolDocument(
         name=pool.name, partition=pool_partition(pool), nodes=pool_nodes(pool), markets=list(pool.markets),
         usd_per_hour={market: price.usd_per_hour if price else None for market, price in prices.items()},
@@ -196,5 +197,6 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solv
         image_parameter=image_parameter(config.name, pool), interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
         capacity_reservation_id=pool.capacity_reservation, boot_s=pool.boot, idle_s=pool.idle, max_run_s=pool.max_run,
         capacity_ends_s=pool.capacity_ends.timestamp() if pool.capacity_ends else None, data=pool.data, licences=pool.licences,
+        interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {}, checkpoint_s=pool.checkpoint or 0,
         **_instance_facts(config, pool.instance_type, pool.slurm, solved),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """A trace of jobs played through `burst.decide` on a declared cluster: the policy that the controller runs, and no other.
 
 The home scheduler is a plain one: jobs in the order of `order_s`, each as soon as its nodes have room, on the nodes whose last job ends
-soonest after its own; the first few large ones keep nodes free for their earliest start. Renting starts at once and has no limit.
+soonest after its own; the first few large ones keep nodes free for their earliest start. ironburst.replay.rented has the rented side.
 
 A trace that knows the users' time limits (`limit_s`) is played without knowing run times: the scheduler and the policy see limits, and what
 was learned of them from the jobs that have ended. One that doesn't is played as if each limit were the run time.
@@ -13,16 +13,18 @@ import heapq
 import math
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from ironburst.burst import Budget, Job, Node, Policy, Pool, Resources, Snapshot, decide, runtimes
+from ironburst.burst import Budget, Job, Node, Policy, Resources, Snapshot, decide, runtimes
 from ironburst.burst.snapshot import Experience
+from ironburst.replay.provider import Cloud
+from ironburst.replay.rented import AtOnce, Bill, Fates, Rented
 from ironburst.replay.traces import Trace
 
-HOME, BURST = "home", "burst"
-OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
+HOME = "home"
+Progress = Callable[[int, int], None]
 
 
 def step_back(gpu_hours: float) -> float:
@@ -50,11 +52,40 @@ class Home:
 
 @dataclass(frozen=True)
 class Played:
-    """When each job of the trace started (on its clock), whether rented; how often the policy was asked."""
+    """What became of each job of the trace (arrays, one value a job, on its clock) and of the leases.
+
+    `start_s`: the first time that it started; `end_s`: when it was done; `rented`: it ran on rented nodes (at last), in the pool `pool`
+    (empty: at home); `usd`: its share of what the leases cost while jobs were on them; `interruptions`: how often it lost its nodes.
+    `bills`: the leases, in the order of their end; `prepaid_usd`: for prepaid pools, used or not. `decisions`: how often the policy was
+    asked; `refusals`: how often the provider had no capacity.
+    """
 
     start_s: np.ndarray
     rented: np.ndarray
     decisions: int
+    end_s: np.ndarray
+    pool: tuple[str, ...]
+    usd: np.ndarray
+    interruptions: np.ndarray
+    bills: tuple[Bill, ...] = ()
+    prepaid_usd: float = 0.0
+    refusals: int = 0
+
+    @property
+    def total_usd(self) -> float:
+        """All that is paid."""
+        return self.prepaid_usd + sum(bill.usd for bill in self.bills if not bill.prepaid)
+
+    @property
+    def idle_usd(self) -> float:
+        """Of that: leases without a job on them after their boot, and prepaid nodes that nothing uses."""
+        unused = self.prepaid_usd - sum(bill.usd - bill.boot_usd - bill.idle_usd for bill in self.bills if bill.prepaid)
+        return unused + sum(bill.idle_usd for bill in self.bills if not bill.prepaid)
+
+    @property
+    def boot_usd(self) -> float:
+        """Of that: leases that boot."""
+        return sum(bill.boot_usd for bill in self.bills if not bill.prepaid)
 
 
 class _Nodes:
@@ -107,74 +138,68 @@ class _Nodes:
             self.reserved_from[chosen] = start
 
 
-@dataclass
 class _Play:
-    trace: Trace
-    home: Home
-    policy: Policy
-    now: float = 0.0
-    queue: list[tuple[float, int]] = field(default_factory=list)  # (order, job)
-    looks: list[tuple[float, int]] = field(default_factory=list)  # (when, at which job): what the last decision asked for
-    came_s: float = math.inf  # when a job came that had to wait, since the last decision
-    decisions: int = 0
-
-    def __post_init__(self) -> None:
-        count, home = len(self.trace), self.home
-        self.start_s, self.rented = np.full(count, math.nan), np.zeros(count, dtype=bool)
+    def __init__(self, trace: Trace, home: Home, policy: Policy, cloud: Cloud | None, progress: Progress | None):
+        self.trace, self.home, self.policy, self.progress = trace, home, policy, progress
+        self.now, self.decisions = 0.0, 0
+        self.queue: list[tuple[float, int]] = []  # (order, job)
+        self.looks: list[tuple[float, int]] = []  # (when, at which job): what the last decision asked for
+        self.came_s = math.inf  # when a job came that had to wait, since the last decision
+        self.fates = fates = Fates.of(trace.duration_s)
         self.nodes = _Nodes(home)
         self.parts: dict[int, tuple[list[tuple[int, int]], float]] = {}  # of a running job, and the end that it is expected to have
         self.pending: dict[int, Job] = {}
         self.running: dict[int, tuple[Job, ...]] = {}
-        each = Resources(home.gpus)
         self.names = [f"home-{n}" for n in range(home.nodes)]
-        rentable = tuple(f"{BURST}-{n}" for n in range(64))
-        self.declared = (
-            *(Node(name, (HOME,), each, ("IDLE",)) for name in self.names),
-            *(Node(name, (BURST,), each, OFF) for name in rentable),
-        )
-        price = {"on-demand": 1.0}
-        self.pools = (Pool(BURST, BURST, rentable, BURST, each, "", ("on-demand",), price, ("a",), 0.0, 0.0, math.inf),)
-        self.limit_s = self.trace.duration_s if self.trace.limit_s is None else self.trace.limit_s
-        self.most_gpus = int(self.trace.gpus.max(initial=0))
-        self.learns = self.trace.limit_s is not None
+        self.declared = tuple(Node(name, (HOME,), Resources(home.gpus), ("IDLE",)) for name in self.names)
+        began_s = float(trace.submit_s[0]) if len(trace) else 0.0
+        self.rented = Rented(fates, cloud, began_s, home.round_s) if cloud else AtOnce(fates, home.gpus)
+        limit_s = trace.duration_s if trace.limit_s is None else trace.limit_s
+        self.learns = trace.limit_s is not None
         self.experience = Experience()
-        self.rented_ends: list[tuple[float, int, Job]] = []
+        self.on_leases: dict[int, Job] = {}
         # plain numbers: one of an array takes longer to look up
-        self.gpus, self.durations, self.limits = self.trace.gpus.tolist(), self.trace.duration_s.tolist(), self.limit_s.tolist()
+        self.gpus, self.durations, self.limits = trace.gpus.tolist(), trace.duration_s.tolist(), limit_s.tolist()
         self.gpu_hours = [gpus * limit_s / 3600 for gpus, limit_s in zip(self.gpus, self.limits, strict=True)]
         self.resources = {gpus: Resources(gpus) for gpus in range(home.gpus + 1)}  # shared: looked up by identity
-        self.submit = self.trace.submit_s.tolist()
+        self.submit, self.most_gpus = trace.submit_s.tolist(), max(trace.gpus.tolist(), default=0)
 
     def run(self) -> Played:
-        submit, ends, coming, count = self.submit, [], 0, len(self.trace)
-        while coming < count or self.queue:
+        submit, ends, coming, count, rented = self.submit, [], 0, len(self.trace), self.rented
+        while coming < count or self.queue or rented.open:
             now = min(
                 submit[coming] if coming < count else math.inf,
                 ends[0][0] if ends else math.inf,
                 self._asks_s(),
+                rented.next_s,
             )
             if math.isinf(now):
                 raise ValueError(f"{len(self.queue)} jobs of the trace never start: neither the home nodes nor the policy takes them")
-            self.now, freed = now, False
+            self.now, freed, new = now, False, []
             while ends and ends[0][0] <= now:
                 _, job = heapq.heappop(ends)
                 self.nodes.end(*self.parts.pop(job))
                 self._learn(job, self.running.pop(job)[0])
                 freed = True
-            arrived = coming
+            for job in rented.advance(now):  # it lost its nodes
+                self.limits[job] = max(0.0, self.limits[job] - (self.durations[job] - self.fates.left_s[job]))
+                self.durations[job] = float(self.fates.left_s[job])
+                self._queue(job, eligible_s=now)
+                new.append(job)
             while coming < count and submit[coming] <= now:
-                job = self.pending[coming] = self._job(coming)
-                if expected := self.learns and runtimes.expected_s(self.experience, [job], now):
-                    self.gpu_hours[coming] = self.gpus[coming] * expected[coming] / 3600
-                insort(self.queue, (submit[coming] + self.home.step_back_s(self.gpu_hours[coming]), coming))
+                self._queue(coming)
+                new.append(coming)
                 coming += 1
-            if freed or arrived < coming:
+                if self.progress:
+                    self.progress(coming, count)
+            if freed or new:
                 self._start(ends)
-                if any(job in self.pending for job in range(arrived, coming)):
+                if any(job in self.pending for job in new):
                     self.came_s = min(self.came_s, now)
-            if self.queue and now >= self._asks_s() and self._decide() and self.home.reserved:
-                self._start(ends)
-        return Played(self.start_s, self.rented, self.decisions)
+            if rented.asks(now) or (self.queue and now >= self._asks_s()):
+                if self._decide() and self.home.reserved:
+                    self._start(ends)
+        return self._played()
 
     def _asks_s(self) -> float:
         """When the policy is asked next: in the round after a job came that waits, or when it wants to look at one that still waits."""
@@ -185,17 +210,31 @@ class _Play:
         moment = min(self.came_s, self.looks[0][0] if self.looks else math.inf)
         return moment if math.isinf(moment) else math.ceil(moment / self.home.round_s) * self.home.round_s
 
+    def _played(self) -> Played:
+        fates, rented = self.fates, self.rented
+        if len(self.trace):
+            rented.close(self.submit[0], float(fates.end_s.max()))
+        return Played(fates.start_s, fates.rented, self.decisions, fates.end_s, tuple(fates.pool), fates.usd, fates.interruptions,
+                      tuple(rented.bills), rented.prepaid_usd, rented.refusals)  # fmt: skip
+
+    def _queue(self, number: int, eligible_s: float | None = None) -> None:
+        """Into the queue, in the scheduler's order."""
+        job = self.pending[number] = self._job(number, eligible_s)
+        if expected := self.learns and runtimes.expected_s(self.experience, [job], self.now):
+            self.gpu_hours[number] = self.gpus[number] * expected[number] / 3600
+        insort(self.queue, (self.submit[number] + self.home.step_back_s(self.gpu_hours[number]), number))
+
     def _learn(self, number: int, job: Job) -> None:
-        if self.learns:
+        if self.learns and not self.fates.interruptions[number]:
             self.experience = runtimes.learn(self.experience, job, self.durations[number])
 
-    def _job(self, number: int) -> Job:
-        gpus, width = self.gpus[number], self.home.gpus
+    def _job(self, number: int, eligible_s: float | None) -> Job:
+        gpus, width, requeue = self.gpus[number], self.home.gpus, self.trace.requeue
         nodes = max(1, -(-gpus // width))
         return Job(
             number, "", self._named(self.trace.user, number), "PENDING", self.submit[number], nodes,
-            self.resources[-(-gpus // nodes)], self.limits[number], (HOME,), priority=0,
-            account=self._named(self.trace.queue, number),
+            self.resources[-(-gpus // nodes)], self.limits[number], (HOME,), priority=0, requeue=requeue is None or bool(requeue[number]),
+            account=self._named(self.trace.queue, number), eligible_s=eligible_s,
         )  # fmt: skip
 
     @staticmethod
@@ -205,7 +244,7 @@ class _Play:
     def _start(self, ends: list[tuple[float, int]]) -> None:
         """Begin what the nodes have room for, in order."""
         nodes, home, kept, started = self.nodes, self.home, 0, set()
-        gpus_of, limit_of, hours_of = self.gpus, self.limits, self.gpu_hours
+        gpus_of, limit_of, hours_of, fates = self.gpus, self.limits, self.gpu_hours, self.fates
         nodes.reserved_from[:] = math.inf
         # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds none, too
         no_room = [math.inf] * (self.most_gpus + 1)
@@ -222,11 +261,13 @@ class _Play:
                     nodes.reserve(-(-gpus // home.gpus), self.now)
                     kept += 1
                 continue
-            heapq.heappush(ends, (self.now + self.durations[number], number))
-            until = self.now + limit_s
+            end, until = self.now + self.durations[number], self.now + limit_s
+            heapq.heappush(ends, (end, number))
             nodes.begin(parts, until)
             job = self.pending.pop(number)
-            self.parts[number], self.start_s[number] = (parts, until), self.now
+            self.parts[number] = parts, until
+            fates.begins(number, self.now, "")
+            fates.end_s[number] = end
             alike: dict[int, list[str]] = {}
             for node, used in parts:
                 alike.setdefault(used, []).append(self.names[node])
@@ -238,22 +279,26 @@ class _Play:
             started.add(number)
         if started:
             self.queue = [entry for entry in self.queue if entry[1] not in started]
+            self.rented.left_queue(started, self.now)
 
     def _decide(self) -> bool:
-        """Ask the policy; what it rents for leaves the queue now. Whether it rents for any."""
-        while self.rented_ends and self.rented_ends[0][0] <= self.now:
-            self._learn(*heapq.heappop(self.rented_ends)[1:])
+        """Ask the policy; what it rents for leaves the queue now. Whether any does."""
+        for number in self.rented.ended(self.now):
+            self._learn(number, self.on_leases.pop(number))
+        seen = self.rented.seen(self.now)
         jobs = [part for parts in self.running.values() for part in parts]
+        jobs += seen.jobs
         # the order of the queue is the scheduler's: the policy is told it by priorities
         jobs += [_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)]
         budget = Budget(math.inf, 0.0, 0.0, self.now + 30 * 86400)
-        snapshot = Snapshot(self.now, tuple(jobs), self.declared, self.pools, budget=budget, experience=self.experience)
+        snapshot = Snapshot(
+            self.now, tuple(jobs), self.declared + seen.nodes, seen.pools, seen.leases, seen.cool_downs, budget, self.experience
+        )
         decision = decide(snapshot, self.policy)
         self.decisions += 1
-        rented = {number for launch in decision.launches for number in launch.jobs}
+        rented = set(self.rented.apply(decision, self.pending, self.now))
         for number in rented:
-            self.start_s[number], self.rented[number] = self.now, True
-            heapq.heappush(self.rented_ends, (self.now + self.durations[number], number, self.pending.pop(number)))
+            self.on_leases[number] = self.pending.pop(number)
         if rented:
             self.queue = [entry for entry in self.queue if entry[1] not in rented]
         moments = [(wait.look_again_s, wait.job) for wait in decision.waits if wait.look_again_s is not None]
@@ -269,6 +314,11 @@ def _with_priority(job: Job, priority: int) -> Job:
     return job
 
 
-def play(trace: Trace, home: Home, policy: Policy) -> Played:
-    """Raises ValueError if some job can neither run at home nor be rented for."""
-    return _Play(trace, home, policy).run()
+def play(trace: Trace, home: Home, policy: Policy, cloud: Cloud | None = None, progress: Progress | None = None) -> Played:
+    """Play a trace on owned nodes and what the policy rents.
+
+    `cloud`: the pools that may be rented, and how their provider behaves (ironburst.replay.provider); then all is counted in USD. None:
+    renting starts at once and has no limit, and what is counted is GPU-hours. `progress`: called now and then with the jobs that have
+    started and all jobs. Equal arguments give equal results. Raises ValueError if some job can neither run at home nor be rented for.
+    """
+    return _Play(trace, home, policy, cloud, progress).run()

@@ -34,7 +34,8 @@ class Trace:
 
     `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None where the
     trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock of `submit_s`) are
-    NaN where it doesn't know them for one job. `left_out`: how many jobs of the file aren't here, by reason.
+    NaN where it doesn't know them for one job; `requeue` (bool): the user allows that it is started again (None: all do). `left_out`:
+    how many jobs of the file aren't here, by reason.
     """
 
     submit_s: np.ndarray
@@ -44,6 +45,7 @@ class Trace:
     user: tuple[str, ...] | None = None
     limit_s: np.ndarray | None = None
     deadline_s: np.ndarray | None = None
+    requeue: np.ndarray | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -80,7 +82,7 @@ def _pick(values, positions: np.ndarray):
     return tuple(values[i] for i in positions) if isinstance(values, tuple) else np.asarray(values)[positions]
 
 
-_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s")
+_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue")
 
 
 def in_order(submit_s, duration_s, gpus, **others) -> Trace:
@@ -100,7 +102,7 @@ def jittered(trace: Trace, seed: int) -> Trace:
     random = np.random.default_rng(seed)
     submit = trace.submit_s + random.uniform(0, JITTER_S, len(trace))
     duration = trace.duration_s + random.uniform(0, JITTER_S, len(trace))
-    others = {name: getattr(trace, name) for name in ("queue", "user", "limit_s", "deadline_s", "left_out")}
+    others = {name: getattr(trace, name) for name in ("queue", "user", "limit_s", "deadline_s", "requeue", "left_out")}
     return in_order(submit, duration, trace.gpus, **others)
 
 

@@ -201,7 +201,7 @@ def test_small_jobs_share_one_new_node():
 
 
 def test_an_idle_rented_node_is_used_before_a_launch():
-    decision = decide(snapshot([*BUSY, job()], leases=[lease("p5-2")]), POLICY)
+    decision = decide(snapshot([*BUSY, job()], leases=[lease("p5-2")], pools=[pool(markets=("on-demand",))]), POLICY)
     assert decision.launches == () and decision.assigns[0].leases == ("l1/p5-2",)
     (widen,) = decision.widen
     assert widen.partitions == ("home", "burst-p5") and widen.excluded == ("p5-1", "p5-3")

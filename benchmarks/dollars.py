@@ -1,0 +1,265 @@
+"""What do the users pay? python -m benchmarks.dollars [--trace FILE] [--pool-gpus 512] [--rows a,b,c] [--seeds N] [--json]
+
+The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum billing, idle time,
+and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the peers (benchmarks.dollar_peers) rent the
+cheapest fitting instance for each job, on demand. Ours is held to the five waits of Starburst (whole-queue scan), boots included.
+
+(a) ours too on demand only; (b) 70% of the jobs may be requeued (drawn by the seed), and may use spot: an instance is taken back at the
+rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances beside.
+
+A wait is all that a job loses: end - submit - run time, with the work that interruptions lose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks import peers
+from benchmarks.dollar_peers import ON_DEMAND, pay
+from benchmarks.figures import WAITS, finite, mean_of, trace_path
+from ironburst import catalog
+from ironburst.burst import Policy, Pool, Resources
+from ironburst.burst.limits import Limits, WaitTarget
+from ironburst.replay import traces
+from ironburst.replay.provider import Cloud, Shortage
+from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.traces import Trace
+
+GPUS_PER_NODE = 8
+REGION, SPOT, RESERVED = "us-east-1", "spot", "reservation"
+GPU_MEMORY_GB = 24  # of the machines with 8 GPUs that the trace was recorded on, as its README has it
+CHEAPEST = 2  # types of each number of GPUs, by each market
+NODES = {1: 512, 4: 192, 8: 128}  # of a pool, at most, by the GPUs of its type: more than is ever needed
+BOOT_S, MIN_BILLING_S, LONGEST_IDLE_S, CHECKPOINT_S, REQUEUEABLE = 600.0, 60.0, 3600.0, 1800.0, 0.7
+# assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this length
+SHORTAGES = {ON_DEMAND: Shortage(0.05, 3600.0), SPOT: Shortage(0.25, 2 * 3600.0)}
+# of the on-demand price, for each hour of the period, used or not. The data has no reservation prices: this is declared
+RESERVATION = 0.43
+ASKED, WANTED = {"a": 0.97, "b": 0.60, "c": 0.50}, {"a": 0.90, "b": 0.50, "c": 0.40}
+
+
+def pools(markets: Sequence[str], memory_gb: int = GPU_MEMORY_GB, region: str = REGION) -> tuple[Pool, ...]:
+    """The cheapest types with GPUs of at least so much memory, of each number of GPUs and by each market, as burst pools."""
+    found = []
+    for name, kind in catalog.instance_types().items():
+        price = catalog.price(name, ON_DEMAND, region)
+        if kind.gpu and (kind.gpu.memory_gb or 0) >= memory_gb and kind.gpu_fraction in (None, 1.0) and price and kind.gpu_count in NODES:
+            spot, often = catalog.price(name, SPOT, region), catalog.interruptions(name, region)
+            found.append((kind, price.usd_per_hour, spot.usd_per_hour if spot and often else None, often))
+    chosen: dict[str, Pool] = {}
+    for count in NODES:
+        alike = [each for each in found if each[0].gpu_count == count]
+        for column in (1, 2):
+            for kind, price, spot, often in sorted((each for each in alike if each[column]), key=lambda each: each[column])[:CHEAPEST]:
+                usd = {market: usd for market, usd in ((SPOT, spot), (ON_DEMAND, price)) if market in markets and usd}
+                chosen[kind.name] = Pool(
+                    kind.name, f"burst-{kind.name}", tuple(f"{kind.name}-{n}" for n in range(NODES[count])), kind.name,
+                    Resources(count), "", tuple(usd), usd, kind.zones(region), BOOT_S, LONGEST_IDLE_S, float("inf"),
+                    min_billing_s=MIN_BILLING_S, interruptions_per_hour={SPOT: often.per_hour} if often else {}, checkpoint_s=CHECKPOINT_S,
+                )  # fmt: skip
+    return tuple(pool for pool in chosen.values() if pool.markets)
+
+
+def reserved(kinds: Mapping[str, int], part: float = RESERVATION) -> tuple[Pool, ...]:
+    """Pools of so many reserved instances of each type."""
+    found = []
+    for pool in pools((ON_DEMAND,)):
+        if count := kinds.get(pool.instance_type, 0):
+            name = f"{pool.name}-reserved"
+            price = part * (pool.usd_per_hour[ON_DEMAND] or 0.0)
+            found.append(
+                replace(pool, name=name, partition=f"burst-{name}", nodes=tuple(f"{name}-{n}" for n in range(count)), markets=(RESERVED,),
+                        usd_per_hour={RESERVED: price}, prepaid_markets=(RESERVED,), interruptions_per_hour={}, zones=pool.zones[:1])
+            )  # fmt: skip
+    return tuple(found)
+
+
+def recommended(played: Played, kinds: Sequence[Pool], period_s: float, part: float = RESERVATION) -> dict[str, int]:
+    """How many instances of each type to reserve, from leases that were paid by the hour: the k-th one replaces what the k-th dearest lease
+    of its type cost at each moment, and is worth it if that sums up to more than its price for the whole period."""
+    found = {}
+    for pool in kinds:
+        mine = [bill for bill in played.bills if bill.pool == pool.name and not bill.prepaid]
+        edges = sorted([(bill.from_s, 1, pool.usd_per_hour[bill.market] or 0.0) for bill in mine]
+                       + [(bill.to_s, -1, pool.usd_per_hour[bill.market] or 0.0) for bill in mine])  # fmt: skip
+        saved: list[float] = []
+        alive: list[float] = []
+        last = 0.0
+        for at, change, price in edges:
+            for k, each in enumerate(sorted(alive, reverse=True)):
+                if k == len(saved):
+                    saved.append(0.0)
+                saved[k] += each * (at - last) / 3600
+            last = at
+            alive.append(price) if change > 0 else alive.remove(price)
+        listed = catalog.price(pool.instance_type, ON_DEMAND, REGION)
+        cost = part * (listed.usd_per_hour if listed else 0.0) * period_s / 3600
+        found[pool.instance_type] = sum(each > cost for each in saved)
+    return {kind: count for kind, count in found.items() if count}
+
+
+def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **others: Any) -> dict[str, float]:
+    wait_h = np.maximum(wait_s, 0.0) / 3600
+    p50, p99, p999 = np.percentile(wait_h, [50, 99, 99.9])
+    return {
+        "usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, "mean_wait_h": float(wait_h.mean()), "p50_wait_h": float(p50),
+        "p99_wait_h": float(p99), "p999_wait_h": float(p999), "max_wait_h": float(wait_h.max()),
+        "gpu_hour_weighted_wait_h": float(np.average(wait_h, weights=trace.gpu_hours)), **others,
+    }  # fmt: skip
+
+
+def ours(trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None) -> tuple[Played, dict[str, float]]:
+    """`target`: the figures whose five waits are to be kept."""
+    waits = WaitTarget(*(target[name] for name in ("mean_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h", "gpu_hour_weighted_wait_h")))
+    policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
+    began = time.perf_counter()
+    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE), policy, cloud, progress)
+    found = figures(
+        trace, played.end_s - trace.submit_s - trace.duration_s, played.total_usd, played.boot_usd, played.idle_usd,
+        prepaid_usd=played.prepaid_usd, rented_gpu_hours=float(trace.gpu_hours[played.rented].sum()),
+        rented_jobs=float(played.rented.sum()), leases=float(len(played.bills)), refusals=float(played.refusals),
+        interruptions=float(played.interruptions.sum()),
+        decisions=float(played.decisions), wall_s=time.perf_counter() - began,
+    )  # fmt: skip
+    if progress:
+        progress(found)
+    return played, found
+
+
+def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
+    """The trace with this part of its jobs, drawn by the seed, that may be started again."""
+    return replace(trace, requeue=np.random.default_rng([seed, 2]).random(len(trace)) < part)
+
+
+def one(trace: Trace, pool_gpus: int, rows: Sequence[str], seed: int, memory_gb: int, reserve: int | None, tell) -> dict[str, dict]:
+    """The figures of the peers and of each row, for one jitter of the trace."""
+    trace = requeueable(traces.jittered(trace, seed), seed)
+    both, dear = pools((SPOT, ON_DEMAND), memory_gb), pools((ON_DEMAND,), memory_gb)
+    cloud = Cloud(both, seed, SHORTAGES)
+    found: dict[str, dict] = {}
+    for name in ("starburst", "no_wait"):
+        began = time.perf_counter()
+        paid = pay(trace, pool_gpus, peers.PEERS[name], cloud)
+        found[name] = figures(
+            trace, paid.start_s - trace.submit_s, paid.usd, paid.boot_usd, 0.0, refusals=float(paid.refusals),
+            rented_gpu_hours=float(trace.gpu_hours[paid.rented].sum()), rented_jobs=float(paid.rented.sum()),
+            wall_s=time.perf_counter() - began,
+        )  # fmt: skip
+        tell(name)(found[name])
+    target, played = found["starburst"], None
+    if "a" in rows:
+        _, found["a"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"))
+    if "b" in rows or ("c" in rows and reserve is None):
+        played, found["b"] = ours(trace, pool_gpus, target, cloud, tell("b"))
+    if "c" in rows:
+        period_s = float(trace.submit_s[-1] - trace.submit_s[0])
+        kinds = recommended(played, both, period_s) if played else {}
+        if reserve is not None:
+            kinds = {next(pool for pool in sorted(dear, key=_usd_per_gpu_hour) if pool.each.gpus == GPUS_PER_NODE).name: reserve}
+        _, found["c"] = ours(trace, pool_gpus, target, replace(cloud, pools=(*reserved(kinds), *both)), tell("c"))
+        found["c"]["reserved"] = kinds
+    return found
+
+
+def _usd_per_gpu_hour(pool: Pool) -> float:
+    return (pool.usd_per_hour[ON_DEMAND] or 0.0) / pool.each.gpus
+
+
+def report(trace: Trace, pool_gpus: int, rows: Sequence[str], seeds: int, memory_gb: int, reserve: int | None, tell) -> dict[str, Any]:
+    runs = [one(trace, pool_gpus, rows, seed, memory_gb, reserve, tell) for seed in range(1, seeds + 1)]
+    kinds = [run["c"].pop("reserved") for run in runs if "c" in run]
+    found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
+    if kinds:
+        found["c"]["reserved"] = kinds
+    ratios = {}
+    for row in (name for name in ("a", "b", "c") if name in found):
+        ours, theirs = found[row], found["starburst"]
+        ratios[row] = {
+            "usd": ours["usd"] / theirs["usd"] if theirs["usd"] else None,
+            "usd / no_wait": ours["usd"] / found["no_wait"]["usd"] if found["no_wait"]["usd"] else None,
+            "asked": ASKED[row], "wanted": WANTED[row],
+            **{name: ours[name] / theirs[name] if theirs[name] else None for name in WAITS},
+        }  # fmt: skip
+    return {**found, "ratios": ratios}
+
+
+def table(found: Mapping[str, Any], prices: str) -> str:
+    """The report for people."""
+    head = ("USD", "boot USD", "idle USD", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "rented GPU-h", "jobs", "refusals")
+    names = ("usd", "boot_usd", "idle_usd", "mean_wait_h", "p50_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h",
+             "gpu_hour_weighted_wait_h", "rented_gpu_hours", "rented_jobs", "refusals")  # fmt: skip
+    lines = [prices, f"{'':12}" + "".join(f"{name:>13}" for name in head)]
+    for row in ("starburst", "no_wait", "a", "b", "c"):
+        if row in found:
+            cells = [f"{found[row][name]:,.3f}" if name in WAITS or name == "p50_wait_h" else f"{found[row][name]:,.0f}" for name in names]
+            lines.append(f"{row if len(row) > 1 else f'ours ({row})':12}" + "".join(f"{cell:>13}" for cell in cells))
+    for row, ratio in found["ratios"].items():
+        waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
+        usd = "-" if ratio["usd"] is None else f"{ratio['usd']:.3f}"
+        lines.append(f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x")
+    if "reserved" in found.get("c", {}):
+        lines.append(f"reserved for (c): {found['c']['reserved']}")
+    return "\n".join(lines)
+
+
+def _progress(row: str):
+    def tell(jobs: int | Mapping[str, float], of: int = 0) -> None:
+        if isinstance(jobs, Mapping):
+            print(f"({row}) {json.dumps(finite(jobs))}", file=sys.stderr)
+        elif jobs == of or jobs % max(1, of // 20) == 0:
+            print(f"({row}) {jobs} of {of} jobs", file=sys.stderr)
+
+    return tell
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.dollars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )  # fmt: skip
+    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
+    parser.add_argument("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
+    parser.add_argument("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
+    parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
+    parser.add_argument("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
+    parser.add_argument("--reserved", type=int, help="for (c): so many instances of the cheapest type of 8 GPUs; else as recommended")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(argv)
+    path = trace_path(args.trace, args.json)
+    if not path:
+        return 0
+    rows = tuple(args.rows.split(","))
+    try:
+        if args.seeds < 1 or not set(rows) <= set(ASKED):
+            raise ValueError(f"--seeds is {args.seeds} and --rows {args.rows}; allowed are 1 or more, and some of {', '.join(ASKED)}")
+        trace = traces.read(path)
+        if args.days:
+            first, last = (float(day) * 86400 for day in args.days.split("-"))
+            since_s = trace.submit_s - trace.submit_s[0]
+            trace = trace.take((since_s >= first) & (since_s < last))
+        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, args.reserved, _progress)
+    except ValueError as error:
+        print(f"benchmarks.dollars: {error}", file=sys.stderr)
+        return 2
+    listed, spot = catalog.instance_types(), catalog.interruptions("g6.xlarge", REGION)
+    dates = {str(each.prices_as_of) for each in listed.values()}
+    prices = (
+        f"{REGION}: list prices of {', '.join(sorted(dates))}; spot prices and bands of {spot.as_of if spot else '?'}; "
+        f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
+    )
+    what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
+    asked = {name: getattr(args, name) for name in ("pool_gpus", "seeds", "days", "gpu_memory_gb", "reserved")}
+    print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The dollar benchmark: what the peers pay by hand, what is offered, what a reservation is worth, and what it prints."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import dollars, peers
+from benchmarks.dollar_peers import ON_DEMAND, pay
+from ironburst.burst import Pool, Resources
+from ironburst.replay.provider import Cloud, Shortage
+from ironburst.replay.rented import Bill
+from ironburst.replay.traces import Trace
+
+HOUR = 3600.0
+
+
+def pool(name, gpus, usd, zones=("a",)):
+    names = tuple(f"{name}-{n}" for n in range(9))
+    return Pool(name, name, names, name, Resources(gpus), "", (ON_DEMAND,), {ON_DEMAND: usd}, zones, 600.0, HOUR, 1e9, min_billing_s=60.0)
+
+
+def trace(*jobs):
+    submit, hours, gpus = zip(*jobs, strict=True)
+    return Trace(np.array(submit) * HOUR, np.array(hours) * HOUR, np.array(gpus))
+
+
+def test_a_peer_pays_for_the_cheapest_fitting_instances_of_each_job_alone():
+    jobs = trace((0, 10, 8), (1, 1, 1), (1, 2, 4), (1, 3, 12))  # the first one fills home
+    paid = pay(jobs, 8, peers.PEERS["no_wait"], Cloud((pool("x8", 8, 8.0), pool("x1", 1, 1.5), pool("y1", 1, 2.0))))
+    assert paid.rented.tolist() == [False, True, True, True] and paid.refusals == 0
+    assert paid.usd == pytest.approx(1.5 * (1 + 1 / 6) + 8 * (2 + 1 / 6) + 2 * 8 * (3 + 1 / 6))
+    assert paid.boot_usd == pytest.approx((1.5 + 8 + 16) / 6)
+    assert paid.start_s[1:].tolist() == [HOUR + 600] * 3
+
+
+def test_a_peer_that_is_refused_goes_to_the_next_type_or_tries_again():
+    jobs = trace((0, 10, 8), (1, 1, 1))
+    for seed in range(20):
+        cloud = Cloud((pool("x1", 1, 1.5), pool("x8", 8, 8.0)), seed, {ON_DEMAND: Shortage(0.5, HOUR)})
+        paid = pay(jobs, 8, peers.PEERS["no_wait"], cloud)
+        later = paid.start_s[1] - HOUR - 600
+        assert later >= 0 and later % cloud.cool_down_s == 0
+        assert paid.usd == pytest.approx(1.5 * 7 / 6) or paid.usd == pytest.approx(8 * 7 / 6)
+        assert (paid.refusals > 0) == (later > 0 or paid.usd > 2)
+
+
+def test_offered_are_the_cheapest_types_with_their_prices_and_rates():
+    both = dollars.pools((dollars.SPOT, ON_DEMAND))
+    assert {each.each.gpus for each in both} == {1, 4, 8}
+    cheapest = next(each for each in both if each.name == "g6.xlarge")
+    assert cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048} and 0 < cheapest.interruptions_per_hour["spot"] < 0.01
+    assert all(each.markets == (ON_DEMAND,) for each in dollars.pools((ON_DEMAND,)))
+    (kept,) = dollars.reserved({"g6.48xlarge": 3}, 0.5)
+    assert kept.prepaid_markets == kept.markets and len(kept.nodes) == 3 and kept.usd_per_hour == {"reservation": 13.3504 / 2}
+
+
+def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
+    kind = next(each for each in dollars.pools((ON_DEMAND,)) if each.name == "g6.48xlarge")
+
+    class Played:
+        bills = [Bill("1", kind.name, "a", ON_DEMAND, from_s, to_s, 0.0, 0.0, 0.0, 1, False, False) for from_s, to_s in
+                 ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))]  # fmt: skip
+
+    # at 0.43 of the price: the first one runs all of 10 h, the second one 6 of them, a third one never
+    assert dollars.recommended(Played, [kind], 10 * HOUR, 0.43) == {kind.name: 2}
+    assert dollars.recommended(Played, [kind], 10 * HOUR, 0.65) == {kind.name: 1}
+    assert dollars.recommended(Played, [kind], 30 * HOUR, 0.43) == {}
+
+
+def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    rows = zip(np.sort(random.integers(0, 60_000, 60)), random.integers(600, 20_000, 60), random.choice([1, 4, 8, 12], 60), strict=True)
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit_s,duration_s,num_gpus,vc\n" + "".join(f"{s},{d},{g},q\n" for s, d, g in rows))
+    assert dollars.main(["--trace", str(file), "--pool-gpus", "16", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "2026-07-20" in found["prices"] and "2025-06-28" in found["prices"] and "declared" in found["prices"]
+    for row in "abc":
+        ours = found[row]
+        assert ours["usd"] > 0 and 0 <= ours["idle_usd"] <= ours["usd"] and 0 <= ours["boot_usd"] <= ours["usd"]
+        assert found["ratios"][row]["usd"] == pytest.approx(ours["usd"] / found["starburst"]["usd"])
+        assert found["ratios"][row]["max_wait_h"] == pytest.approx(ours["max_wait_h"] / found["starburst"]["max_wait_h"])
+    assert found["b"]["usd"] < found["a"]["usd"] and found["a"]["interruptions"] == 0
+    assert dollars.main(["--trace", str(file), "--rows", "d"]) == 2

@@ -1,0 +1,155 @@
+"""A trace played in money: what leases cost, to the cent where a hand can compute it; what an interruption loses; what is prepaid."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ironburst.burst import Policy, Pool, Resources
+from ironburst.burst.cost import billed_s
+from ironburst.replay.provider import Capacity, Cloud, Shortage
+from ironburst.replay.simulate import Home, play
+from ironburst.replay.traces import Trace
+
+HOUR = 3600.0
+SPOT, ON_DEMAND = "spot", "on-demand"
+
+
+def pool(name="x8", gpus=8, usd=None, nodes=4, **others):
+    usd = usd or {ON_DEMAND: 8.0}
+    names = tuple(f"{name}-{n}" for n in range(nodes))
+    told = {"boot_s": 600.0, "idle_s": HOUR, "max_run_s": 1e9, "min_billing_s": 60.0, **others}
+    return Pool(name, f"burst-{name}", names, name, Resources(gpus), "", tuple(usd), usd, ("a", "b"), **told)
+
+
+def trace(*jobs, requeue=None):
+    """Jobs as (submit h, hours, GPUs)."""
+    submit, hours, gpus = zip(*jobs, strict=True)
+    return Trace(np.array(submit) * HOUR, np.array(hours) * HOUR, np.array(gpus), requeue=requeue)
+
+
+def fixed(wait_h=1.0, **others):
+    return Policy(home_partition="home", wait_limit_s=wait_h * HOUR, **others)
+
+
+def test_a_lease_costs_its_boot_its_run_and_the_time_until_it_is_given_back():
+    """The second job is rented for at once: 10 min of boot, 2 h of work, then break-even (another boot's worth) of idle time."""
+    played = play(trace((0, 10, 8), (1, 2, 8)), Home(1), fixed(), Cloud((pool(),)))
+    assert played.rented.tolist() == [False, True] and played.pool == ("", "x8")
+    assert played.start_s[1] == HOUR + 600 and played.end_s[1] == 3 * HOUR + 600
+    (bill,) = played.bills
+    assert (bill.from_s, bill.to_s, bill.jobs, bill.interrupted) == (HOUR, 3 * HOUR + 1200, 1, False)
+    assert bill.usd == pytest.approx(8 * (2 + 1 / 3)) == pytest.approx(played.total_usd)
+    assert bill.boot_usd == pytest.approx(8 / 6) and bill.idle_usd == pytest.approx(8 / 6) and played.usd[1] == pytest.approx(16)
+    assert played.idle_usd == pytest.approx(8 / 6) and played.boot_usd == pytest.approx(8 / 6)
+
+
+def test_a_job_that_comes_while_the_lease_idles_takes_it_without_a_boot():
+    played = play(trace((0, 10, 8), (1, 2, 8), (3.2, 1, 8)), Home(1), fixed(), Cloud((pool(),)))
+    assert len(played.bills) == 1 and played.bills[0].jobs == 2
+    assert played.start_s[2] == pytest.approx(3.2 * HOUR, abs=10) and played.end_s[2] == played.start_s[2] + HOUR
+
+
+def test_two_small_jobs_share_one_lease_and_its_price():
+    played = play(trace((0, 10, 8), (1, 2, 4), (1, 1, 4)), Home(1), fixed(), Cloud((pool(),)))
+    assert len(played.bills) == 1 and played.rented.tolist() == [False, True, True]
+    assert played.usd[1] == pytest.approx(2 * played.usd[2]) and played.usd.sum() == pytest.approx(16)
+
+
+def test_no_capacity_in_any_zone_is_tried_again_and_the_job_gets_there(seed=3):
+    cloud = Cloud((pool(),), seed, {ON_DEMAND: Shortage(0.9, 2 * HOUR)})
+    played = play(trace((0, 50, 8), (1, 2, 8)), Home(1), fixed(), cloud)
+    assert played.refusals > 0 and played.rented[1] and played.start_s[1] > HOUR + 600
+    assert len(played.bills) == 1  # what is refused costs nothing
+    again = play(trace((0, 50, 8), (1, 2, 8)), Home(1), fixed(), cloud)
+    assert again.refusals == played.refusals and again.start_s[1] == played.start_s[1]
+
+
+def test_capacity_is_short_for_its_part_of_the_time():
+    cloud = Cloud((), 1, {SPOT: Shortage(0.25, HOUR)})
+    capacity, moments = Capacity(cloud), np.arange(0, 4000 * HOUR, 300.0)
+    has = [capacity.has("x", "a", SPOT, moment) for moment in moments]
+    assert 0.70 < np.mean(has) < 0.80
+    turns = np.count_nonzero(np.diff(np.array(has, int)))
+    assert 0.8 * HOUR < 300 * has.count(False) / (turns / 2) < 1.3 * HOUR
+    assert all(Capacity(cloud).has("x", "a", ON_DEMAND, moment) for moment in moments[:100])
+
+
+def test_an_interruption_loses_the_work_since_the_last_checkpoint():
+    """Whatever the moment: the job runs again for what it hadn't saved, and all of it is paid for."""
+    spot = pool(usd={SPOT: 3.0}, interruptions_per_hour={SPOT: 0.2}, checkpoint_s=1800.0)
+    jobs = trace((0, 100, 8), (1, 20, 8))
+    found = 0
+    for seed in range(6):
+        played = play(jobs, Home(1), fixed(), Cloud((spot,), seed))
+        taken = [bill for bill in played.bills if bill.interrupted]
+        assert played.interruptions[1] == sum(bill.jobs for bill in taken) and played.interruptions[0] == 0
+        left, ran = 20 * HOUR, 0.0
+        for bill in taken:
+            if bill.jobs:
+                took = bill.to_s - bill.from_s - 600
+                left -= took // 1800 * 1800
+                ran += took
+        assert played.usd[1] == pytest.approx(3 * (ran + left) / HOUR)
+        assert played.end_s[1] >= HOUR + ran + left + 600 * (1 + played.interruptions[1]) - 1
+        found += len(taken)
+    assert found > 6
+
+
+def test_without_a_checkpoint_all_of_it_is_lost():
+    spot = pool(usd={SPOT: 3.0}, interruptions_per_hour={SPOT: 0.5})
+    played = play(trace((0, 100, 8), (1, 4, 8)), Home(1), fixed(), Cloud((spot,), 2))
+    last = played.bills[-1]
+    assert played.interruptions[1] > 0 and played.end_s[1] - (last.from_s + 600) == pytest.approx(4 * HOUR)
+
+
+def test_prepaid_nodes_cost_the_same_used_or_not():
+    reserved = pool("reserved", usd={"reservation": 3.0}, nodes=2, prepaid_markets=("reservation",))
+    idle = play(trace((0, 10, 8)), Home(1), fixed(), Cloud((reserved,)))
+    used = play(trace((0, 10, 8), (1, 4, 8)), Home(1), fixed(), Cloud((reserved,)))
+    assert idle.total_usd == used.total_usd == pytest.approx(2 * 3.0 * 10)
+    assert not idle.rented.any() and used.rented[1]
+    assert idle.idle_usd == pytest.approx(60) and used.idle_usd == pytest.approx(60 - 4 * 3 - used.bills[0].boot_usd, abs=0.5)
+
+
+def test_minimum_billing_and_steps():
+    assert billed_s(pool(), 10) == 60 and billed_s(pool(), 61.5) == 61.5
+    hourly = pool(min_billing_s=HOUR, billing_increment_s=HOUR)
+    assert [billed_s(hourly, at) for at in (1, HOUR, HOUR + 1)] == [HOUR, HOUR, 2 * HOUR]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_books_add_up(seed):
+    """Never more paid than clock x price; every job ran once, whole; what jobs are charged is what their leases were busy."""
+    random = np.random.default_rng(seed)
+    count = 80
+    jobs = Trace(
+        np.sort(random.uniform(0, 40 * HOUR, count)), random.exponential(3 * HOUR, count), random.choice([1, 1, 2, 4, 8, 16], count),
+        requeue=random.random(count) < 0.7,
+    )  # fmt: skip
+    pools = tuple(
+        pool(f"x{gpus}", gpus, {SPOT: 0.4 * gpus, ON_DEMAND: float(gpus)}, 40, interruptions_per_hour={SPOT: 0.05}, checkpoint_s=1800.0)
+        for gpus in (1, 4, 8)
+    )
+    shortages = {SPOT: Shortage(0.2, HOUR), ON_DEMAND: Shortage(0.3, HOUR)}
+    cloud = Cloud((*pools, pool("kept", 8, {"reservation": 3.0}, 1, prepaid_markets=("reservation",))), seed, shortages)
+    played = play(jobs, Home(2), fixed(0.5), cloud)
+    assert np.isfinite(played.end_s).all() and (played.start_s >= jobs.submit_s).all()
+    assert (played.end_s - played.start_s >= jobs.duration_s - 1e-6).all()
+    kinds = {each.name: each for each in cloud.pools}
+    for bill in played.bills:
+        each, hours = kinds[bill.pool], (bill.to_s - bill.from_s) / HOUR
+        assert bill.usd == pytest.approx(each.usd_per_hour[bill.market] * max(hours, 0 if bill.prepaid else 1 / 60))
+        assert bill.boot_usd + bill.idle_usd <= bill.usd + 1e-9 and bill.boot_usd >= 0 and bill.idle_usd >= 0
+        assert bill.market != SPOT or not bill.prepaid
+    worked = sum(bill.usd - bill.boot_usd - bill.idle_usd for bill in played.bills)
+    assert played.usd.sum() == pytest.approx(worked) and (played.usd[~played.rented & (played.interruptions == 0)] == 0).all()
+    assert played.prepaid_usd == pytest.approx(3.0 * (played.end_s.max() - jobs.submit_s[0]) / HOUR)
+    on_spot = {number for number in range(count) if played.interruptions[number]}
+    assert all(jobs.requeue[number] for number in on_spot)
+    busy = played.total_usd - played.idle_usd - played.boot_usd
+    assert 0 < busy <= played.total_usd
+    again = play(jobs, Home(2), fixed(0.5), cloud)
+    assert again.total_usd == played.total_usd and np.array_equal(again.end_s, played.end_s)
+    other = play(jobs, Home(2), fixed(0.5), replace(cloud, seed=seed + 100))
+    assert not np.array_equal(other.start_s, played.start_s)
