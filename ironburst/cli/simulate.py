@@ -1,0 +1,179 @@
+"""`ironburst simulate TRACE`: a trace of jobs on a declared cluster, through the policy that the controller runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from ironburst.burst import explain
+from ironburst.cli import site_options, stack_file
+from ironburst.cli.site_options import BadInput
+from ironburst.cli.stack_file import Declared
+from ironburst.replay import pictures, results, traces
+from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.pictures import Panel, Series
+from ironburst.replay.simulate import Played, play
+from ironburst.replay.traces import Trace
+
+BOUND_S = 30.0
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser(
+        "simulate", help="a trace of jobs on a declared cluster",
+        description="Play a trace of jobs (Slurm's accounting, or a CSV with submit_s, duration_s, num_gpus; also .xz) through "
+        "the controller's own decision on the home nodes and pools of a stack file: waits, money, and how far the rent is from what no "
+        "policy can beat within the same waits. Boots, whole instances, minimum billing, idle leases and spot interruptions count; the "
+        f"monthly budget doesn't. {site_options.EXIT_CODES}",
+        epilog="example: ironburst simulate jobs.csv --config stacks/Pulumi.prod.yaml --out simulated",
+    )  # fmt: skip
+    parser.add_argument("trace", type=Path, metavar="TRACE")
+    parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help="the cluster and its policy")
+    parser.add_argument("--checkpoint", type=float, default=0.0, metavar="MINUTES",
+                        help="jobs on spot nodes save their work so often (default: never, an interruption loses all)")  # fmt: skip
+    parser.add_argument("--bound-seconds", type=float, default=BOUND_S, metavar="S",
+                        help="how long to search for a good bound; 0: no bound (default: %(default)g)")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write simulation.json and simulation.svg there")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(func=run)
+
+
+@site_options.guarded
+def run(arguments: argparse.Namespace) -> int:
+    for name in ("checkpoint", "bound_seconds"):
+        if not 0 <= getattr(arguments, name) < float("inf"):
+            raise BadInput(f"--{name.replace('_', '-')} is {getattr(arguments, name):g}; allowed is 0 or more")
+    declared = stack_file.declared(arguments.config, 60 * arguments.checkpoint)
+    trace = read_trace(arguments.trace)
+    began = time.monotonic()
+    played = played_on(trace, declared, bar(sys.stderr, "jobs"))
+    wall_s = time.monotonic() - began
+    said = gather(trace, declared, played) | {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
+    said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
+    if arguments.out:
+        write(arguments.out, said, picture(trace, declared, played))
+    print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
+    return 0
+
+
+def read_trace(path: Path) -> Trace:
+    """Raises BadInput."""
+    try:
+        return traces.read(path)
+    except traces.TraceError as error:
+        raise BadInput(str(error)) from None
+
+
+def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], None] | None) -> Played:
+    """Raises BadInput if some job can run nowhere."""
+    widest, most = int(trace.gpus.max()), declared.home.nodes * declared.home.gpus
+    rentable = max((len(pool.nodes) * pool.each.gpus for pool in declared.cloud.pools), default=0)
+    if widest > max(most, rentable):
+        job = int(trace.gpus.argmax())
+        has = f"home has {most} and no pool more than {rentable}"
+        raise BadInput(f"job {job + 1} of the trace wants {widest} GPUs, but {has}: leave it out, or declare more")
+    try:
+        return play(trace, declared.home, declared.policy, declared.cloud, progress)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
+    """Everything that is shown but the bound, as JSON values."""
+    home, leases = declared.home, played.bills
+    by_market: dict[str, float] = {}
+    for bill in leases:
+        if not bill.prepaid:
+            by_market[bill.market] = by_market.get(bill.market, 0.0) + bill.usd
+    return {
+        "cluster": declared.name, "home": {"nodes": home.nodes, "gpus_per_node": home.gpus}, "jobs": len(trace),
+        "left_out": dict(trace.left_out), "gpu_hours": float(trace.gpu_hours.sum()),
+        "run_times": "known" if trace.limit_s is None else "limits",
+        "rented_jobs": int(played.rented.sum()), "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
+        "waits": asdict(results.waits(trace, played.start_s)),
+        "usd": {"total": played.total_usd, "by_market": by_market, "prepaid": played.prepaid_usd, "boot": played.boot_usd,
+                "idle": played.idle_usd, "prices_as_of": declared.prices_as_of},
+        "leases": len(leases), "lease_hours": sum(bill.to_s - bill.from_s for bill in leases) / 3600, "refusals": played.refusals,
+        "interruptions": int(played.interruptions.sum()), "decisions": played.decisions,
+    }  # fmt: skip
+
+
+def bounded(trace: Trace, declared: Declared, played: Played, budget_s: float) -> dict[str, Any]:
+    """The certified bound under the waits that were reached, and how far the rent is from it."""
+    gpus, reached = declared.home.nodes * declared.home.gpus, results.waits(trace, played.start_s).limits()
+    found = lower_bound(trace, gpus, reached, budget_s=budget_s)
+    rented = float(trace.gpu_hours[played.rented].sum())
+    return {"rented_gpu_hours": found.gpu_hours, "ratio": rented / found.gpu_hours if found.gpu_hours > 0 else None, "wall_s": found.wall_s}
+
+
+def picture(trace: Trace, declared: Declared, played: Played) -> str:
+    curves, home = results.curves(trace, played.start_s, played.end_s, played.rented), declared.home
+    days = curves.hours / 24
+    return pictures.svg(
+        [
+            Panel("Jobs that wait", "days", "GPUs wanted", {"queue": Series(days, curves.queued)}),
+            Panel(
+                f"Jobs that run ({home.nodes} nodes of {home.gpus} GPUs at home)", "days", "GPUs",
+                {"at home": Series(days, curves.home), "rented": Series(days, curves.rented)},
+            ),
+        ]
+    )  # fmt: skip
+
+
+def write(folder: Path, said: dict[str, Any], svg: str) -> None:
+    """Raises BadInput."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "simulation.json").write_text(json.dumps(said, indent=1) + "\n")
+        (folder / "simulation.svg").write_text(svg)
+    except OSError as error:
+        raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
+
+
+def lines(said: dict[str, Any]) -> list[str]:
+    waits, usd, home = said["waits"], said["usd"], said["home"]
+    left_out = "".join(f"; left out: {count} ({reason})" for reason, count in said["left_out"].items())
+    known = "run times known" if said["run_times"] == "known" else "time limits known, run times not"
+    parts = [f"booting {explain.usd(usd['boot'])}", f"idle {explain.usd(usd['idle'])}"]
+    parts += [f"prepaid {explain.usd(usd['prepaid'])}"] if usd["prepaid"] else []
+    parts.append(f"prices of {usd['prices_as_of'] or 'the stack file'}")
+    rented = f"{said['rented_gpu_hours']:,.0f} GPU-hours, {said['rented_jobs']:,} jobs, {explain.plural(said['leases'], 'lease')}"
+    out = [
+        f"{said['trace']}: {said['jobs']:,} jobs, {said['gpu_hours']:,.0f} GPU-hours, {known}{left_out}",
+        f"{said['cluster']}: {explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs",
+        "",
+        f"{'rented':22}{rented}",
+        f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",
+    ]
+    for name, word in (("mean_h", "mean wait"), ("p99_h", "p99"), ("p999_h", "p99.9"), ("max_h", "maximum"),
+                       ("gpu_hour_weighted_h", "by GPU-hours")):  # fmt: skip
+        out.append(f"{word:22}{waits[name]:,.3f} h")
+    if said["interruptions"] or said["refusals"]:
+        out.append(f"{'interruptions':22}{said['interruptions']:,} jobs; refused launches: {said['refusals']:,}")
+    if bound := said["bound"]:
+        ratio = "-" if bound["ratio"] is None else f"{bound['ratio']:.2f}"
+        none = f"no policy rents fewer than {bound['rented_gpu_hours']:,.0f} GPU-hours within the same five waits"
+        out.append(f"{'rented / bound':22}{ratio} ({none})")
+    return out
+
+
+def bar(stream: TextIO, what: str) -> Callable[[int, int], None] | None:
+    """A progress bar on a terminal; none otherwise."""
+    if not stream.isatty():
+        return None
+    shown = -1
+
+    def tell(done: int, of: int) -> None:
+        nonlocal shown
+        if (part := 100 * done // max(of, 1)) > shown:
+            shown = part
+            end = "\n" if part >= 100 else ""
+            print(f"\r{'#' * (part // 4):25} {part:3}% of {of:,} {what}", end=end, file=stream, flush=True)
+
+    return tell

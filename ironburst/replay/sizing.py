@@ -1,0 +1,210 @@
+"""How many nodes to own, which to reserve and how much to rent: the yearly cost for a wanted wait, from a team's own history. Pure.
+
+Every candidate is the trace (or a sample of it) played through `burst.decide` on so many owned nodes: the policy that the controller runs,
+and no other. Where waits are wanted, each candidate gets the most patient policy that keeps them (a coarse search over its wait target):
+patience is what makes renting cheap. What it rents is then counted over a year, in whole instances, and as many of them are reserved as
+are busy for long enough to be cheaper so.
+
+What it doesn't know: growth, the price of next year, and whether the sample is like the year.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ironburst.burst import Policy, Pool
+from ironburst.burst.limits import REFERENCE, Limits, WaitTarget
+from ironburst.replay import results
+from ironburst.replay.provider import Cloud
+from ironburst.replay.results import Waits
+from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.traces import Trace
+
+YEAR_H = 8760.0
+LEAST_DAYS = 1.0  # of a history
+LOADS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)  # owned GPUs over the mean use: the candidates
+PATIENCE = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1)  # wait targets that are tried, over REFERENCE
+RENTABLE = 4096  # nodes that may be rented in a candidate: as good as no limit
+
+
+class SizingError(ValueError):
+    """A history or prices that can't be used; one sentence."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """USD for an hour of one GPU. `owned`: with power, space and people, used or not; `reserved`: used or not; None: it isn't for sale."""
+
+    owned: float
+    rented: float
+    reserved: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not 0 < value < math.inf:
+                raise SizingError(f"the {name} price is {value:g} USD per GPU-hour; allowed is more than 0")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Waits in hours that must be kept; None: not asked for."""
+
+    p50_h: float | None = None
+    p95_h: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not 0 <= value < math.inf:
+                raise SizingError(f"the wanted wait {name} is {value:g}; allowed is 0 or more hours")
+
+    @property
+    def any(self) -> bool:
+        return self.p50_h is not None or self.p95_h is not None
+
+    def kept(self, waits: Waits) -> bool:
+        return all(limit is None or value <= limit for limit, value in ((self.p50_h, waits.p50_h), (self.p95_h, waits.p95_h)))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of the break-even curve; USD and hours are of a year.
+
+    `patience`: its wait target over limits.REFERENCE (None: the policy as it was given). `rented_node_hours`: on leases, booting and idling
+    too, less what is reserved. `kept`: the wanted waits are.
+    """
+
+    nodes: int
+    patience: float | None
+    waits: Waits
+    kept: bool
+    rented_gpu_hours: float
+    rented_node_hours: float
+    reserved_nodes: int
+    owned_usd: float
+    reserved_usd: float
+    rented_usd: float
+
+    @property
+    def total_usd(self) -> float:
+        return self.owned_usd + self.reserved_usd + self.rented_usd
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """The candidates by their nodes; `best`: the cheapest that keeps the wanted waits (None: none does). `sample`: the part of the
+    history that was played, with the days that its submits span."""
+
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    sample: Trace
+    days: float
+    mean_gpus: float
+
+
+def sample(trace: Trace, jobs: int) -> Trace:
+    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted an hour) is closest to the whole trace's."""
+    if len(trace) <= jobs:
+        return trace
+    starts = np.unique(np.linspace(0, len(trace) - jobs, 50).astype(int))
+    total = np.concatenate([[0.0], np.cumsum(trace.gpu_hours)])
+    loads = (total[starts + jobs] - total[starts]) / np.maximum(trace.submit_s[starts + jobs - 1] - trace.submit_s[starts], 1.0)
+    mean = total[-1] / max(trace.submit_s[-1] - trace.submit_s[0], 1.0)
+    start = int(starts[np.abs(np.log(np.maximum(loads, 1e-12) / max(mean, 1e-12))).argmin()])
+    return trace.take(slice(start, start + jobs))
+
+
+def size(
+    trace: Trace,
+    home: Home,
+    policy: Policy,
+    cloud: Cloud,
+    prices: Prices,
+    wanted: Wanted,
+    nodes: Sequence[int] | None = None,
+    tell: Callable[[int, int], None] | None = None,
+) -> Sizing:
+    """The break-even curve over owned nodes of `home.gpus` GPUs. `nodes`: the candidates (None: around the mean use of the history).
+
+    `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called with the candidates
+    that are done, and all. Raises SizingError, or ValueError where some job of the trace can never start.
+    """
+    days = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
+    if days < LEAST_DAYS:
+        span = f"the {len(trace):,} jobs were submitted within {24 * days:.1f} h"
+        raise SizingError(f"{span}; a year can be told from a history of {24 * LEAST_DAYS:g} h or more")
+    mean_gpus = float(trace.gpu_hours.sum()) / (24 * days)
+    if nodes is None:
+        nodes = sorted({round(load * mean_gpus / home.gpus) for load in LOADS})
+    unlimited = replace(cloud, pools=(_unlimited(cloud.pools[0], prices.rented),))
+    found: list[Candidate] = []
+    for count in nodes:
+        found.append(_candidate(trace, replace(home, nodes=count), policy, unlimited, prices, wanted, YEAR_H / (24 * days)))
+        if tell:
+            tell(len(found), len(nodes))
+    best = min((one for one in found if one.kept), key=lambda one: one.total_usd, default=None)
+    return Sizing(tuple(found), best, trace, days, mean_gpus)
+
+
+def _unlimited(pool: Pool, usd_per_gpu_hour: float) -> Pool:
+    names = tuple(f"{pool.name}-{n}" for n in range(1, RENTABLE + 1))
+    price = {"on-demand": pool.each.gpus * usd_per_gpu_hour}
+    return replace(pool, nodes=names, markets=("on-demand",), usd_per_hour=price, prepaid_markets=(), max_run_s=math.inf)
+
+
+def _candidate(trace: Trace, home: Home, policy: Policy, cloud: Cloud, prices: Prices, wanted: Wanted, years: float) -> Candidate:
+    """The most patient policy that keeps the wanted waits, or else the least patient one."""
+    if not wanted.any:
+        played = play(trace, home, policy, cloud)
+        return _counted(trace, home, cloud, prices, wanted, years, played, None)
+    low, high, best = 0, len(PATIENCE) - 1, None  # the first place that keeps them is between these
+    while low <= high:
+        middle = (low + high) // 2
+        target = WaitTarget.of_mean(PATIENCE[middle] * REFERENCE.mean_h)
+        played = play(trace, home, replace(policy, limits=Limits(target)), cloud)
+        found = _counted(trace, home, cloud, prices, wanted, years, played, PATIENCE[middle])
+        if found.kept:
+            best, high = found, middle - 1
+        else:
+            low = middle + 1
+    return best or found
+
+
+def _counted(
+    trace: Trace, home: Home, cloud: Cloud, prices: Prices, wanted: Wanted, years: float, played: Played, patience: float | None
+) -> Candidate:
+    gpus = cloud.pools[0].each.gpus
+    waits = results.waits(trace, played.start_s)
+    span_h = YEAR_H / years
+    busy = [(bill.from_s, bill.to_s) for bill in played.bills]
+    reserved, left_h = reservation(busy, span_h, prices.rented, prices.reserved)
+    return Candidate(
+        nodes=home.nodes, patience=patience, waits=waits, kept=wanted.kept(waits),
+        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()), rented_node_hours=years * left_h, reserved_nodes=reserved,
+        owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
+        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0), rented_usd=years * left_h * gpus * prices.rented,
+    )  # fmt: skip
+
+
+def reservation(leases: Sequence[tuple[float, float]], span_h: float, rented_usd: float, reserved_usd: float | None) -> tuple[int, float]:
+    """(how many nodes to reserve, node-hours of the leases that are left to rent).
+
+    `leases`: (from, to) in seconds, of one node each; `span_h`: hours that the reservation would be paid for. A node is reserved where what
+    it takes off the rent costs more than the reservation: the n-th one takes off the time in which n or more leases are there. (A policy
+    that knows of the reservation rents differently, for less: this is an upper bound on the cost.)
+    """
+    if not leases:
+        return 0, 0.0
+    begins, ends = np.array(leases).T
+    times = np.concatenate([begins, ends])
+    steps = np.concatenate([np.ones(len(begins)), -np.ones(len(ends))])
+    order = np.argsort(times, kind="stable")
+    there, hours = np.cumsum(steps[order])[:-1], np.diff(times[order]) / 3600
+    most = int(there.max(initial=0))
+    at_least = np.array([hours[there >= n].sum() for n in range(1, most + 1)])
+    taken = np.minimum(at_least, span_h)  # leases may outlast the history; a reservation counts as long as that
+    worth = 0 if reserved_usd is None else int((taken * rented_usd > span_h * reserved_usd).sum())
+    return worth, float(at_least.sum() - taken[:worth].sum())

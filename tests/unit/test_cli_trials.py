@@ -1,0 +1,159 @@
+"""The verbs that try a cluster on a trace: `simulate` and `size`."""
+
+import io
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from ironburst import cli
+from ironburst.cli import simulate
+
+STACK = "stacks/Pulumi.prod.yaml"  # 8 home nodes of 8 GPUs, pools of p5 and p4d
+OWNED = ("--owned-usd-per-gpu-hour", "2")
+SACCT = """JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|ReqTRES|User|Partition|Account|State
+1|1700000000|1700000001|x|36000|1200|cpu=8,gres/gpu=64|cpu=8|ann|gpu|a|COMPLETED
+2|1700003600|1700003601|x|7200|240|cpu=8,gres/gpu=8|cpu=8|bob|gpu|a|COMPLETED
+3|1700003600|Unknown|x|0|240||cpu=8|bob|gpu|a|CANCELLED by 1
+"""
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """One job fills home for 30 h; one of 40 min waits for it, three small ones come and go."""
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_s,duration_s,num_gpus\n0,108000,64\n60,2400,8\n200,3600,1\n90000,1000,8\n110000,90000,16\n")
+    return path
+
+
+def test_simulate_says_waits_money_and_the_distance_to_the_bound(trace, tmp_path, capsys):
+    out = tmp_path / "out"
+    argv = ["simulate", str(trace), "--config", STACK, "--bound-seconds", "0.3", "--out", str(out)]
+    assert cli.main([*argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    said = json.loads(captured.out)
+    assert captured.err == ""  # no progress bar where no terminal is
+    assert said["jobs"] == 5 and said["rented_jobs"] >= 2 and said["home"] == {"nodes": 8, "gpus_per_node": 8}
+    usd = said["usd"]
+    assert usd["total"] == pytest.approx(sum(usd["by_market"].values()) + usd["prepaid"])
+    assert 0 < usd["boot"] < usd["total"] and usd["prices_as_of"]
+    assert set(said["waits"]) >= {"mean_h", "p99_h", "p999_h", "max_h", "gpu_hour_weighted_h"}
+    assert said["bound"]["ratio"] is None or said["bound"]["ratio"] >= 1
+    assert json.loads((out / "simulation.json").read_text())["usd"] == said["usd"]
+    ET.fromstring((out / "simulation.svg").read_text())
+    assert cli.main(argv) == 0
+    text = capsys.readouterr().out
+    assert "prod: 8 home nodes of 8 GPUs" in text and "by GPU-hours" in text and "rented / bound" in text and "paid" in text
+
+
+def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
+    path = tmp_path / "sacct.txt"
+    path.write_text(SACCT)
+    assert cli.main(["simulate", str(path), "--config", STACK, "--bound-seconds", "0", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["jobs"] == 2 and said["run_times"] == "limits" and said["left_out"] == {"never started": 1} and said["bound"] is None
+
+
+def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
+    out = tmp_path / "out"
+    argv = ["size", str(trace), "--config", STACK, *OWNED, "--reserved-usd-per-gpu-hour", "1.5", "--nodes", "8,0,3", "--out", str(out)]
+    assert cli.main([*argv, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [one["nodes"] for one in said["candidates"]] == [0, 3, 8] and said["best"] in said["candidates"]
+    assert said["best"]["total_usd"] == min(one["total_usd"] for one in said["candidates"])
+    assert said["usd_per_gpu_hour"]["rented"] > 0 and said["rented_price_from"].startswith("pool ")
+    ET.fromstring((out / "size.svg").read_text())
+    assert cli.main([*argv[:-2], "--wait-p95", "0.0001", "--nodes", "0"]) == 0
+    text = capsys.readouterr().out
+    assert "no candidate keeps the wanted waits (p95 of 0.0001 h)" in text and "waits too long" in text
+
+
+def test_size_of_a_long_history_says_that_it_is_a_sample(tmp_path, capsys):
+    path = tmp_path / "long.csv"
+    path.write_text("submit_s,duration_s,num_gpus\n" + "".join(f"{20000 * n},3600,8\n" for n in range(30)))
+    argv = ["size", str(path), "--config", STACK, *OWNED, "--jobs", "10", "--nodes", "1"]
+    assert cli.main(argv) == 0
+    assert "a sample: 10 in a row, as busy as the whole, of 30 jobs, 2.1 days" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (None, "there is no trace "),
+        ("submit_s,duration_s,num_gpus\n", "has no job that could be played again"),
+        ("submit_s,duration_s,num_gpus\n0,3600,0\n", "left out: 1 (wants no GPU)"),
+        ("", "is no known trace"),
+        ("a,b\n1,2\n", "is no known trace: its first line has a, b"),
+        ("submit_s,duration_s,num_gpus\n0,-5,8\n", "line 2: duration_s is '-5'; allowed is a number of 0 or more"),
+        ("submit_s,duration_s,num_gpus\n0,3600\n", "line 2 has 2 values"),
+        ("submit_s,duration_s,num_gpus\n0,3600,8\n90000,3600,72\n", "72 GPUs"),
+    ],
+)
+@pytest.mark.parametrize("verb", [("simulate", "--bound-seconds", "0"), ("size", *OWNED, "--nodes", "1")])
+def test_a_trace_that_can_not_be_played_is_one_sentence_and_exit_code_2(tmp_path, capsys, verb, file, says):
+    path = tmp_path / "jobs.csv"
+    if file is not None:
+        path.write_text(file)
+    if verb[0] == "size" and "72 GPUs" in says:
+        pytest.skip("what a candidate rents has no limit")
+    assert cli.main([verb[0], str(path), "--config", STACK, *verb[1:]]) == 2
+    captured = capsys.readouterr()
+    assert says in captured.err and captured.err.startswith("ironburst: ") and captured.err.count("\n") == 1 and captured.out == ""
+
+
+def test_a_history_of_minutes_says_nothing_of_a_year(tmp_path, capsys):
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_s,duration_s,num_gpus\n0,90000,8\n360,3600,8\n")
+    assert cli.main(["size", str(path), "--config", STACK, *OWNED]) == 2
+    assert "were submitted within 0.1 h; a year can be told from a history of 24 h or more" in capsys.readouterr().err
+
+
+def test_submits_that_go_back_in_time_are_sorted_and_played(tmp_path, capsys):
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_s,duration_s,num_gpus\n7200,60,8\n0,60,8\n")
+    assert cli.main(["simulate", str(path), "--config", STACK, "--bound-seconds", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["waits"]["max_h"] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["simulate", "{trace}", "--config", "{tmp}/no.yaml"], "give the path of a stack file"),
+        (["simulate", "{trace}", "--config", "README.md"], "README.md"),
+        (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "-1"], "--bound-seconds is -1; allowed is 0 or more"),
+        (["simulate", "{trace}", "--config", STACK, "--checkpoint", "nan"], "--checkpoint is nan"),
+        (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "0", "--out", "{trace}"], "--out {trace}: can't be written"),
+        (["size", "{trace}", "--config", STACK, "--owned-usd-per-gpu-hour", "0"], "the owned price is 0 USD per GPU-hour; allowed is more"),
+        (["size", "{trace}", "--config", STACK, *OWNED, "--wait-p50", "-2"], "p50_h is -2"),
+        (["size", "{trace}", "--config", STACK, *OWNED, "--nodes", "8,x"], "--nodes is '8,x'"),
+        (["size", "{trace}", "--config", STACK, *OWNED, "--jobs", "1"], "--jobs is 1; allowed is 2 or more"),
+    ],
+)
+def test_an_option_that_can_not_be_used_is_one_sentence(trace, tmp_path, capsys, argv, says):
+    names = {"trace": trace, "tmp": tmp_path}
+    assert cli.main([each.format(**names) for each in argv]) == 2
+    err = capsys.readouterr().err
+    assert says.format(**names) in err and err.startswith("ironburst: ") and err.count("\n") == 1
+
+
+def test_home_nodes_of_two_sizes_are_refused_in_a_sentence(trace, tmp_path, capsys):
+    text = open(STACK).read()
+    mixed = tmp_path / "mixed.yaml"
+    mixed.write_text(text.replace("platform: dgx-h100", "platform: generic-pcie-server-4-gpu-a100-pcie-80gb\n            height: 4", 1))
+    assert cli.main(["simulate", str(trace), "--config", str(mixed)]) == 2
+    err = capsys.readouterr().err
+    assert "equally many GPUs" in err and err.count("\n") == 1
+
+
+def test_the_bar_is_for_terminals():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert simulate.bar(io.StringIO(), "jobs") is None
+    terminal = Terminal()
+    tell = simulate.bar(terminal, "jobs")
+    for done in range(0, 201):
+        tell(done, 200)
+    shown = terminal.getvalue()
+    assert shown.count("\r") == 101 and shown.endswith("100% of 200 jobs\n")

@@ -1,0 +1,93 @@
+"""How many nodes to own, reserve and rent."""
+
+import numpy as np
+import pytest
+
+from ironburst.burst import Policy, Pool, Resources
+from ironburst.replay import sizing
+from ironburst.replay.provider import Cloud
+from ironburst.replay.simulate import Home
+from ironburst.replay.sizing import Prices, SizingError, Wanted, reservation
+from ironburst.replay.traces import Trace
+
+HOUR = 3600.0
+POOL = Pool("p5", "burst-p5", ("p5-1",), "p5", Resources(8), "h100", ("on-demand",), {"on-demand": 1.0}, ("a",), 600.0, 600.0, HOUR)
+CLOUD, POLICY = Cloud((POOL,)), Policy("home", 2 * HOUR)
+
+
+def steady(days=1.5, every_h=1.0, hours=4.0, gpus=8):
+    """Jobs of a whole node, so that `hours / every_h` nodes are busy all the time."""
+    submit = np.arange(0, days * 24 / every_h) * every_h * HOUR
+    return Trace(submit, np.full(len(submit), hours * HOUR), np.full(len(submit), gpus))
+
+
+def sized(trace=None, wanted=None, nodes=(0, 4), **prices):
+    return sizing.size(
+        trace or steady(), Home(1), POLICY, CLOUD, Prices(**{"owned": 1.0, "rented": 3.0} | prices), wanted or Wanted(), nodes
+    )
+
+
+def test_steady_work_is_owned_when_owning_is_cheap_and_rented_when_it_is_dear():
+    assert sized().best.nodes == 4 and sized(owned=5.0).best.nodes == 0
+    four, none = sized().candidates[1], sized().candidates[0]
+    assert four.owned_usd == pytest.approx(8760 * 4 * 8 * 1.0) and four.rented_usd == 0 and four.waits.max_h == 0
+    # the rented nodes boot and idle too: at least what the jobs ran, over a year
+    assert none.rented_usd >= none.rented_gpu_hours * 3.0 == pytest.approx(36 * 32 * 3.0 * 8760 / 35)
+    assert none.total_usd == none.owned_usd + none.reserved_usd + none.rented_usd
+
+
+def test_a_reservation_takes_what_is_always_rented_and_only_if_it_is_cheaper():
+    none = sized(reserved=2.0).candidates[0]
+    assert none.reserved_nodes == 4 and none.reserved_usd == pytest.approx(8760 * 4 * 8 * 2.0)
+    assert none.rented_usd < sized().candidates[0].rented_usd
+    assert sized(reserved=3.1).candidates[0].reserved_nodes == 0
+
+
+def test_a_wanted_wait_rules_out_candidates_that_do_not_keep_it():
+    found = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
+    assert [one.kept for one in found.candidates] == [False, False, True]  # a rented node takes 10 minutes to boot
+    assert found.best.nodes == 4 and found.candidates[0].patience == sizing.PATIENCE[-1]
+    assert sized(wanted=Wanted(p95_h=0.01), nodes=(0,)).best is None
+
+
+def test_the_most_patient_policy_that_keeps_the_wait_is_chosen():
+    tight, loose = (sized(wanted=Wanted(p95_h=limit), nodes=(3,)).candidates[0] for limit in (1.5, 30.0))
+    assert tight.kept and loose.kept and loose.patience > tight.patience and loose.rented_usd < tight.rented_usd
+
+
+def test_candidates_lie_around_the_mean_use():
+    found = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
+    counts = [one.nodes for one in found.candidates]
+    assert counts[0] == 0 and counts == sorted(set(counts)) and found.mean_gpus == pytest.approx(32, rel=0.05) and {4, 8} <= set(counts)
+
+
+def test_reservations_by_hand():
+    # one node all of 10 h, a second for 6 of them, a third for 2
+    leases = [(0, 10 * HOUR), (0, 6 * HOUR), (HOUR, 3 * HOUR)]
+    assert reservation(leases, 10, 1.0, None) == (0, 18.0)
+    assert reservation(leases, 10, 1.0, 0.5) == (2, 2.0)
+    assert reservation(leases, 10, 1.0, 0.7) == (1, 8.0)
+    assert reservation([], 10, 1.0, 0.5) == (0, 0.0)
+    assert reservation([(0, 20 * HOUR)], 10, 1.0, 1.1) == (0, 20.0)  # outlasts the history: that makes no reservation worth it
+
+
+def test_a_sample_is_a_stretch_as_busy_as_the_whole():
+    random = np.random.default_rng(1)
+    submit = np.sort(random.uniform(0, 100 * HOUR, 1000))
+    work = np.where(submit < 50 * HOUR, HOUR, 3 * HOUR)
+    part = sizing.sample(Trace(submit, work, np.ones(1000, int)), 200)
+    assert len(part) == 200 and set(part.duration_s) == {HOUR, 3 * HOUR}  # across the change: the mean of both halves
+    assert sizing.sample(part, 500) is part
+
+
+@pytest.mark.parametrize("wrong", [{"owned": 0.0}, {"rented": -1.0}, {"reserved": float("nan")}])
+def test_a_price_that_is_none_is_refused(wrong):
+    with pytest.raises(SizingError, match="allowed is more than 0"):
+        Prices(**{"owned": 1.0, "rented": 1.0} | wrong)
+
+
+def test_a_history_of_hours_or_a_negative_wait_is_refused():
+    with pytest.raises(SizingError, match="within 11.0 h"):
+        sized(steady(days=0.5))
+    with pytest.raises(SizingError, match="p50_h is -1"):
+        Wanted(p50_h=-1.0)
