@@ -10,7 +10,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-VERBS = ("validate", "lock", "publish", "converge", "image", "health", "status", "explain", "tick", "run", "reap", "replay")
+VERBS = (
+    "validate", "lock", "publish", "converge", "image", "health", "status", "explain", "tick", "run", "reap", "replay", "simulate", "size",
+)  # fmt: skip
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:

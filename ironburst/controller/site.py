@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironburst.burst import Budget, Lease, Policy, Pool, Resources, Snapshot, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
@@ -75,16 +75,21 @@ def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
+    seen = site.ledger.usual_boot_s(declared.name), idling.account(site.ledger, declared.name).history
+    return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=seen[0], idle_history=seen[1])
+
+
+def declared_pool(declared: PoolDocument) -> Pool:
+    """A declared pool, before anything was seen of it."""
     reserved = tuple(declared.markets) if declared.capacity_reservation_id else ()
     return Pool(
         name=declared.name, partition=declared.partition, nodes=tuple(declared.nodes), instance_type=declared.instance_type,
         each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb), gpu_type=gpu_type(declared.gpu.model),
         markets=tuple(declared.markets), usd_per_hour=dict(declared.usd_per_hour), zones=tuple(zone.zone for zone in declared.zones),
-        boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s), obstacle=obstacle,
+        boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s),
         ends_s=declared.capacity_ends_s, data=tuple(declared.data), licences=tuple(declared.licences), fabric=declared.fabric,
         min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
         interruptions_per_hour=dict(declared.interruptions_per_hour), checkpoint_s=float(declared.checkpoint_s),
-        usual_boot_s=site.ledger.usual_boot_s(declared.name), idle_history=idling.account(site.ledger, declared.name).history,
         ending_s=records.ENDING_S,
     )  # fmt: skip
 
