@@ -86,7 +86,7 @@ def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], N
 
 def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
     """Everything that is shown but the bound, as JSON values."""
-    home, leases = declared.home, played.bills
+    home, leases, policy = declared.home, played.bills, declared.policy
     by_market: dict[str, float] = {}
     for bill in leases:
         if not bill.prepaid:
@@ -94,6 +94,7 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
     return {
         "cluster": declared.name, "home": {"nodes": home.nodes, "gpus_per_node": home.gpus}, "jobs": len(trace),
         "left_out": dict(trace.left_out), "gpu_hours": float(trace.gpu_hours.sum()),
+        "policy": {"wait_limit_s": policy.wait_limit_s, "wait_target_h": asdict(policy.limits.target) if policy.limits else None},
         "run_times": "known" if trace.limit_s is None else "limits",
         "rented_jobs": int(played.rented.sum()), "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
         "waits": asdict(results.waits(trace, played.start_s)),
@@ -146,7 +147,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     rented = f"{said['rented_gpu_hours']:,.0f} GPU-hours, {said['rented_jobs']:,} jobs, {explain.plural(said['leases'], 'lease')}"
     out = [
         f"{said['trace']}: {said['jobs']:,} jobs, {said['gpu_hours']:,.0f} GPU-hours, {known}{left_out}",
-        f"{said['cluster']}: {explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs",
+        f"{said['cluster']}: {explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs; {_policy(said['policy'])}",
         "",
         f"{'rented':22}{rented}",
         f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",
@@ -161,6 +162,12 @@ def lines(said: dict[str, Any]) -> list[str]:
         none = f"no policy rents fewer than {bound['rented_gpu_hours']:,.0f} GPU-hours within the same five waits"
         out.append(f"{'rented / bound':22}{ratio} ({none})")
     return out
+
+
+def _policy(said: dict[str, Any]) -> str:
+    if target := said["wait_target_h"]:
+        return f"wait target {target['mean_h']:g} h on average"
+    return f"wait limit {explain.duration(said['wait_limit_s'])}"
 
 
 def bar(stream: TextIO, what: str) -> Callable[[int, int], None] | None:

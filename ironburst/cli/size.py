@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = as_json(found) | {
-        "trace": arguments.trace.name, "jobs": len(trace), "pool": pool.name, "gpus_per_node": declared.home.gpus,
+        "trace": arguments.trace.name, "jobs": len(trace), "pool": pool.name, "instance_type": pool.instance_type, "gpus_per_node": declared.home.gpus,
         "wanted": {"p50_h": arguments.wait_p50, "p95_h": arguments.wait_p95},
         "usd_per_gpu_hour": {"owned": arguments.owned_usd_per_gpu_hour, "rented": rented, "reserved": arguments.reserved_usd_per_gpu_hour},
         "rented_price_from": source,
@@ -116,6 +116,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     out = [
         f"{said['trace']}: {whole} of {said['jobs']:,} jobs, {part['days']:.1f} days, {part['mean_gpus']:,.0f} GPUs busy on average",
         f"a GPU-hour: {prices} (rented: {said['rented_price_from']}); figures are of a year",
+        f"owned nodes have {explain.plural(said['gpus_per_node'], 'GPU')}; reserved and rented ones are {said['instance_type']}",
         "",
         f"{'owned':>8}{'reserved':>10}{'rented':>14}{'owned':>14}{'reserved':>14}{'rented':>14}{'total':>14}{'wait p50':>10}{'p95':>8}",
         f"{'nodes':>8}{'nodes':>10}{'node-hours':>14}{'USD':>14}{'USD':>14}{'USD':>14}{'USD':>14}{'h':>10}{'h':>8}",

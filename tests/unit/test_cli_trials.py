@@ -43,7 +43,7 @@ def test_simulate_says_waits_money_and_the_distance_to_the_bound(trace, tmp_path
     ET.fromstring((out / "simulation.svg").read_text())
     assert cli.main(argv) == 0
     text = capsys.readouterr().out
-    assert "prod: 8 home nodes of 8 GPUs" in text and "by GPU-hours" in text and "rented / bound" in text and "paid" in text
+    assert "prod: 8 home nodes of 8 GPUs; wait limit 4 h" in text and "by GPU-hours" in text and "rented / bound" in text and "paid" in text
 
 
 def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
@@ -60,6 +60,7 @@ def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     assert cli.main([*argv, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [one["nodes"] for one in said["candidates"]] == [0, 3, 8] and said["best"] in said["candidates"]
+    assert (said["pool"], said["instance_type"]) == ("p4d", "p4d.24xlarge")  # the cheapest GPU
     assert said["best"]["total_usd"] == min(one["total_usd"] for one in said["candidates"])
     assert said["usd_per_gpu_hour"]["rented"] > 0 and said["rented_price_from"].startswith("pool ")
     ET.fromstring((out / "size.svg").read_text())
