@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = as_json(found) | {
-        "trace": arguments.trace.name, "jobs": len(trace), "pool": pool.name, "instance_type": pool.instance_type, "gpus_per_node": declared.home.gpus,
+        "trace": arguments.trace.name, "jobs": len(trace), "pool": pool.name, "instance_type": pool.instance_type,
+        "gpus_per_node": declared.home.gpus,
         "wanted": {"p50_h": arguments.wait_p50, "p95_h": arguments.wait_p95},
         "usd_per_gpu_hour": {"owned": arguments.owned_usd_per_gpu_hour, "rented": rented, "reserved": arguments.reserved_usd_per_gpu_hour},
         "rented_price_from": source,
