@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("trace", type=Path, metavar="TRACE")
     parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help="the cluster and its policy")
     parser.add_argument("--checkpoint", type=float, default=0.0, metavar="MINUTES",
-                        help="jobs on spot nodes save their work so often (default: never, an interruption loses all)")  # fmt: skip
+                        help="jobs on spot nodes save their work so often (default: as declared, else never)")  # fmt: skip
     parser.add_argument("--bound-seconds", type=float, default=BOUND_S, metavar="S",
                         help="how long to search for a good bound; 0: no bound (default: %(default)g)")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="write simulation.json and simulation.svg there")

@@ -39,18 +39,17 @@ def declared(path: Path, checkpoint_s: float = 0.0) -> Declared:
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
     nodes = sum(host.partition == found.scheduler.home_partition for host in found.hosts)
     pools = tuple(_pool(site.declared_pool(each), found.region or "", checkpoint_s) for each in found.pools)
-    cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s), tick_s=float(found.burst.tick_s))
+    cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
     ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
-    return Declared(
-        found.cluster, Home(nodes, sizes.pop()), replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None)
-    )
+    home = Home(nodes, sizes.pop(), round_s=float(found.burst.tick_s))
+    return Declared(found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None))
 
 
 def _pool(pool: Pool, region: str, checkpoint_s: float) -> Pool:
     """With how often the provider takes spot nodes back, where the catalogue knows it."""
     known = catalog.interruptions(pool.instance_type, region) if "spot" in pool.markets else None
-    rates = {"spot": known.per_hour} if known else {}
-    return replace(pool, interruptions_per_hour=rates, checkpoint_s=checkpoint_s)
+    rates = pool.interruptions_per_hour or ({"spot": known.per_hour} if known else {})
+    return replace(pool, interruptions_per_hour=rates, checkpoint_s=checkpoint_s or pool.checkpoint_s)
 
 
 def document(path: Path) -> ClusterDocument:
