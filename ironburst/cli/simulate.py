@@ -35,8 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )  # fmt: skip
     parser.add_argument("trace", type=Path, metavar="TRACE")
     parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help="the cluster and its policy")
-    parser.add_argument("--checkpoint", type=float, default=0.0, metavar="MINUTES",
-                        help="jobs on spot nodes save their work so often (default: as declared, else never)")  # fmt: skip
     parser.add_argument("--bound-seconds", type=float, default=BOUND_S, metavar="S",
                         help="how long to search for a good bound; 0: no bound (default: %(default)g)")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="write simulation.json and simulation.svg there")
@@ -46,10 +44,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    for name in ("checkpoint", "bound_seconds"):
-        if not 0 <= getattr(arguments, name) < float("inf"):
-            raise BadInput(f"--{name.replace('_', '-')} is {getattr(arguments, name):g}; allowed is 0 or more")
-    declared = stack_file.declared(arguments.config, 60 * arguments.checkpoint)
+    if not 0 <= arguments.bound_seconds < float("inf"):
+        raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
+    declared = stack_file.declared(arguments.config)
     trace = read_trace(arguments.trace)
     began = time.monotonic()
     played = played_on(trace, declared, bar(sys.stderr, "jobs"))

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst import catalog
-from ironburst.burst import Policy, Pool
+from ironburst.burst import Policy
 from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
@@ -30,26 +29,19 @@ class Declared:
     prices_as_of: str | None
 
 
-def declared(path: Path, checkpoint_s: float = 0.0) -> Declared:
-    """The home nodes, pools and policy of a stack file; jobs on spot nodes save their work every `checkpoint_s`. Raises BadInput."""
+def declared(path: Path) -> Declared:
+    """The home nodes, pools and policy of a stack file. Raises BadInput."""
     found = document(path)
     sizes = {host.gpu.count for host in found.hosts if host.gpu and host.partition == found.scheduler.home_partition}
     if len(sizes) != 1:
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
     nodes = sum(host.partition == found.scheduler.home_partition for host in found.hosts)
-    pools = tuple(_pool(site.declared_pool(each), found.region or "", checkpoint_s) for each in found.pools)
+    pools = tuple(site.declared_pool(each) for each in found.pools)
     cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
     ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
     home = Home(nodes, sizes.pop(), round_s=float(found.burst.tick_s))
     return Declared(found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None))
-
-
-def _pool(pool: Pool, region: str, checkpoint_s: float) -> Pool:
-    """With how often the provider takes spot nodes back, where the catalogue knows it."""
-    known = catalog.interruptions(pool.instance_type, region) if "spot" in pool.markets else None
-    rates = pool.interruptions_per_hour or ({"spot": known.per_hour} if known else {})
-    return replace(pool, interruptions_per_hour=rates, checkpoint_s=checkpoint_s or pool.checkpoint_s)
 
 
 def document(path: Path) -> ClusterDocument:

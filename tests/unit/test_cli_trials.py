@@ -122,7 +122,7 @@ def test_submits_that_go_back_in_time_are_sorted_and_played(tmp_path, capsys):
         (["simulate", "{trace}", "--config", "{tmp}/no.yaml"], "give the path of a stack file"),
         (["simulate", "{trace}", "--config", "README.md"], "README.md"),
         (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "-1"], "--bound-seconds is -1; allowed is 0 or more"),
-        (["simulate", "{trace}", "--config", STACK, "--checkpoint", "nan"], "--checkpoint is nan"),
+        (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "nan"], "--bound-seconds is nan"),
         (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "0", "--out", "{trace}"], "--out {trace}: can't be written"),
         (["size", "{trace}", "--config", STACK, "--owned-usd-per-gpu-hour", "0"], "the owned price is 0 USD per GPU-hour; allowed is more"),
         (["size", "{trace}", "--config", STACK, *OWNED, "--wait-p50", "-2"], "p50_h is -2"),
