@@ -1,4 +1,5 @@
 """What do the users pay? python -m benchmarks.dollars [--trace FILE] [--pool-gpus 512] [--rows a,b,c] [--seeds N] [--json]
+(quicker: --days 20-30, or --least-gpu-hours 60 with a smaller pool)
 
 The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum billing, idle time,
 and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the peers (benchmarks.dollar_peers) rent the
@@ -116,9 +117,11 @@ def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_
     }  # fmt: skip
 
 
-def ours(trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None) -> tuple[Played, dict[str, float]]:
-    """`target`: the figures whose five waits are to be kept."""
-    waits = WaitTarget(*(target[name] for name in ("mean_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h", "gpu_hour_weighted_wait_h")))
+def ours(
+    trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, factor: float = 1.0
+) -> tuple[Played, dict[str, float]]:
+    """`target`: the figures whose five waits, times `factor`, the policy is told to keep."""
+    waits = WaitTarget(*(factor * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
     played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE), policy, cloud, progress)
@@ -139,7 +142,9 @@ def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
     return replace(trace, requeue=np.random.default_rng([seed, 2]).random(len(trace)) < part)
 
 
-def one(trace: Trace, pool_gpus: int, rows: Sequence[str], seed: int, memory_gb: int, reserve: int | None, tell) -> dict[str, dict]:
+def one(
+    trace: Trace, pool_gpus: int, rows: Sequence[str], seed: int, memory_gb: int, reserve: int | None, tell, factor: float = 1.0
+) -> dict[str, dict]:
     """The figures of the peers and of each row, for one jitter of the trace."""
     trace = requeueable(traces.jittered(trace, seed), seed)
     both, dear = pools((SPOT, ON_DEMAND), memory_gb), pools((ON_DEMAND,), memory_gb)
@@ -156,15 +161,15 @@ def one(trace: Trace, pool_gpus: int, rows: Sequence[str], seed: int, memory_gb:
         tell(name)(found[name])
     target, played = found["starburst"], None
     if "a" in rows:
-        _, found["a"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"))
+        _, found["a"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), factor)
     if "b" in rows or ("c" in rows and reserve is None):
-        played, found["b"] = ours(trace, pool_gpus, target, cloud, tell("b"))
+        played, found["b"] = ours(trace, pool_gpus, target, cloud, tell("b"), factor)
     if "c" in rows:
         period_s = float(trace.submit_s[-1] - trace.submit_s[0])
         kinds = recommended(played, both, period_s) if played else {}
         if reserve is not None:
             kinds = {next(pool for pool in sorted(dear, key=_usd_per_gpu_hour) if pool.each.gpus == GPUS_PER_NODE).name: reserve}
-        _, found["c"] = ours(trace, pool_gpus, target, replace(cloud, pools=(*reserved(kinds), *both)), tell("c"))
+        _, found["c"] = ours(trace, pool_gpus, target, replace(cloud, pools=(*reserved(kinds), *both)), tell("c"), factor)
         found["c"]["reserved"] = kinds
     return found
 
@@ -173,8 +178,10 @@ def _usd_per_gpu_hour(pool: Pool) -> float:
     return (pool.usd_per_hour[ON_DEMAND] or 0.0) / pool.each.gpus
 
 
-def report(trace: Trace, pool_gpus: int, rows: Sequence[str], seeds: int, memory_gb: int, reserve: int | None, tell) -> dict[str, Any]:
-    runs = [one(trace, pool_gpus, rows, seed, memory_gb, reserve, tell) for seed in range(1, seeds + 1)]
+def report(
+    trace: Trace, pool_gpus: int, rows: Sequence[str], seeds: int, memory_gb: int, reserve: int | None, tell, factor: float = 1.0
+) -> dict[str, Any]:
+    runs = [one(trace, pool_gpus, rows, seed, memory_gb, reserve, tell, factor) for seed in range(1, seeds + 1)]
     kinds = [run["c"].pop("reserved") for run in runs if "c" in run]
     found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
@@ -228,6 +235,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
     parser.add_argument("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
     parser.add_argument("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
+    parser.add_argument("--wait-factor", type=float, default=1.0, help="our policy is told to keep so many times Starburst's waits")
+    parser.add_argument("--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is")
     parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
     parser.add_argument("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
     parser.add_argument("--reserved", type=int, help="for (c): so many instances of the cheapest type of 8 GPUs; else as recommended")
@@ -245,7 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             first, last = (float(day) * 86400 for day in args.days.split("-"))
             since_s = trace.submit_s - trace.submit_s[0]
             trace = trace.take((since_s >= first) & (since_s < last))
-        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, args.reserved, _progress)
+        trace = trace.take(trace.gpu_hours >= args.least_gpu_hours)
+        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, args.reserved, _progress, args.wait_factor)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2
@@ -256,7 +266,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
     )
     what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
-    asked = {name: getattr(args, name) for name in ("pool_gpus", "seeds", "days", "gpu_memory_gb", "reserved")}
+    names = ("pool_gpus", "seeds", "days", "wait_factor", "least_gpu_hours", "gpu_memory_gb", "reserved")
+    asked = {name: getattr(args, name) for name in names}
     print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
     return 0
 
