@@ -114,7 +114,7 @@ def test_what_is_reserved_costs_nothing_more_and_comes_first_even_where_home_wou
 
 
 def test_of_equal_costs_prepaid_before_spot_before_on_demand():
-    free = pool("od", 1, {"on-demand": 0.0}), pool("spot", 1, {"spot": 0.0}), pool("kept", 1, {"r": 9.0}, prepaid_markets=("r",))
+    free = pool("od", 1, {"on-demand": 1.0}), pool("spot", 1, {"spot": 1.0}), pool("kept", 1, {"r": 9.0}, prepaid_markets=("r",))
     assert decided(free, job()).launches[0].pool == "kept"
     assert decided(free[:2], job()).launches[0].pool == "spot"
 
