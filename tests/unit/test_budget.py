@@ -107,7 +107,7 @@ def test_money_that_was_taken_meanwhile_drops_launches_and_assigns():
         checked, dropped = recheck(Decision(launches=(launch,)), seen, money, (), NOW)
         assert len(checked.launches) == kept and len(dropped) == 1 - kept
     held = lease("p5-1", jobs=(1,))
-    before = decide(shot([job(1)], budget(), leases=[lease("p5-1")]), POLICY)
+    before = decide(shot([job(1)], budget(), leases=[lease("p5-1")], pools=[pool(markets=("on-demand",))]), POLICY)
     assert before.assigns and before.widen
     checked, dropped = recheck(before, seen, budget(1.0), [held], NOW)
     assert not checked.assigns and not checked.widen and "is left" in dropped[0]
