@@ -163,7 +163,7 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 def _policy(said: dict[str, Any]) -> str:
     if target := said["wait_target_h"]:
-        return f"wait target {target['mean_h']:g} h on average"
+        return f"wait target {explain.duration(3600 * target['mean_h'])} on average"
     return f"wait limit {explain.duration(said['wait_limit_s'])}"
 
 
