@@ -141,6 +141,11 @@ def _pool(pool: Pool, broke: str) -> Pool:
         changes["usd_per_hour"] = prices
     if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
         changes["usual_boot_s"] = None
+    if not all(map(_span, pool.interruptions_per_hour.values())):  # a rate that can't be is as good as taken back all the time
+        rates = pool.interruptions_per_hour.items()
+        changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
+    if not _span(pool.checkpoint_s):
+        changes["checkpoint_s"] = 0.0
     history = pool.idle_history
     if not (all(map(_span, history.gaps_s)) and math.isfinite(history.credit_usd)):
         changes["idle_history"] = IdleHistory()

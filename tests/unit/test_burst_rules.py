@@ -238,8 +238,15 @@ def test_twins_are_one():
     assert decide(replace(one, leases=one.leases * 2), POLICY).assigns == ()
 
 
+@pytest.mark.parametrize("rate", [NAN, -1.0, float("inf")])
+def test_spot_with_a_rate_of_interruptions_that_cannot_be_is_not_rented(rate):
+    (launch,) = decide(snapshot([*BUSY, job()], pools=[pool(interruptions_per_hour={"spot": rate}, checkpoint_s=NAN)]), POLICY).launches
+    assert launch.market == "on-demand"
+
+
 def test_other_damage_is_left_out():
-    shot = snapshot([*BUSY, job()], leases=[lease("p5-1", idle_since_s=NAN)], pools=[pool(idle_history=IdleHistory((NAN,), NAN))])
+    damaged = pool(markets=("on-demand",), idle_history=IdleHistory((NAN,), NAN))
+    shot = snapshot([*BUSY, job()], leases=[lease("p5-1", idle_since_s=NAN)], pools=[damaged])
     giant = replace(shot.nodes[0], name="x", total=Resources(10**9))
     shot = replace(shot, experience=Experience({"all": (NAN,)}), nodes=(*shot.nodes, giant))
     assert decide(shot, POLICY).assigns
