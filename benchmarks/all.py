@@ -57,7 +57,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
 
 def run(name: str, command: Sequence[str], folder: Path) -> str:
     """Run one and keep its result. Returns a line that says how it went."""
-    began = datetime.now(UTC)
+    began, before = datetime.now(UTC), machine()
     done = subprocess.run([sys.executable, "-m", *command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
     took = f"{(datetime.now(UTC) - began).total_seconds():.0f} s"
     try:
@@ -67,7 +67,7 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
         return f"{name}: failed after {took} (exit code {done.returncode}): {last}"
     if "skipped" in found:
         return f"{name}: {found['skipped']}"
-    ran = {"command": " ".join(["python -m", *command]), "commit": commit(), "date": f"{began:%Y-%m-%d}", "machine": machine()}
+    ran = {"command": " ".join(["python -m", *command]), "commit": commit(), "date": f"{began:%Y-%m-%d}", "machine": before}
     write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n")
     return f"{name}: {took}"
 
@@ -85,7 +85,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    return f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} before"
 
 
 def write(path: Path, text: str) -> None:
