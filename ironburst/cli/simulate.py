@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     said = gather(trace, declared, played) | {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
-        write(arguments.out, said, picture(trace, declared, played))
+        write(arguments.out, "simulation", said, picture(trace, declared, played))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 
@@ -124,12 +124,12 @@ def picture(trace: Trace, declared: Declared, played: Played) -> str:
     )  # fmt: skip
 
 
-def write(folder: Path, said: dict[str, Any], svg: str) -> None:
-    """Raises BadInput."""
+def write(folder: Path, name: str, said: dict[str, Any], svg: str) -> None:
+    """NAME.json and NAME.svg. Raises BadInput."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "simulation.json").write_text(json.dumps(said, indent=1) + "\n")
-        (folder / "simulation.svg").write_text(svg)
+        (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
+        (folder / f"{name}.svg").write_text(svg)
     except OSError as error:
         raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ironburst.burst import Pool, explain
 from ironburst.cli import site_options, stack_file
-from ironburst.cli.simulate import bar, read_trace
+from ironburst.cli.simulate import bar, read_trace, write
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         "rented_price_from": source,
     }  # fmt: skip
     if arguments.out:
-        write(arguments.out, said, picture(found))
+        write(arguments.out, "size", said, picture(found))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 
@@ -137,13 +137,3 @@ def picture(found: Sizing) -> str:
     names = ("owned", "reserved", "rented", "total")
     series = {name: Series(nodes, [getattr(one, f"{name}_usd") for one in found.candidates]) for name in names}
     return pictures.svg([Panel("Break-even", "owned nodes", "USD a year", series)])
-
-
-def write(folder: Path, said: dict[str, Any], svg: str) -> None:
-    """Raises BadInput."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "size.json").write_text(json.dumps(said, indent=1) + "\n")
-        (folder / "size.svg").write_text(svg)
-    except OSError as error:
-        raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
