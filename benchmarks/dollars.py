@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.dollar_peers import ON_DEMAND, pay
-from benchmarks.figures import WAITS, finite, mean_of, trace_path
+from benchmarks.figures import WAITS, finite, mean_of, ratios, trace_path, wait_figures
 from ironburst import catalog
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.limits import Limits, WaitTarget
@@ -111,13 +111,8 @@ def recommended(played: Played, kinds: Sequence[Pool], period_s: float, part: fl
 
 
 def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **others: Any) -> dict[str, float]:
-    wait_h = np.maximum(wait_s, 0.0) / 3600
-    p50, p99, p999 = np.percentile(wait_h, [50, 99, 99.9])
-    return {
-        "usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, "mean_wait_h": float(wait_h.mean()), "p50_wait_h": float(p50),
-        "p99_wait_h": float(p99), "p999_wait_h": float(p999), "max_wait_h": float(wait_h.max()),
-        "gpu_hour_weighted_wait_h": float(np.average(wait_h, weights=trace.gpu_hours)), **others,
-    }  # fmt: skip
+    waits = wait_figures(trace, np.maximum(wait_s, 0.0) / 3600)
+    return {"usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, **waits, **others}
 
 
 def ours(
@@ -189,16 +184,11 @@ def report(
     found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
         found["c"]["reserved"] = kinds
-    ratios = {}
-    for row in (name for name in ("a", "b", "c") if name in found):
-        ours, theirs = found[row], found["starburst"]
-        ratios[row] = {
-            "usd": ours["usd"] / theirs["usd"] if theirs["usd"] else None,
-            "usd / no_wait": ours["usd"] / found["no_wait"]["usd"] if found["no_wait"]["usd"] else None,
-            "asked": ASKED[row], "wanted": WANTED[row],
-            **{name: ours[name] / theirs[name] if theirs[name] else None for name in WAITS},
-        }  # fmt: skip
-    return {**found, "ratios": ratios}
+    to_peers = {}
+    for row in (name for name in ASKED if name in found):
+        starburst, no_wait = (ratios(found[row], found[peer], "usd") for peer in ("starburst", "no_wait"))
+        to_peers[row] = {**starburst, "usd / no_wait": no_wait["usd"], "asked": ASKED[row], "wanted": WANTED[row]}
+    return {**found, "ratios": to_peers}
 
 
 def table(found: Mapping[str, Any], prices: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ironburst.replay import results
 from ironburst.replay.traces import Trace
 
 DATA = Path(os.environ.get("IRONBURST_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -53,17 +54,24 @@ def figures(trace: Trace, outcome: Outcome, pool_gpus: int, wall_s: float) -> di
         raise ValueError(f"job {job} was submitted at {trace.submit_s[job]:g} s but started at {outcome.start_s[job]:g} s")
     if (used := most_in_use(trace, outcome)) > pool_gpus:
         raise ValueError(f"{used} GPUs were in use at home at one time, but the pool has {pool_gpus}")
-    p50, p99, p999 = np.percentile(wait_h, [50, 99, 99.9])
     return {
         "rented_gpu_hours": float(trace.gpu_hours[outcome.rented].sum()),
-        "mean_wait_h": float(wait_h.mean()),
-        "p50_wait_h": float(p50),
-        "p99_wait_h": float(p99),
-        "p999_wait_h": float(p999),
-        "max_wait_h": float(wait_h.max()),
-        "gpu_hour_weighted_wait_h": float(np.average(wait_h, weights=trace.gpu_hours)),
+        **wait_figures(trace, wait_h),
         "wall_s": wall_s,
         "jobs_per_s": len(trace) / wall_s,
+    }
+
+
+def wait_figures(trace: Trace, wait_h: np.ndarray) -> dict[str, float]:
+    """The five waits, and the median."""
+    waits = results.of_hours(trace, wait_h)
+    return {
+        "mean_wait_h": waits.mean_h,
+        "p50_wait_h": waits.p50_h,
+        "p99_wait_h": waits.p99_h,
+        "p999_wait_h": waits.p999_h,
+        "max_wait_h": waits.max_h,
+        "gpu_hour_weighted_wait_h": waits.gpu_hour_weighted_h,
     }
 
 
@@ -82,9 +90,9 @@ def mean_of(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
 
 
-def ratios(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float | None]:
+def ratios(ours: Mapping[str, float], theirs: Mapping[str, float], rent: str = "rented_gpu_hours") -> dict[str, float | None]:
     """Ours over theirs: the rent and the five waits. None where theirs is 0 or not a number that can be compared."""
-    return {name: ours[name] / theirs[name] if theirs.get(name) else None for name in ("rented_gpu_hours", *WAITS)}
+    return {name: ours[name] / theirs[name] if theirs.get(name) else None for name in (rent, *WAITS)}
 
 
 def finite(value):

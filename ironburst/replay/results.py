@@ -30,7 +30,11 @@ class Waits:
 
 
 def waits(trace: Trace, start_s: np.ndarray) -> Waits:
-    hours = (np.asarray(start_s, float) - trace.submit_s) / 3600
+    return of_hours(trace, (np.asarray(start_s, float) - trace.submit_s) / 3600)
+
+
+def of_hours(trace: Trace, hours: np.ndarray) -> Waits:
+    """Of what is counted as each job's wait, where that isn't start - submit."""
     p50, p95, p99, p999 = np.percentile(hours, [50, 95, 99, 99.9])
     work = trace.gpu_hours
     weighted = float(np.average(hours, weights=work)) if work.sum() else float(hours.mean())
