@@ -29,6 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ironburst.burst.cost import billed_s, boot_s
 from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Pool
 
 NEWEST = 64  # gaps that are learned from: some days of a busy pool, so that a change of the load is followed
@@ -79,7 +80,7 @@ def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s
     """
     if lease.market in pool.prepaid_markets:
         return Terms(buy_s=0.0, free_s=math.inf)
-    again = max(pool.boot_s if pool.usual_boot_s is None else pool.usual_boot_s, pool.min_billing_s)
+    again = max(boot_s(pool), pool.min_billing_s)
     closed = {(each.zone, each.market) for each in cool_downs if each.pool == pool.name and (each.until_s is None or each.until_s > now_s)}
     if (lease.zone, lease.market) in closed:
         prices = [
@@ -96,9 +97,7 @@ def _paid_ahead(pool: Pool, lease: Lease, at_s: float) -> float:
     if lease.paid_from_s is None:
         return 0.0
     used = max(0.0, at_s - lease.paid_from_s)
-    over, step = max(0.0, used - pool.min_billing_s), pool.billing_increment_s
-    paid = pool.min_billing_s + (step * math.ceil(over / step - 1e-9) if step else over)
-    return max(0.0, paid - used)
+    return max(0.0, billed_s(pool, used) - used)
 
 
 @lru_cache(maxsize=1024)  # leases of a pool ask again and again, and their terms are mostly alike

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ironburst.burst import Decision, Policy, Snapshot, decide
+from ironburst.burst import Decision, Policy, Snapshot, cost, decide
 
 STILL_S, TICK_S = 3600.0, 60.0
 LOOKS = 100  # between two rounds, at most
@@ -154,7 +154,7 @@ def compare(rounds: Iterable[Round], policy: Policy | None = None) -> Comparison
         for job in each.snapshot.jobs:
             if job.on:
                 started.setdefault(job.id, each.at_s if job.start_s is None else job.start_s)
-        boots |= {pool.name: pool.boot_s if pool.usual_boot_s is None else pool.usual_boot_s for pool in each.snapshot.pools}
+        boots |= {pool.name: cost.boot_s(pool) for pool in each.snapshot.pools}
         was = acts(each.decision)
         recorded.saw(each.at_s, each.snapshot, was, each.decision)
         for number, (at_s, decision) in enumerate(_again(each, following, policy or each.policy)):
