@@ -146,7 +146,7 @@ def _refused(
 
 
 def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> bool:
-    retry = site.now + min(2.0**intent.tries, _LONGEST_RETRY_S)
+    retry = site.now + min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S)
     site.ledger.settle_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
     site.event("unknown", f"{launch.market} in {intent.zone}: {error}; to be repeated unchanged", launch=launch.id)
     if isinstance(error, TokenMismatch):

@@ -11,12 +11,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ironburst.burst import Budget, CoolDown, Job, Launch
+from ironburst.burst import Budget, CoolDown, Job, Launch, cooling
 from ironburst.controller import money, records
 from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow, Rate
 
 VERSION = "1"
-_LONGEST_COOL_DOWN_S = 3600.0
 _BOOTS = 15  # newest ones that tell how long a boot takes
 
 
@@ -178,11 +177,11 @@ class Ledger:
     def cool_down(
         self, pool: str, zone: str, market: str, nodes: int, seconds: float | None, reason: str, now_s: float, serial: int
     ) -> float | None:
-        """Close a place for requests of `nodes` or more; each refusal in a row doubles it, up to an hour. None: until reopened."""
+        """Close a place for requests of `nodes` or more; the longer, the more refusals in a row. None: until reopened."""
         with self.transaction():
             rows = self._rows("SELECT strikes FROM cool_downs WHERE pool=? AND zone=? AND market=? AND nodes=?", pool, zone, market, nodes)
             strikes = rows[0]["strikes"] + 1 if rows else 1
-            until = None if seconds is None else now_s + min(seconds * 2 ** (strikes - 1), max(seconds, _LONGEST_COOL_DOWN_S))
+            until = None if seconds is None else now_s + cooling.lasts_s(seconds, strikes)
             self._db.execute(
                 "INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)",
                 (pool, zone, market, nodes, until, reason, strikes, now_s, serial),
@@ -199,7 +198,7 @@ class Ledger:
     def forget_old_refusals(self, serial: int, now_s: float) -> None:
         """A new document may have cured what was closed until further notice; an old cool-down's strikes are forgiven in time."""
         self._db.execute("DELETE FROM cool_downs WHERE until_s IS NULL AND serial != ?", (serial,))
-        self._db.execute("DELETE FROM cool_downs WHERE until_s + 2 * (until_s - at_s) < ?", (now_s,))
+        self._db.execute("DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (cooling.FORGIVEN_AFTER, now_s))
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         rows = self._rows("SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s)

@@ -16,14 +16,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ironburst.burst import Assign, CoolDown, Decision, Job, Launch, Lease, Node, Pool, Release, Resources, Widen, giving_back, idle
+from ironburst.burst import (
+    Assign,
+    CoolDown,
+    Decision,
+    Job,
+    Launch,
+    Lease,
+    Node,
+    Pool,
+    Release,
+    Resources,
+    Widen,
+    cooling,
+    giving_back,
+    idle,
+)  # fmt: skip
 from ironburst.burst import idle_account as accounts
 from ironburst.burst.cost import billed_s
 from ironburst.replay.provider import Capacity, Cloud, taken_back_after_s
 
 OFF, COMING = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN"), ("CLOUD", "POWERING_UP")
 JOINED, READY = ("CLOUD", "DRAIN", "IDLE"), ("CLOUD", "IDLE")
-LONGEST_COOL_DOWN_S = 3600.0  # refusals in a row double it up to here, as in the controller's ledger
 KEPT_S = 60.0  # a lease that was kept though its time was over is looked at again after this
 AT_ONCE = 16  # of each size: where they aren't enough for one decision, larger ones are
 SHOWN = 24  # free nodes of a pool in one snapshot: what one decision rents at most
@@ -248,7 +262,7 @@ class Rented:
 
     def cool_downs(self, now_s: float) -> tuple[CoolDown, ...]:
         for place, (each, _, since_s) in list(self._cool_downs.items()):
-            if each.until_s + 2 * (each.until_s - since_s) < now_s:  # the strikes are forgiven in time
+            if each.until_s + cooling.FORGIVEN_AFTER * (each.until_s - since_s) < now_s:
                 del self._cool_downs[place]
         return tuple(each for each, _, _ in self._cool_downs.values() if each.until_s > now_s)
 
@@ -349,8 +363,8 @@ class Rented:
         self.refusals += 1
         key = (*place, len(launch.nodes))
         strikes = self._cool_downs[key][1] + 1 if key in self._cool_downs else 1
-        seconds = min(self.cloud.cool_down_s * 2 ** (strikes - 1), max(self.cloud.cool_down_s, LONGEST_COOL_DOWN_S))
-        self._cool_downs[key] = CoolDown(*key, now_s + seconds, "InsufficientInstanceCapacity"), strikes, now_s
+        until_s = now_s + cooling.lasts_s(self.cloud.cool_down_s, strikes)
+        self._cool_downs[key] = CoolDown(*key, until_s, "InsufficientInstanceCapacity"), strikes, now_s
         return False
 
     def _start(self, widen: Widen, job: Job, now_s: float) -> bool:

@@ -199,6 +199,17 @@ def test_an_unknown_outcome_is_repeated_unchanged(world, error):
     assert len(world.cloud.all) == 1
 
 
+def test_a_cloud_without_an_answer_for_days_is_asked_once_a_minute(world):
+    world.cloud.errors = [OutcomeUnknown("timeout")] * 2
+    world.fill_home()
+    job = world.slurm.submit(limit_s=600, requeue=False)
+    world.until(lambda: len(world.cloud.requests) == 1, 60)
+    world.ledger._db.execute("UPDATE intents SET tries = 5000, retry_s = 0")
+    world.tick()
+    assert world.ledger._rows("SELECT retry_s - changed_s AS pause_s FROM intents")[0]["pause_s"] == 60
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 120)
+
+
 def test_a_lost_answer_finds_its_instances_again(world):
     world.cloud.lost_answers = 1
     world.fill_home()
