@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ironburst.burst import explain, giving_back, runtimes, sanity
 from ironburst.burst.alternatives import Alternatives, run_s
@@ -75,7 +76,8 @@ class _Round:
         self.renting = Renting.of(self.snapshot, policy, self.expected_s)
         self.instead = Alternatives(self.renting)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
-        self.pool_of = {pool.partition: pool for pool in self.snapshot.pools}
+        self.pools = {pool.name: pool for pool in self.snapshot.pools}
+        self.rented_in = {pool.partition for pool in self.snapshot.pools}
         self.leases_of: dict[int, list[Lease]] = {}
         for lease in self.snapshot.leases:
             for number in set(lease.jobs):
@@ -156,7 +158,7 @@ class _Round:
         return next((group for group in groups if len(group) >= job.nodes), [])
 
     def _has_room(self, lease: Lease, job: Job) -> bool:
-        pool = next((pool for pool in self.snapshot.pools if pool.name == lease.pool), None)
+        pool = self.pools.get(lease.pool)
         if pool is None:
             return False
         free = pool.each
@@ -171,8 +173,7 @@ class _Round:
             missing = "" if len(coming) == len(serving) else f" ({explain.listed(coming)} not yet)"
             self.waits.append(Wait(job.id, "coming", f"rented for it, to boot and pass the gate: {names}{missing}"))
             return
-        pool = next(pool for pool in self.snapshot.pools if pool.name == serving[0].pool)
-        self._widen(job, pool, [lease.node for lease in serving])
+        self._widen(job, self.pools[serving[0].pool], [lease.node for lease in serving])
 
     def _widen(self, job: Job, pool: Pool, nodes: list[str]) -> None:
         """Open the pool's partition to the job, but only the nodes that are its own."""
@@ -187,16 +188,20 @@ class _Round:
 
     def _back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
-        if rented := [name for name in job.partitions if name in self.pool_of]:
+        if rented := [name for name in job.partitions if name in self.rented_in]:
             exclusions = self._own_exclusions(job)
-            partitions = tuple(name for name in job.partitions if name not in self.pool_of)
+            partitions = tuple(name for name in job.partitions if name not in self.rented_in)
             # a gang may get some of its nodes again, so it keeps the delay
             delayed = job.restarts > 0 and job.nodes == 1 and job.since_s > self.snapshot.now_s
             reason = f"no rented node is left for it in {explain.listed(rented)}"
             self.narrow.append(Narrow(job.id, partitions, exclusions, reason, begin_now=delayed))
 
     def _own_exclusions(self, job: Job) -> tuple[str, ...]:
-        return tuple(name for name in job.excluded if not any(name in pool.nodes for pool in self.snapshot.pools))
+        return tuple(name for name in job.excluded if name not in self._rentable)
+
+    @cached_property
+    def _rentable(self) -> set[str]:
+        return {node for pool in self.snapshot.pools for node in pool.nodes}
 
     # ---- jobs without
     def _prepaid(self, job: Job, placement: Placement | None) -> bool:
