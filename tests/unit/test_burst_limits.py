@@ -6,7 +6,7 @@ import math
 import pytest
 
 from ironburst.burst import Policy, decide
-from ironburst.burst.limits import REFERENCE, Limits, WaitTarget
+from ironburst.burst.limits import LONGER, REFERENCE, SHORTER, Limits, WaitTarget
 from tests.unit import test_burst as base
 
 HOUR = 3600.0
@@ -21,11 +21,14 @@ def test_a_larger_job_may_wait_longer_up_to_its_cap():
     assert LIMITS.hard_s(math.inf) < math.inf  # no job waits for ever
 
 
-def test_limits_follow_the_square_root_of_the_target():
-    quarter = Limits(WaitTarget(*(getattr(REFERENCE, field.name) / 4 for field in dataclasses.fields(REFERENCE))))
-    for gpu_hours in (0.5, 5, 50, 500):
-        assert quarter.timer_s(gpu_hours) == pytest.approx(LIMITS.timer_s(gpu_hours) / 2)
-        assert quarter.predicted_s(gpu_hours) == pytest.approx(LIMITS.predicted_s(gpu_hours) / 2)
+def test_limits_follow_a_power_of_the_target():
+    def scaled(factor):
+        return Limits(WaitTarget(*(factor * getattr(REFERENCE, field.name) for field in dataclasses.fields(REFERENCE))))
+
+    for factor, power in ((0.25, SHORTER), (4.0, LONGER)):
+        for gpu_hours in (0.5, 5, 50, 500):
+            assert scaled(factor).timer_s(gpu_hours) == pytest.approx(LIMITS.timer_s(gpu_hours) * factor**power)
+            assert scaled(factor).predicted_s(gpu_hours) == pytest.approx(LIMITS.predicted_s(gpu_hours) * factor**power)
     short = Limits(dataclasses.replace(REFERENCE, max_h=0.01))
     assert short.hard_s(1000) == 36.0  # never longer than the longest wait that is wanted
 
