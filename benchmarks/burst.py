@@ -4,7 +4,8 @@ One run, the same jobs for all: the published policies (peers), and the certifie
 five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that ironburst.replay.traces
 reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means over seeds 1 to N of the jitter; the
 bound is for the times as recorded. Peers know run times. Ours is `burst.decide`, played by ironburst.replay.simulate with Starburst's
-waits times the wait factor as its target.
+waits times the wait factor as its target; times the patience, too, which `--patience learned` finds on the first part of the trace, as a
+team finds it with `ironburst simulate` on its history.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.figures import Outcome, figures, finite, mean_of, ratios, trace_path
+from benchmarks.figures import WAITS, Outcome, figures, finite, mean_of, ratios, trace_path
 from ironburst.burst import Policy as BurstPolicy
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces
@@ -32,6 +33,7 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
+PATIENCE = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # tried on the first part
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -94,9 +96,10 @@ def report(
     run_times: str = "known",
     bound_s: float = 180.0,
     ours: Callable[[WaitLimits], Policy] | None = None,
+    patience: float = 1.0,
 ) -> dict[str, Any]:
-    """All that the benchmark prints. `ours` makes our policy for the waits that it should keep. If run times aren't known, its
-    trace has `limit_s` for each job, and `duration_s` only says when a job ends."""
+    """All that the benchmark prints. `ours` makes our policy for the waits that it should keep; it is told `patience` times those that
+    count. If run times aren't known, its trace has `limit_s` for each job, and `duration_s` only says when a job ends."""
     runs = {seed: traces.jittered(trace, seed) for seed in range(1, seeds + 1)}
     found: dict[str, Any] = {}
     theirs = {name: measure(partial(peers.run, peer=peer), runs, pool_gpus) for name, peer in peers.PEERS.items()}
@@ -104,7 +107,7 @@ def report(
     if ours:
         if run_times != "known":
             runs = {seed: with_time_limits(run, seed, by_queue=run_times == "limits-by-queue") for seed, run in runs.items()}
-        found["ours"] = measure(ours(limits), runs, pool_gpus)
+        found["ours"] = measure(ours(wait_limits(theirs["starburst"], wait_factor * patience)), runs, pool_gpus)
     found["peers"] = theirs
     found["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
     found["ratios"] = {f"ours / {name}": ratios(found["ours"], peer) for name, peer in theirs.items()} if ours else {}
@@ -112,6 +115,16 @@ def report(
         policies = {"starburst": theirs["starburst"], **({"ours": found["ours"]} if ours else {})}
         found["ratios"] |= {f"{name} / bound": ratios(policy, found["bound"]) for name, policy in policies.items()}
     return found
+
+
+def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
+    """Of PATIENCE the one that rents the least on the first part of a trace with all five waits kept there."""
+    found = {}
+    for patience in PATIENCE:
+        tried = report(first, pool_gpus, 1, wait_factor, run_times, 0.0, ours, patience)["ratios"]["ours / starburst"]
+        if max(tried[name] or 0.0 for name in WAITS) <= wait_factor:
+            found[tried["rented_gpu_hours"] or 0.0] = patience
+    return found[min(found)] if found else PATIENCE[0]
 
 
 def decided(limits: WaitLimits) -> Policy:
@@ -124,6 +137,13 @@ def decided(limits: WaitLimits) -> Policy:
         return Outcome(played.start_s, played.rented)
 
     return run
+
+
+def _patience(text: str) -> float | str:
+    """argparse names the option and what was given."""
+    if text != "learned" and not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"it is {text}; allowed is a number above 0, or learned")
+    return text if text == "learned" else float(text)
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -149,6 +169,8 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
     parser.add_argument("--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows")
     parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
+    patience = "our policy is told so many times the waits that count; learned: the best one on the first part"
+    parser.add_argument("--patience", type=_patience, default=1.0, metavar="X", help=patience)
     parser.add_argument("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
     parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
     parser.add_argument("--json", action="store_true")
@@ -158,16 +180,18 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         return 0
     try:
         trace = traces.read(path)
-        if args.part != "all":
-            trace = dict(zip(("first", "aside"), traces.split(trace, ASIDE), strict=True))[args.part]
+        first, aside = traces.split(trace, ASIDE)
+        trace = {"all": trace, "first": first, "aside": aside}[args.part]
         if args.seeds < 1:
             raise ValueError(f"--seeds is {args.seeds}; allowed is 1 or more")
-        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours)
+        if args.patience == "learned":
+            args.patience = learned_patience(first, args.pool_gpus, args.wait_factor, args.run_times, ours)
+        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience)
     except ValueError as error:
         print(f"benchmarks.burst: {error}", file=sys.stderr)
         return 2
     what = {"trace": path.name, "part": args.part, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum())}
-    asked = {name: getattr(args, name) for name in ("pool_gpus", "run_times", "seeds", "wait_factor")}
+    asked = {name: getattr(args, name) for name in ("pool_gpus", "run_times", "seeds", "wait_factor", "patience")}
     print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found))
     return 0
 
