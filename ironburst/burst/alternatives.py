@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
 from ironburst.burst.renting import Obstacle, Offer, Renting, Slot
-from ironburst.burst.snapshot import Job
+from ironburst.burst.snapshot import Job, Resources
 
 BEST = 3
 
@@ -23,6 +23,8 @@ class Alternatives:
 
     renting: Renting
     _waiting: dict[tuple[int, int, str], tuple[list[Offer], tuple[Alternative, ...]]] = field(default_factory=dict)
+    _shared: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = field(default_factory=dict)
+    _shared_at: int = 0  # how often slots had been given to jobs then
     _known: dict[tuple[str, str, int, str], Alternative] = field(default_factory=dict)  # by pool, market, nodes, why not
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
@@ -64,7 +66,14 @@ class Alternatives:
 
     def _sharing(self, job: Job, why: str) -> Alternative | None:
         """The first of the rented nodes that are there and have room for all of it."""
-        allowed = {(pool.name, market) for _, pool, market in self.renting.options(job)}
+        if self._shared_at != self.renting.taken:
+            self._shared_at = self.renting.taken
+            self._shared.clear()
+        if (key := (self.renting.allowed(job), job.each, job.nodes, why)) not in self._shared:
+            self._shared[key] = self._find_shared(job, key[0], why)
+        return self._shared[key]
+
+    def _find_shared(self, job: Job, allowed: frozenset[tuple[str, str]], why: str) -> Alternative | None:
         groups: dict[tuple[str, str, str], list[Slot]] = {}
         for slot in self.renting.there:
             if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):

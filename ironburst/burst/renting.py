@@ -68,6 +68,7 @@ class _Offers:
     boots: list[tuple[float, float]]  # (boot, longest run), soonest first
     nodes: int
     alike: bool  # the cheapest hour is the cheapest to the end, however long the job
+    allowed: frozenset[tuple[str, str]]  # (pool, market) of them
     ranked: dict[int, _Ranked] = field(default_factory=dict)  # by the magnitude of the run time
 
     @classmethod
@@ -87,7 +88,8 @@ class _Offers:
             (boot_s(pool), pool.min_billing_s, pool.billing_increment_s, pool.checkpoint_s, pool.interruptions_per_hour.get(market, 0.0))
             for _, pool, market in found if market not in pool.prepaid_markets
         }  # fmt: skip
-        return cls(found, longest_s, boots, job.nodes, len(terms) <= 1)
+        allowed = frozenset((pool.name, market) for _, pool, market in found)
+        return cls(found, longest_s, boots, job.nodes, len(terms) <= 1, allowed)
 
     def by_cost(self, run_s: float) -> _Ranked:
         """For run times of this magnitude (a power of two): costs are compared at its middle."""
@@ -122,6 +124,7 @@ class Renting:
 
     def __post_init__(self) -> None:
         self.most = max(map(len, self.names.values()), default=0)  # free to rent in one pool
+        self.taken = 0  # how often a slot was given to a job
         self.there = [slot for slot in self.slots if not slot.coming]
         self.prepaid = [pool for pool in self.snapshot.pools if pool.prepaid_markets]
         for slot in self.slots:
@@ -168,6 +171,11 @@ class Renting:
         """(USD per hour, pool, market) that may take it: what is expected to cost least to its end first. Of equal ones prepaid before spot
         before on demand, then in the declared order."""
         return self._offers(job)[2]
+
+    def allowed(self, job: Job) -> frozenset[tuple[str, str]]:
+        """(pool, market) of `options`; one and the same set for jobs that are alike."""
+        alike, ranked, offers = self._offers(job)
+        return alike.allowed if offers is ranked.all else frozenset((pool.name, market) for _, pool, market in offers)
 
     def least_usd(self, job: Job) -> float:
         """What renting for it is expected to cost to its end, at the best offer; infinite without any."""
@@ -273,7 +281,9 @@ class Renting:
         if not self._groups:
             return
         now, limit, alike = self.snapshot.now_s, job.time_limit_s or 0.0, self._offers(job)[0]
-        allowed = {(pool.name, market) for _, pool, market in alike.all if limit <= pool.max_run_s}
+        allowed = alike.allowed
+        if limit > alike.longest_s:
+            allowed = {(pool.name, market) for _, pool, market in alike.all if limit <= pool.max_run_s}
         for offer, groups in self._groups.items():
             if offer in allowed:
                 for group in groups.values():
@@ -285,6 +295,7 @@ class Renting:
             self._groups.setdefault((slot.pool.name, slot.market), {}).setdefault((slot.zone, slot.launch), []).append(slot)
 
     def _take(self, slot: Slot, job: Job) -> None:
+        self.taken += 1
         slot.free = slot.free - job.each
         if slot.free.gpus <= 0:
             groups = self._groups[slot.pool.name, slot.market]
@@ -439,15 +450,20 @@ def _rank(offer: Offer) -> int:
 
 def _slot(lease: Lease, pool: Pool, on: Mapping[str, Sequence[Job]], pending: Mapping[int, Job], now_s: float) -> Slot:
     there = on.get(lease.node, ())
-    free, ids = pool.each, {job.id for job in there}
+    free = pool.each
     coming = lease.state == "coming"
     began_s = now_s if lease.paid_from_s is None else lease.paid_from_s
     ready_s = max(now_s, began_s + boot_s(pool)) if coming else now_s
-    busy_s = max((job.end_s or 0.0 for job in there), default=0.0)
-    for job in (*there, *(pending[number] for number in dict.fromkeys(lease.jobs) if number in pending and number not in ids)):
-        free = free - job.each
+    busy_s = 0.0
+    for job in there:
+        free, busy_s = free - job.each, max(busy_s, job.end_s or 0.0)
         if job.pending:
             busy_s = max(busy_s, ready_s + (job.time_limit_s or 0.0))
+    if lease.jobs:
+        ids = {job.id for job in there}
+        for number in dict.fromkeys(lease.jobs):
+            if number in pending and number not in ids:
+                free, busy_s = free - pending[number].each, max(busy_s, ready_s + (pending[number].time_limit_s or 0.0))
     until, usd_per_hour = lease.committed_until_s, lease.usd_per_hour
     return Slot(lease.node, pool, lease.market, lease.zone, free, until, usd_per_hour, lease.account, lease.id, coming=coming,
                 ready_s=ready_s, busy_until_s=busy_s)  # fmt: skip

@@ -16,6 +16,7 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import attrgetter, is_
 from typing import Any, TypeVar
 
 from ironburst.burst.decision import Infeasible
@@ -36,7 +37,7 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
     jobs, said = _jobs(snapshot.jobs)
     values: dict[str, Any] = {
         "jobs": jobs,
-        "nodes": _each_once(snapshot.nodes, "name", _node),
+        "nodes": _nodes(snapshot.nodes),
         "pools": _pools(snapshot.pools, snapshot.budget),
         "leases": _each_once(_each_once(snapshot.leases, "id", _lease), "node", _lease),
         "cool_downs": _each_once(snapshot.cool_downs, None, _cool_down),
@@ -50,15 +51,15 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
 
 
 def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...]]:
-    sizes: dict[Resources, bool] = {}
+    sizes: dict[int, bool] = {}  # by identity: the hash of equal ones costs more than the check
     pending: set[int] = set()
     said: list[Infeasible] = []
     left: list[Job] = []
     for job in jobs:
         each, limit = job.each, job.time_limit_s
-        good = sizes.get(each)
+        good = sizes.get(id(each))
         if good is None:
-            good = sizes[each] = _size(each)
+            good = sizes[id(each)] = _size(each)
         fine = good and (
             0.0 <= job.submit_s <= FAR_S and 1 <= job.nodes <= MOST
             and (limit is None or 0.0 < limit <= FAR_S)
@@ -66,7 +67,7 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
             and (job.deadline_s is None or 0.0 <= job.deadline_s <= FAR_S)
             and (job.run_s is None or 0.0 <= job.run_s <= FAR_S)
         )  # fmt: skip
-        if job.pending:
+        if job.state == "PENDING":
             if not fine or job.id in pending:
                 if why := _damage(job, job.id in pending):
                     said.append(Infeasible(job.id, "damaged", why))
@@ -106,6 +107,13 @@ def _damage(job: Job, again: bool) -> str:
 
 
 # ---- the rest
+
+
+def _nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    totals = {id(node.total): node for node in nodes}  # nodes that are alike share it: one of them is looked at
+    if all(map(_node, totals.values())) and len({node.name for node in nodes}) == len(nodes):
+        return nodes
+    return _each_once(nodes, "name", _node)
 
 
 def _node(node: Node) -> Node | None:
@@ -161,6 +169,12 @@ def _price(pool: Pool, market: str, usd: float | None) -> bool:
 
 
 def _lease(lease: Lease) -> Lease:
+    idle_s, paid_s = lease.idle_since_s, lease.paid_from_s
+    if (
+        0.0 <= lease.usd_per_hour <= FAR_S and -FAR_S <= lease.committed_until_s <= FAR_S
+        and (idle_s is None or -FAR_S <= idle_s <= FAR_S) and (paid_s is None or -FAR_S <= paid_s <= FAR_S)
+    ):  # fmt: skip
+        return lease
     changes: dict[str, Any] = {}
     if not _span(lease.usd_per_hour):
         changes["usd_per_hour"] = 0.0
@@ -207,6 +221,8 @@ def _experience(experience: Experience) -> Experience:
 
 def _each_once(items: tuple[T, ...], key: str | None, check: Any) -> tuple[T, ...]:
     """The first of each key, as `check` leaves it (None: not at all). The tuple itself if nothing changes."""
+    if all(map(is_, items, map(check, items))) and (not key or len(set(map(attrgetter(key), items))) == len(items)):
+        return items
     seen: set[Any] = set()
     left: list[T] = []
     for item in items:
@@ -214,7 +230,7 @@ def _each_once(items: tuple[T, ...], key: str | None, check: Any) -> tuple[T, ..
         if name not in seen and (checked := check(item)) is not None:
             left.append(checked)
             seen.add(name)
-    return items if len(left) == len(items) and all(one is other for one, other in zip(left, items, strict=True)) else tuple(left)
+    return tuple(left)
 
 
 def _size(each: Resources) -> bool:

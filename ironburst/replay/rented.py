@@ -167,6 +167,7 @@ class _Lease:
     joined_s: float = math.inf
     gpu_s: dict[int, float] = field(default_factory=dict)  # GPU-seconds used, by job
     look_s: float = math.inf
+    _seen: Lease | None = None
 
     @property
     def prepaid(self) -> bool:
@@ -177,10 +178,18 @@ class _Lease:
         return self.pool.each.gpus - sum(self.on.values())
 
     def seen(self) -> Lease:
-        return Lease(
+        last = self._seen
+        if (
+            last is not None and last.state == self.state and last.idle_since_s == self.idle_since_s and last.worked == self.worked
+            and last.committed_until_s == self.committed_until_s and len(last.jobs) == len(self.waiting)
+            and (not last.jobs or last.jobs == tuple(self.waiting))
+        ):  # fmt: skip
+            return last
+        self._seen = Lease(
             self.id, self.launch, self.node, self.pool.name, self.zone, self.market, self.state, tuple(self.waiting), self.usd_per_hour,
             self.committed_until_s, self.idle_since_s, self.worked, self.from_s,
         )  # fmt: skip
+        return self._seen
 
 
 @dataclass(eq=False)
