@@ -348,7 +348,7 @@ class _Round:
     def _releases(self) -> list[Release]:
         if not self.snapshot.leases:
             return []
-        busy = {name for job in self.snapshot.jobs for name in job.on}
+        busy = self.renting.on
         leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
         return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
 

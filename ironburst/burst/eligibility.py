@@ -44,8 +44,8 @@ def not_rentable(job: Job) -> Reason | None:
     return None
 
 
-def not_in_pool(job: Job, pool: Pool) -> Reason | None:
-    """Why this pool can't take it, as the pool is declared."""
+def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | None:
+    """Why this pool can't take it, as the pool is declared (`however_long`: were it short enough)."""
     if job.gpu_type and job.gpu_type != pool.gpu_type:
         return "gpu_type", f"it asks for GPUs of type {job.gpu_type}, pool {pool.name} has {pool.gpu_type}"
     if not job.each.within(pool.each):
@@ -55,7 +55,7 @@ def not_in_pool(job: Job, pool: Pool) -> Reason | None:
                 return "too_large", f"it needs {needs} {what} per node, a node of pool {pool.name} has {has}"
     if job.nodes > len(pool.nodes):
         return "too_many_nodes", f"it needs {job.nodes} nodes together, pool {pool.name} has max_nodes {len(pool.nodes)}"
-    if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s:
+    if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s and not however_long:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
         if pool.ends_s is not None:
             ends = f"pool {pool.name}'s capacity, which ends at {explain.at(pool.ends_s)}"

@@ -36,8 +36,10 @@ def releases(snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, No
 
 def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]) -> frozenset[str]:
     """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has nodes."""
-    jobs, pools = {job.id: job for job in snapshot.jobs}, {pool.name: pool for pool in snapshot.pools}
-    left = [lease for lease in leases if lease.pool in pools]
+    pools = {pool.name: pool for pool in snapshot.pools}
+    if not (left := [lease for lease in leases if lease.pool in pools]):
+        return frozenset()
+    jobs = {job.id: job for job in snapshot.jobs}
     horizon_s = snapshot.now_s + max((pools[lease.pool].boot_s for lease in left), default=0.0)
     found: set[str] = set()
     for wait in waits:

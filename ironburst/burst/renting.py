@@ -73,11 +73,10 @@ class _Offers:
 
     @classmethod
     def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> _Offers:
-        short = replace(job, time_limit_s=0.0)
         found = [
             (pool.usd_per_hour[market] or 0.0, pool, market)
             for pool in snapshot.pools
-            if not not_in_pool(short, pool)
+            if not not_in_pool(job, pool, however_long=True)
             for market in pool.markets
             if not not_on_market(job, pool, market, policy)
         ]
@@ -123,8 +122,8 @@ class Renting:
     _groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.most = max(map(len, self.names.values()), default=0)  # free to rent in one pool
         self.taken = 0  # how often a slot was given to a job
+        self.most = max(map(len, self.names.values()), default=0)  # free to rent in one pool
         self.there = [slot for slot in self.slots if not slot.coming]
         self.prepaid = [pool for pool in self.snapshot.pools if pool.prepaid_markets]
         for slot in self.slots:

@@ -151,7 +151,8 @@ class _Play:
         self.pending: dict[int, Job] = {}
         self.running: dict[int, tuple[Job, ...]] = {}
         self.names = [f"home-{n}" for n in range(home.nodes)]
-        self.declared = tuple(Node(name, (HOME,), Resources(home.gpus), ("IDLE",)) for name in self.names)
+        self.resources = {gpus: Resources(gpus) for gpus in range(home.gpus + 1)}  # shared: looked up by identity
+        self.declared = tuple(Node(name, (HOME,), self.resources[home.gpus], ("IDLE",)) for name in self.names)
         began_s = float(trace.submit_s[0]) if len(trace) else 0.0
         self.rented = Rented(fates, cloud, began_s, home.round_s) if cloud else AtOnce(fates, home.gpus)
         limit_s = trace.duration_s if trace.limit_s is None else trace.limit_s
@@ -161,7 +162,6 @@ class _Play:
         # plain numbers: one of an array takes longer to look up
         self.gpus, self.durations, self.limits = trace.gpus.tolist(), trace.duration_s.tolist(), limit_s.tolist()
         self.gpu_hours = [gpus * limit_s / 3600 for gpus, limit_s in zip(self.gpus, self.limits, strict=True)]
-        self.resources = {gpus: Resources(gpus) for gpus in range(home.gpus + 1)}  # shared: looked up by identity
         self.submit, self.most_gpus = trace.submit_s.tolist(), max(trace.gpus.tolist(), default=0)
 
     def run(self) -> Played:
