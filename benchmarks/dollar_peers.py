@@ -24,13 +24,17 @@ ON_DEMAND = "on-demand"
 
 @dataclass(frozen=True)
 class Paid:
-    """`start_s`: when each job started; `rented`; what was paid in all, and the part of it that instances booted."""
+    """`start_s`: when each job started; `rented`; `usd_of`: what was paid for each; the part of it that instances booted."""
 
     start_s: np.ndarray
     rented: np.ndarray
-    usd: float
+    usd_of: np.ndarray
     boot_usd: float
     refusals: int
+
+    @property
+    def usd(self) -> float:
+        return float(self.usd_of.sum())
 
 
 def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: Cloud) -> Paid:
@@ -38,7 +42,7 @@ def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: Cloud) -> Paid:
     outcome = peers.run(trace, pool_gpus, peer)
     capacity = Capacity(cloud, float(trace.submit_s[0]))
     offers = sorted((pool for pool in cloud.pools if ON_DEMAND in pool.markets), key=_price)
-    start, usd, boot_usd, refusals = outcome.start_s.copy(), 0.0, 0.0, 0
+    start, usd, boot_usd, refusals = outcome.start_s.copy(), np.zeros(len(trace)), 0.0, 0
     asking = [(float(outcome.start_s[job]), int(job)) for job in np.flatnonzero(outcome.rented)]
     heapq.heapify(asking)
     while asking:
@@ -50,7 +54,7 @@ def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: Cloud) -> Paid:
             heapq.heappush(asking, (now + cloud.cool_down_s, job))
             continue
         start[job] = now + found.boot_s
-        usd += nodes * _price(found) * max(found.min_billing_s, found.boot_s + float(trace.duration_s[job])) / 3600
+        usd[job] = nodes * _price(found) * max(found.min_billing_s, found.boot_s + float(trace.duration_s[job])) / 3600
         boot_usd += nodes * _price(found) * found.boot_s / 3600
     return Paid(start, outcome.rented, usd, boot_usd, refusals)
 

@@ -11,6 +11,7 @@ What it doesn't know: growth, the price of next year, and whether the sample is 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -179,32 +180,38 @@ def _counted(
     gpus = cloud.pools[0].each.gpus
     waits = results.waits(trace, played.start_s)
     span_h = YEAR_H / years
-    busy = [(bill.from_s, bill.to_s) for bill in played.bills]
-    reserved, left_h = reservation(busy, span_h, prices.rented, prices.reserved)
+    busy = [(bill.from_s, bill.to_s, gpus * prices.rented) for bill in played.bills]
+    reserved, left_usd = reservation(busy, span_h, gpus * prices.reserved if prices.reserved else None)
     return Candidate(
         nodes=home.nodes, patience=patience, waits=waits, kept=wanted.kept(waits),
-        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()), rented_node_hours=years * left_h, reserved_nodes=reserved,
+        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()), rented_node_hours=years * left_usd / (gpus * prices.rented), reserved_nodes=reserved,
         owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
-        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0), rented_usd=years * left_h * gpus * prices.rented,
+        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0), rented_usd=years * left_usd,
     )  # fmt: skip
 
 
-def reservation(leases: Sequence[tuple[float, float]], span_h: float, rented_usd: float, reserved_usd: float | None) -> tuple[int, float]:
-    """(how many nodes to reserve, node-hours of the leases that are left to rent).
+def reservation(leases: Sequence[tuple[float, float, float]], span_h: float, reserved_usd: float | None) -> tuple[int, float]:
+    """(how many nodes to reserve, USD of the leases that are left to rent).
 
-    `leases`: (from, to) in seconds, of one node each; `span_h`: hours that the reservation would be paid for. A node is reserved where what
-    it takes off the rent costs more than the reservation: the n-th one takes off the time in which n or more leases are there. (A policy
-    that knows of the reservation rents differently, for less: this is an upper bound on the cost.)
+    `leases`: (from, to, USD per hour) of one node each, times in seconds; `span_h`: hours that the reservation would be paid for, at
+    `reserved_usd` an hour (None: it isn't for sale). A node is reserved where what it takes off the rent costs more: the n-th one takes
+    off the n-th dearest lease that is there at each moment. (A policy that knows of the reservation rents differently, for less: this
+    is an upper bound on the cost.)
     """
-    if not leases:
-        return 0, 0.0
-    begins, ends = np.array(leases).T
-    times = np.concatenate([begins, ends])
-    steps = np.concatenate([np.ones(len(begins)), -np.ones(len(ends))])
-    order = np.argsort(times, kind="stable")
-    there, hours = np.cumsum(steps[order])[:-1], np.diff(times[order]) / 3600
-    most = int(there.max(initial=0))
-    at_least = np.array([hours[there >= n].sum() for n in range(1, most + 1)])
-    taken = np.minimum(at_least, span_h)  # leases may outlast the history; a reservation counts as long as that
-    worth = 0 if reserved_usd is None else int((taken * rented_usd > span_h * reserved_usd).sum())
-    return worth, float(at_least.sum() - taken[:worth].sum())
+    changes = sorted([(begin, usd) for begin, _, usd in leases] + [(end, -usd) for _, end, usd in leases])
+    there: list[float] = []  # prices of the leases that are there, ascending
+    off: list[float] = []  # what each reserved node takes off, the first one first
+    last = changes[0][0] if changes else 0.0
+    for at, usd in changes:
+        off += [0.0] * (len(there) - len(off))
+        for n, each in enumerate(reversed(there)):
+            off[n] += each * (at - last) / 3600
+        last = at
+        if usd > 0:
+            insort(there, usd)
+        else:
+            there.remove(-usd)
+    dearest = max((usd for _, _, usd in leases), default=0.0)
+    # leases may outlast the history; a reservation counts as long as that
+    worth = 0 if reserved_usd is None else sum(min(each, span_h * dearest) > span_h * reserved_usd for each in off)
+    return worth, sum(off[worth:])

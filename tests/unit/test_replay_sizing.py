@@ -63,12 +63,20 @@ def test_candidates_lie_around_the_mean_use():
 
 def test_reservations_by_hand():
     # one node all of 10 h, a second for 6 of them, a third for 2
-    leases = [(0, 10 * HOUR), (0, 6 * HOUR), (HOUR, 3 * HOUR)]
-    assert reservation(leases, 10, 1.0, None) == (0, 18.0)
-    assert reservation(leases, 10, 1.0, 0.5) == (2, 2.0)
-    assert reservation(leases, 10, 1.0, 0.7) == (1, 8.0)
-    assert reservation([], 10, 1.0, 0.5) == (0, 0.0)
-    assert reservation([(0, 20 * HOUR)], 10, 1.0, 1.1) == (0, 20.0)  # outlasts the history: that makes no reservation worth it
+    leases = [(0, 10 * HOUR, 1.0), (0, 6 * HOUR, 1.0), (HOUR, 3 * HOUR, 1.0)]
+    assert reservation(leases, 10, None) == (0, 18.0)
+    assert reservation(leases, 10, 0.5) == (2, 2.0)
+    assert reservation(leases, 10, 0.7) == (1, 8.0)
+    assert reservation([], 10, 0.5) == (0, 0.0)
+    assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (0, 20.0)  # outlasts the history: that makes no reservation worth it
+
+
+def test_a_reservation_takes_the_dearest_lease_of_each_moment():
+    # spot all the time, and on demand for 5 of 10 h: the first node takes 5 h of each (19 USD), the second one 5 h of spot (4)
+    leases = [(0, 10 * HOUR, 0.8), (2 * HOUR, 7 * HOUR, 3.0)]
+    assert reservation(leases, 10, 1.8) == (1, pytest.approx(4.0))
+    assert reservation(leases, 10, 2.0) == (0, pytest.approx(23.0))
+    assert reservation(leases, 10, 0.3) == (2, 0.0)
 
 
 def test_a_sample_is_a_stretch_as_busy_as_the_whole():
