@@ -6,7 +6,10 @@ and offerings without capacity. Ours is `burst.decide`, played by ironburst.repl
 cheapest fitting instance for each job, on demand. Ours is held to the five waits of Starburst (whole-queue scan), boots included.
 
 (a) ours too on demand only; (b) 70% of the jobs may be requeued (drawn by the seed), and may use spot: an instance is taken back at the
-rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances beside.
+rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances beside, paid all the time: as many as
+`ironburst size` recommends after the first three quarters of the jobs of (b).
+
+`aside`: the same plays, of the last quarter only: the jobs submitted then, and what was rented then.
 
 A wait is all that a job loses: end - submit - run time, with the work that interruptions lose.
 """
@@ -29,7 +32,7 @@ from benchmarks.figures import WAITS, finite, mean_of, ratios, trace_path, wait_
 from ironburst import catalog
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.replay import traces
+from ironburst.replay import sizing, traces
 from ironburst.replay.provider import Cloud, Shortage
 from ironburst.replay.simulate import Home, Played, play
 from ironburst.replay.traces import Trace
@@ -39,6 +42,8 @@ REGION, SPOT, RESERVED = "us-east-1", "spot", "reservation"
 GPU_MEMORY_GB = 24  # of the machines with 8 GPUs that the trace was recorded on, as its README has it
 CHEAPEST = 2  # types of each number of GPUs, by each market
 NODES = {1: 512, 4: 192, 8: 128}  # of a pool, at most, by the GPUs of its type: more than is ever needed
+ROUND_S = 60.0  # the policy looks once a minute: later, and a little dearer, than with the controller's 10 s, and half of the time to play
+ASIDE = 0.25  # of the jobs, the last ones
 BOOT_S, MIN_BILLING_S, LONGEST_IDLE_S, CHECKPOINT_S, REQUEUEABLE = 600.0, 60.0, 3600.0, 1800.0, 0.7
 # assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this length
 SHORTAGES = {ON_DEMAND: Shortage(0.05, 3600.0), SPOT: Shortage(0.25, 2 * 3600.0)}
@@ -86,27 +91,17 @@ def reserved(kinds: Mapping[str, int], part: float = RESERVATION) -> tuple[Pool,
     return tuple(found)
 
 
-def recommended(played: Played, kinds: Sequence[Pool], period_s: float, part: float = RESERVATION) -> dict[str, int]:
-    """How many instances of each type to reserve, from leases that were paid by the hour: the k-th one replaces what the k-th dearest lease
-    of its type cost at each moment, and is worth it if that sums up to more than its price for the whole period."""
+def recommended(played: Played, kinds: Sequence[Pool], from_s: float, until_s: float, part: float = RESERVATION) -> dict[str, int]:
+    """How many instances of each type to reserve, by the rule of `ironburst size`, from the leases of this time that weren't prepaid."""
     found = {}
     for pool in kinds:
-        mine = [bill for bill in played.bills if bill.pool == pool.name and not bill.prepaid]
-        edges = sorted([(bill.from_s, 1, pool.usd_per_hour[bill.market] or 0.0) for bill in mine]
-                       + [(bill.to_s, -1, pool.usd_per_hour[bill.market] or 0.0) for bill in mine])  # fmt: skip
-        saved: list[float] = []
-        alive: list[float] = []
-        last = 0.0
-        for at, change, price in edges:
-            for k, each in enumerate(sorted(alive, reverse=True)):
-                if k == len(saved):
-                    saved.append(0.0)
-                saved[k] += each * (at - last) / 3600
-            last = at
-            alive.append(price) if change > 0 else alive.remove(price)
+        leases = [
+            (bill.from_s, min(bill.to_s, until_s), pool.usd_per_hour[bill.market] or 0.0)
+            for bill in played.bills if bill.pool == pool.name and not bill.prepaid and bill.from_s < until_s
+        ]  # fmt: skip
         listed = catalog.price(pool.instance_type, ON_DEMAND, REGION)
-        cost = part * (listed.usd_per_hour if listed else 0.0) * period_s / 3600
-        found[pool.instance_type] = sum(each > cost for each in saved)
+        usd = part * listed.usd_per_hour if listed else None
+        found[pool.instance_type], _ = sizing.reservation(leases, (until_s - from_s) / 3600, usd)
     return {kind: count for kind, count in found.items() if count}
 
 
@@ -117,14 +112,16 @@ def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_
 
 def ours(
     trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, factor: float = 1.0
-) -> tuple[Played, dict[str, float]]:
-    """`target`: the figures whose five waits, times `factor`, the policy is told to keep."""
+) -> tuple[Played, dict[str, float], dict[str, float]]:
+    """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times `factor`, the policy is
+    told to keep."""
     waits = WaitTarget(*(factor * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
-    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE), policy, cloud, progress)
+    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, round_s=ROUND_S), policy, cloud, progress)
+    wait_s = played.end_s - trace.submit_s - trace.duration_s
     found = figures(
-        trace, played.end_s - trace.submit_s - trace.duration_s, played.total_usd, played.boot_usd, played.idle_usd,
+        trace, wait_s, played.total_usd, played.boot_usd, played.idle_usd,
         prepaid_usd=played.prepaid_usd, rented_gpu_hours=float(trace.gpu_hours[played.rented].sum()),
         rented_jobs=float(played.rented.sum()), leases=float(len(played.bills)), refusals=float(played.refusals),
         interruptions=float(played.interruptions.sum()),
@@ -132,7 +129,20 @@ def ours(
     )  # fmt: skip
     if progress:
         progress(found)
-    return played, found
+    since_s, began_s, ended_s = aside_from_s(trace), float(trace.submit_s[0]), float(played.end_s.max())
+    usd = sum(bill.usd for bill in played.bills if not bill.prepaid and bill.from_s >= since_s)
+    usd += played.prepaid_usd * (ended_s - since_s) / (ended_s - began_s)
+    return played, found, aside(trace, wait_s, usd)
+
+
+def aside_from_s(trace: Trace) -> float:
+    """When the last quarter of the jobs begins: nothing is tuned on it."""
+    return float(traces.split(trace, ASIDE)[1].submit_s[0])
+
+
+def aside(trace: Trace, wait_s: np.ndarray, usd: float) -> dict[str, float]:
+    late = trace.submit_s >= aside_from_s(trace)
+    return {"usd": usd, **wait_figures(trace.take(late), np.maximum(wait_s[late], 0.0) / 3600)}
 
 
 def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
@@ -141,7 +151,14 @@ def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
 
 
 def one(
-    trace: Trace, pool_gpus: int, rows: Sequence[str], seed: int, memory_gb: int, reserve: int | None, tell, factor: float = 1.0
+    trace: Trace,
+    pool_gpus: int,
+    rows: Sequence[str],
+    seed: int,
+    memory_gb: int,
+    reserve: Mapping[str, int] | None,
+    tell,
+    factor: float = 1.0,
 ) -> dict[str, dict]:
     """The figures of the peers and of each row, for one jitter of the trace."""
     trace = requeueable(traces.jittered(trace, seed), seed)
@@ -156,39 +173,46 @@ def one(
             rented_gpu_hours=float(trace.gpu_hours[paid.rented].sum()), rented_jobs=float(paid.rented.sum()),
             wall_s=time.perf_counter() - began,
         )  # fmt: skip
+        found[f"{name} aside"] = aside(
+            trace, paid.start_s - trace.submit_s, float(paid.usd_of[paid.start_s >= aside_from_s(trace)].sum())
+        )  # fmt: skip
         tell(name)(found[name])
-    target, played = found["starburst"], None
+    target, kinds = found["starburst"], reserve
     if "a" in rows:
-        _, found["a"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), factor)
+        _, found["a"], found["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), factor)
     if "b" in rows or ("c" in rows and reserve is None):
-        played, found["b"] = ours(trace, pool_gpus, target, cloud, tell("b"), factor)
+        played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), factor)
+        if reserve is None:
+            kinds = recommended(played, both, float(trace.submit_s[0]), aside_from_s(trace))
     if "c" in rows:
-        period_s = float(trace.submit_s[-1] - trace.submit_s[0])
-        kinds = recommended(played, both, period_s) if played else {}
-        if reserve is not None:
-            kinds = {next(pool for pool in sorted(dear, key=_usd_per_gpu_hour) if pool.each.gpus == GPUS_PER_NODE).name: reserve}
-        _, found["c"] = ours(trace, pool_gpus, target, replace(cloud, pools=(*reserved(kinds), *both)), tell("c"), factor)
-        found["c"]["reserved"] = kinds
+        with_reserved = replace(cloud, pools=(*reserved(kinds), *both))
+        _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), factor)
+    if kinds is not None:
+        found["reserved"] = kinds
     return found
 
 
-def _usd_per_gpu_hour(pool: Pool) -> float:
-    return (pool.usd_per_hour[ON_DEMAND] or 0.0) / pool.each.gpus
-
-
 def report(
-    trace: Trace, pool_gpus: int, rows: Sequence[str], seeds: int, memory_gb: int, reserve: int | None, tell, factor: float = 1.0
+    trace: Trace,
+    pool_gpus: int,
+    rows: Sequence[str],
+    seeds: int,
+    memory_gb: int,
+    reserve: Mapping[str, int] | None,
+    tell,
+    factor: float = 1.0,
 ) -> dict[str, Any]:
     runs = [one(trace, pool_gpus, rows, seed, memory_gb, reserve, tell, factor) for seed in range(1, seeds + 1)]
-    kinds = [run["c"].pop("reserved") for run in runs if "c" in run]
+    kinds = [run.pop("reserved") for run in runs if "reserved" in run]
     found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
-        found["c"]["reserved"] = kinds
+        found["reserved"] = kinds  # for (c), of each seed
     to_peers = {}
     for row in (name for name in ASKED if name in found):
         starburst, no_wait = (ratios(found[row], found[peer], "usd") for peer in ("starburst", "no_wait"))
         to_peers[row] = {**starburst, "usd / no_wait": no_wait["usd"], "asked": ASKED[row], "wanted": WANTED[row]}
-    return {**found, "ratios": to_peers}
+    of_aside = {row: ratios(found[f"{row} aside"], found["starburst aside"], "usd") for row in to_peers}
+    return {**found, "ratios": to_peers, "aside": of_aside}
 
 
 def table(found: Mapping[str, Any], prices: str) -> str:
@@ -205,9 +229,23 @@ def table(found: Mapping[str, Any], prices: str) -> str:
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         usd = "-" if ratio["usd"] is None else f"{ratio['usd']:.3f}"
         lines.append(f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x")
-    if "reserved" in found.get("c", {}):
-        lines.append(f"reserved for (c): {found['c']['reserved']}")
+    for row, ratio in found["aside"].items():
+        waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
+        lines.append(f"({row}) aside: {'-' if ratio['usd'] is None else format(ratio['usd'], '.3f')}; waits {waits} x")
+    if "reserved" in found:
+        lines.append(f"reserved for (c): {found['reserved']}")
     return "\n".join(lines)
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Of --reserved. Raises ValueError."""
+    kinds, found = {pool.instance_type for pool in pools((ON_DEMAND,))}, {}
+    for each in text.split(","):
+        kind, _, count = each.strip().partition("=")
+        if kind not in kinds or not count.isdigit():
+            raise ValueError(f"--reserved is {text!r}; allowed is TYPE=N, with commas between, of {', '.join(sorted(kinds))}")
+        found[kind] = int(count)
+    return found
 
 
 def _progress(row: str):
@@ -232,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is")
     parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
     parser.add_argument("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
-    parser.add_argument("--reserved", type=int, help="for (c): so many instances of the cheapest type of 8 GPUs; else as recommended")
+    parser.add_argument("--reserved", metavar="TYPE=N,...", help="for (c): so many instances of these types; else as recommended")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     path = trace_path(args.trace, args.json)
@@ -248,7 +286,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             since_s = trace.submit_s - trace.submit_s[0]
             trace = trace.take((since_s >= first) & (since_s < last))
         trace = trace.take(trace.gpu_hours >= args.least_gpu_hours)
-        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, args.reserved, _progress, args.wait_factor)
+        reserve = None if args.reserved is None else _counts(args.reserved)
+        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, reserve, _progress, args.wait_factor)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2
@@ -259,7 +298,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
     )
     what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
-    names = ("pool_gpus", "seeds", "days", "wait_factor", "least_gpu_hours", "gpu_memory_gb", "reserved")
+    names = ("pool_gpus", "seeds", "days", "wait_factor", "least_gpu_hours", "gpu_memory_gb")
     asked = {name: getattr(args, name) for name in names}
     print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
     return 0

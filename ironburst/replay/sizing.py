@@ -184,7 +184,8 @@ def _counted(
     reserved, left_usd = reservation(busy, span_h, gpus * prices.reserved if prices.reserved else None)
     return Candidate(
         nodes=home.nodes, patience=patience, waits=waits, kept=wanted.kept(waits),
-        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()), rented_node_hours=years * left_usd / (gpus * prices.rented), reserved_nodes=reserved,
+        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()),
+        rented_node_hours=years * left_usd / (gpus * prices.rented), reserved_nodes=reserved,
         owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
         reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0), rented_usd=years * left_usd,
     )  # fmt: skip

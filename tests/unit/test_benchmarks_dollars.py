@@ -63,9 +63,12 @@ def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
                  ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))]  # fmt: skip
 
     # at 0.43 of the price: the first one runs all of 10 h, the second one 6 of them, a third one never
-    assert dollars.recommended(Played, [kind], 10 * HOUR, 0.43) == {kind.name: 2}
-    assert dollars.recommended(Played, [kind], 10 * HOUR, 0.65) == {kind.name: 1}
-    assert dollars.recommended(Played, [kind], 30 * HOUR, 0.43) == {}
+    assert dollars.recommended(Played, [kind], 0.0, 10 * HOUR, 0.43) == {kind.name: 2}
+    assert dollars.recommended(Played, [kind], 0.0, 10 * HOUR, 0.65) == {kind.name: 1}
+    assert dollars.recommended(Played, [kind], -20 * HOUR, 10 * HOUR, 0.43) == {}
+    # what comes after that time isn't known then: 5 h of two, not 6
+    assert dollars.recommended(Played, [kind], 0.0, 7 * HOUR, 0.72) == {kind.name: 1}
+    assert dollars.recommended(Played, [kind], 0.0, 7 * HOUR, 0.71) == {kind.name: 2}
 
 
 def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
@@ -81,5 +84,14 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
         assert ours["usd"] > 0 and 0 <= ours["idle_usd"] <= ours["usd"] and 0 <= ours["boot_usd"] <= ours["usd"]
         assert found["ratios"][row]["usd"] == pytest.approx(ours["usd"] / found["starburst"]["usd"])
         assert found["ratios"][row]["max_wait_h"] == pytest.approx(ours["max_wait_h"] / found["starburst"]["max_wait_h"])
+    for row in ("starburst", "no_wait", *"abc"):  # a part of what is paid is paid in the last quarter, and some wait is the longest one
+        assert 0 < found[f"{row} aside"]["usd"] < found[row]["usd"]
+        assert found[f"{row} aside"]["max_wait_h"] <= found[row]["max_wait_h"]
+    assert found["aside"]["a"]["usd"] == pytest.approx(found["a aside"]["usd"] / found["starburst aside"]["usd"])
     assert found["b"]["usd"] < found["a"]["usd"] and found["a"]["interruptions"] == 0
     assert dollars.main(["--trace", str(file), "--rows", "d"]) == 2
+    assert dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
+
+
+def test_what_is_reserved_can_be_given():
+    assert dollars._counts("g6.xlarge=3, g6.48xlarge=1") == {"g6.xlarge": 3, "g6.48xlarge": 1}
