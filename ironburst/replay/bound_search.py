@@ -64,7 +64,7 @@ def _climb(problem: Problem, bucket_h: float, budget_s: float, rounds: int | Non
     horizon = float((problem.submit + problem.duration).max()) + bucket_h
     nothing = Prices(bucket_h, np.zeros(math.ceil(horizon / bucket_h)))
     yield nothing, problem.value(nothing)
-    if not problem.allowed and np.isinf(problem.most_wait).all():
+    if (not problem.allowed and np.isinf(problem.most_wait).all()) or not problem.gpu_hours.any():
         return
     best = _first_guess(problem, horizon, bucket_h * STAGES[0][0])
     for stage, (coarseness, share) in enumerate(STAGES):

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ironburst.burst.explain import FAR_S
+
 # the command whose output is understood; UTC and seconds keep an hour from vanishing when clocks change
 SACCT = (
     "TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --parsable2 --starttime=2026-01-01 "
@@ -45,13 +47,13 @@ class Row:
     def bad(self, name: str, allowed: str) -> TraceError:
         return TraceError(f"{self.path}, line {self.line}: {name} is {self.values.get(name)!r}; allowed is {allowed}")
 
-    def number(self, name: str, least: float = 0.0) -> float:
+    def number(self, name: str) -> float:
         try:
             value = float(self.values[name])
         except ValueError:
             value = math.nan
-        if not least <= value < math.inf:
-            raise self.bad(name, f"a number of {least:g} or more" if least > -math.inf else "a number")
+        if not 0.0 <= value <= FAR_S:
+            raise self.bad(name, f"a number of 0 or more{f', up to {FAR_S:.0f} (the year 9999)' if value > FAR_S else ''}")
         return value
 
     def optional(self, name: str) -> float:
@@ -70,12 +72,12 @@ def plain(row: Row) -> Job | str:
     if not (gpus := row.whole("num_gpus")):
         return NO_GPU
     return Job(
-        row.number("submit_s", -math.inf),
+        row.number("submit_s"),
         row.number("duration_s"),
         gpus,
         row.values.get("vc", row.values.get("queue", "")),
         row.values.get("user", ""),
-        row.optional("limit_s"),
+        row.optional("limit_s") or math.nan,  # 0: none, as Slurm has it
         row.optional("deadline_s"),
     )
 
@@ -98,7 +100,7 @@ def sacct(row: Row) -> Job | str | None:
     if not elapsed:
         return NOT_STARTED
     limit = row.values.get("TimelimitRaw", "")  # minutes, or one of Slurm's words for "none of its own"
-    limit_s = math.nan if limit in ("", "UNLIMITED", "Partition_Limit") else 60 * row.number("TimelimitRaw")
+    limit_s = math.nan if limit in ("", "UNLIMITED", "Partition_Limit") else 60 * row.number("TimelimitRaw") or math.nan
     queue = row.values.get("Partition") or row.values.get("Account", "")
     return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s)
 

@@ -24,6 +24,8 @@ from ironburst.replay.rented import AtOnce, Bill, Fates, Rented
 from ironburst.replay.traces import Trace
 
 HOME = "home"
+UNLIMITED_S = 10 * 365 * 86400.0  # so long home takes a job without a time limit to run; the policy is told that it has none
+LEAST_S = 1.0  # the time limit of a job that ran for no time, or past its limit
 Progress = Callable[[int, int], None]
 
 
@@ -156,6 +158,8 @@ class _Play:
         began_s = float(trace.submit_s[0]) if len(trace) else 0.0
         self.rented = Rented(fates, cloud, began_s, home.round_s) if cloud else AtOnce(fates, home.gpus)
         limit_s = trace.duration_s if trace.limit_s is None else trace.limit_s
+        limit_s = np.where(limit_s < UNLIMITED_S, limit_s, UNLIMITED_S)  # NaN: none
+        limit_s[limit_s <= 0] = LEAST_S
         self.learns = trace.limit_s is not None
         self.experience = Experience()
         self.on_leases: dict[int, Job] = {}
@@ -182,7 +186,7 @@ class _Play:
                 self._learn(job, self.running.pop(job)[0])
                 freed = True
             for job in rented.advance(now):  # it lost its nodes
-                self.limits[job] = max(0.0, self.limits[job] - (self.durations[job] - self.fates.left_s[job]))
+                self.limits[job] = max(LEAST_S, self.limits[job] - (self.durations[job] - self.fates.left_s[job]))
                 self.durations[job] = float(self.fates.left_s[job])
                 self._queue(job, eligible_s=now)
                 new.append(job)
@@ -232,8 +236,9 @@ class _Play:
         gpus, width, requeue = self.gpus[number], self.home.gpus, self.trace.requeue
         nodes = max(1, -(-gpus // width))
         return Job(
-            number, "", self._named(self.trace.user, number), "PENDING", self.submit[number], nodes,
-            self.resources[-(-gpus // nodes)], self.limits[number], (HOME,), priority=0, requeue=requeue is None or bool(requeue[number]),
+            number, "", self._named(self.trace.user, number), "PENDING", self.submit[number], nodes, self.resources[-(-gpus // nodes)],
+            self.limits[number] if self.limits[number] < UNLIMITED_S else None, (HOME,), priority=0,
+            requeue=requeue is None or bool(requeue[number]),
             account=self._named(self.trace.queue, number), eligible_s=eligible_s,
         )  # fmt: skip
 

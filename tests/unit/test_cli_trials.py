@@ -87,6 +87,8 @@ def test_size_of_a_long_history_says_that_it_is_a_sample(tmp_path, capsys):
         ("", "is no known trace"),
         ("a,b\n1,2\n", "is no known trace: its first line has a, b"),
         ("submit_s,duration_s,num_gpus\n0,-5,8\n", "line 2: duration_s is '-5'; allowed is a number of 0 or more"),
+        ("submit_s,duration_s,num_gpus\n-1,5,8\n", "line 2: submit_s is '-1'; allowed is a number of 0 or more"),
+        ("submit_s,duration_s,num_gpus\n0,1e308,8\n", "line 2: duration_s is '1e308'; allowed is a number of 0 or more, up to 25340230"),
         ("submit_s,duration_s,num_gpus\n0,3600\n", "line 2 has 2 values"),
         ("submit_s,duration_s,num_gpus\n0,3600,8\n90000,3600,72\n", "72 GPUs"),
     ],
@@ -108,6 +110,14 @@ def test_a_history_of_minutes_says_nothing_of_a_year(tmp_path, capsys):
     path.write_text("submit_s,duration_s,num_gpus\n0,90000,8\n360,3600,8\n")
     assert cli.main(["size", str(path), "--config", STACK, *OWNED]) == 2
     assert "were submitted within 0.1 h; a year can be told from a history of 24 h or more" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("error")
+def test_jobs_of_no_length_are_played_and_bounded(tmp_path, capsys):
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_s,duration_s,num_gpus\n0,0,8\n5,0,8\n")
+    assert cli.main(["simulate", str(path), "--config", STACK, "--bound-seconds", "0.2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bound"]["rented_gpu_hours"] == 0
 
 
 def test_submits_that_go_back_in_time_are_sorted_and_played(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """A trace played through decide(): who starts when, at home or rented."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,15 @@ def test_a_job_that_would_wait_too_long_is_rented_for_at_its_submission():
 def test_a_job_that_waits_within_its_limit_stays_home():
     played = play(trace((0, 10, 8), (9.5, 2, 8)), Home(1), fixed(HOUR))
     assert not played.rented.any() and played.start_s[1] == 10 * HOUR
+
+
+def test_a_job_without_a_time_limit_stays_at_home_and_one_of_no_length_is_rented_for():
+    nan = math.nan
+    jobs = Trace(np.arange(4) * HOUR, np.array([20.0, 2.0, 2.0, 0.0]) * HOUR, np.full(4, 8), limit_s=[nan, nan, 3 * HOUR, nan])
+    played = play(jobs, Home(1), fixed(HOUR))
+    assert played.rented.tolist() == [False, False, True, False] and played.start_s[1] == 20 * HOUR
+    known = Trace(jobs.submit_s, jobs.duration_s, jobs.gpus)
+    assert play(known, Home(1), fixed(HOUR)).rented.tolist() == [False, True, True, True]
 
 
 def test_a_gang_and_the_rest_of_it_get_nodes_of_their_own():
