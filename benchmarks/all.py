@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import report
+from ironburst import files
 
 ROOT = Path(__file__).parents[1]
 PHILLY, CHRONUS, OPENB = "philly_first70d.csv.xz", "chronus_philly_slo.csv.xz", "openb2023_pods_default.csv.xz"
@@ -69,7 +70,8 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
     if "skipped" in found:
         return f"{name}: {found['skipped']}"
     ran = {"command": " ".join(["python -m", *command]), "commit": commit(), "date": f"{began:%Y-%m-%d}", "machine": before}
-    write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n", 0o644)
     return f"{name}: {took}"
 
 
@@ -87,13 +89,6 @@ def commit() -> str:
 
 def machine() -> str:
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} before"
-
-
-def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").replace(path)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ironburst import catalog
+from ironburst import catalog, files
 from ironburst.config.load import ConfigError, Finding
 from ironburst.config.models import ClusterConfig
 from ironburst.config.ranges import RangeError, compact, expand
@@ -113,10 +111,7 @@ def text(stack_file: Path, lock: Mapping[str, Locked]) -> str:
 def write(stack_file: Path, lock: Mapping[str, Locked]) -> Path:
     """Write the lock beside its stack file, atomically."""
     path = path_of_lock(stack_file)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}", delete=False) as file:
-        file.write(text(stack_file, lock))
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+    files.write(path, text(stack_file, lock), 0o644)
     return path
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from ironburst import files
 
 VERSION = 1
 KEPT = 50  # entries of a history
@@ -96,9 +97,7 @@ class Store:
     def _write(self, path: Path, text: str) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix=f".{path.name}", delete=False) as file:  # 0600
-                file.write(text)
-            os.replace(file.name, path)
+            files.write(path, text)
         except OSError as error:
             raise ReceiptError(
                 f"the folder {self.folder} can't be written ({error.strerror}): give another with --state"

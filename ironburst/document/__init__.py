@@ -7,12 +7,12 @@ Readers ignore fields that they don't know, refuse versions that they don't know
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ironburst import files
 
 VERSION = 1
 
@@ -283,7 +283,4 @@ def _load(path: Path) -> Any:
 
 def _write(path: Path, data: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
-        json.dump(data, file, indent=1)
-        file.write("\n")
-    os.replace(file.name, path)
+    files.write(path, json.dumps(data, indent=1) + "\n")
