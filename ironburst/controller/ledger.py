@@ -306,8 +306,10 @@ class Ledger:
         rows = self._rows("SELECT * FROM jobs WHERE job = ?", job)
         return JobRow(**rows[0]) if rows else None
 
-    def jobs(self) -> list[JobRow]:
-        return [JobRow(**row) for row in self._rows("SELECT * FROM jobs ORDER BY job")]
+    def in_queue(self) -> set[int]:
+        """The jobs that were in the queue when it was last seen. (Jobs that have left stay in the ledger, for `explain`.)"""
+        states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
+        return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}
 
     def event(self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
         self._db.execute(
@@ -315,7 +317,7 @@ class Ledger:
         )
 
     def events(self, since_s: float = 0.0) -> list[EventRow]:
-        rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY id", since_s)
+        rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY at_s, id", since_s)
         return [EventRow(**row) for row in rows]
 
     def note(self, key: str, value: str) -> None:

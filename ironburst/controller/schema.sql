@@ -14,6 +14,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS one_open_lease_a_node ON leases(node) WHERE st
 CREATE TABLE IF NOT EXISTS rates (
   lease TEXT NOT NULL REFERENCES leases(id), from_s REAL NOT NULL, account TEXT NOT NULL, usd_per_hour REAL NOT NULL, PRIMARY KEY (lease, from_s));
 CREATE TABLE IF NOT EXISTS assignments (job INTEGER NOT NULL, lease TEXT NOT NULL REFERENCES leases(id), at_s REAL NOT NULL, PRIMARY KEY (job, lease));
+CREATE INDEX IF NOT EXISTS assignments_of_lease ON assignments(lease);
 CREATE TABLE IF NOT EXISTS intents (
   token TEXT PRIMARY KEY, launch TEXT NOT NULL REFERENCES launches(id), attempt INTEGER NOT NULL, zone TEXT NOT NULL, request TEXT NOT NULL,
   state TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, retry_s REAL NOT NULL DEFAULT 0, code TEXT NOT NULL DEFAULT '',
@@ -28,6 +29,8 @@ CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
 CREATE TABLE IF NOT EXISTS jobs (
   job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
   time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs(state);
 CREATE TABLE IF NOT EXISTS events (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, launch TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '',
   job INTEGER, text TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS events_by_time ON events(at_s);

@@ -118,7 +118,7 @@ class Controller:
     def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
         """Each job's decision into the ledger; the whole round to the recorder."""
         now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
-        before = {row.job for row in self.ledger.jobs() if row.state in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED")}
+        before = self.ledger.in_queue()
         with self.ledger.transaction():
             self.ledger.saw_jobs(snapshot.jobs, now)
             for gone in before - jobs.keys():

@@ -354,6 +354,20 @@ def test_what_has_no_lease_is_put_right(world):
     assert world.slurm.nodes["p5-3"].record().launchable
 
 
+def test_a_tick_reads_no_whole_table_that_only_grows(world):
+    world.fill_home()
+    world.slurm.submit(limit_s=600, requeue=False)
+    queries, growing = [], ("jobs", "events", "decisions", "assignments")
+    world.tick()
+    world.ledger._db.set_trace_callback(queries.append)
+    world.tick()
+    world.ledger._db.set_trace_callback(None)
+    plans = [world.ledger._rows(f"EXPLAIN QUERY PLAN {query}") for query in queries if query.startswith(("SELECT", "UPDATE", "DELETE"))]
+    said = {row["detail"] for plan in plans for row in plan}
+    assert {table for table in growing if any(each.startswith(f"SEARCH {table} ") for each in said)} == set(growing)
+    assert not [each for each in said if each.startswith(tuple(f"SCAN {table}" for table in growing))]
+
+
 def test_trouble_with_the_scheduler_is_noted_and_survived(world, monkeypatch):
     world.fill_home()
     job = world.slurm.submit(limit_s=600)
