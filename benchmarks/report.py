@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import dollars
 from benchmarks.figures import WAITS
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series
@@ -178,8 +179,8 @@ def _scenarios(found: Mapping[str, Any] | None) -> str:
 
 
 def _dollars(results: list[dict[str, Any]]) -> Iterator[Line]:
-    asked = {"a": (0.97, 0.90, "on demand only"), "b": (0.60, 0.50, "70% may use spot"), "c": (0.50, 0.40, "that, and a reservation")}
-    for row, (most, best, words) in asked.items():
+    for row, words in (("a", "on demand only"), ("b", "70% may use spot"), ("c", "that, and a reservation")):
+        most, best = dollars.ASKED[row], dollars.WANTED[row]
         found = [each for each in results if isinstance(each.get("ratios"), dict) and row in each["ratios"] and "prices" in each]
         one = max(found, key=lambda each: (not each.get("days"), each.get("seeds", 0)), default=None)
         if one is None:
@@ -266,9 +267,9 @@ def draw(results: list[dict[str, Any]]) -> dict[str, str]:
         suffix = "" if part == "all" else f"-{part}"
         words = {"all": "70 days", "aside": "its last quarter", "first": "its first three quarters"}[part]
         found[f"cost-over-wait-{gpus}{suffix}.svg"] = _cost_over_wait(f"Philly, {words}, {gpus} GPUs at home", each)
-    dollars = [each for each in results if "prices" in each and "starburst" in each]
-    for each in dollars:
-        found[Path(each["file"]).stem + ".svg"] = _usd_over_wait(each)
+    for each in results:
+        if "prices" in each and "starburst" in each:
+            found[Path(each["file"]).stem + ".svg"] = _usd_over_wait(each)
     return found
 
 
