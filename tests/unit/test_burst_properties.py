@@ -107,6 +107,12 @@ def sites():
 # ---- what holds
 
 
+def decided(site, policy):
+    """The decision, and the site's jobs, pools and leases by id and name."""
+    jobs, pools = {job.id: job for job in site.jobs}, {pool.name: pool for pool in site.pools}
+    return decide(site, policy), jobs, pools, {lease.id: lease for lease in site.leases}
+
+
 def told(decision):
     return Counter(each.job for each in (*decision.waits, *decision.infeasible))
 
@@ -125,9 +131,7 @@ def test_equal_snapshots_give_equal_decisions_that_survive_json(profile):
 @each_way
 def test_a_gang_never_spans_home_and_cloud_nor_two_places_in_it(profile):
     def holds(site, policy):
-        decision = decide(site, policy)
-        jobs, pool_of = {job.id: job for job in site.jobs}, {pool.name: pool for pool in site.pools}
-        rented = {lease.id: lease for lease in site.leases}
+        decision, jobs, pool_of, rented = decided(site, policy)
         for launch in decision.launches:
             assert all(jobs[id].nodes <= len(set(launch.nodes)) for id in launch.jobs)
             assert set(launch.nodes) <= set(pool_of[launch.pool].nodes) and launch.market in pool_of[launch.pool].markets
@@ -147,9 +151,7 @@ def test_a_gang_never_spans_home_and_cloud_nor_two_places_in_it(profile):
 @each_way
 def test_nobody_is_placed_where_it_may_not_go(profile):
     def holds(site, policy):
-        decision = decide(site, policy)
-        jobs, pool_of = {job.id: job for job in site.jobs}, {pool.name: pool for pool in site.pools}
-        rented = {lease.id: lease for lease in site.leases}
+        decision, jobs, pool_of, rented = decided(site, policy)
         placed = [(id, launch.pool, launch.market, pool_of[launch.pool].boot_s) for launch in decision.launches for id in launch.jobs]
         placed += [(each.job, rented[each.leases[0]].pool, rented[each.leases[0]].market, 0.0) for each in decision.assigns]
         for id, pool, market, boot_s in placed:
