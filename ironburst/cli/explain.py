@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     """Everything that is known of a job, as JSON values. Raises BadInput for one that the controller never saw."""
-    row = ledger.job(job)
+    row = ledger.job(job) if 0 <= job < 2**63 else None  # a larger one can't be asked for
     if row is None:
         raise site_options.BadInput(f"job {job} was never seen by the controller of this ledger: check the number, or --ledger")
     leases = ledger.leases_for(job)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ironburst.burst import Policy, explain
 from ironburst.cli import site_options, stack_file
+from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder, site
 from ironburst.controller.recorder import RecordError
 from ironburst.replay import rounds
@@ -40,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.folder or site_options.rounds_path(arguments)
     damaged: list[RecordError] = []
     found = rounds.compare(recorder.rounds(folder, damaged.append), policy)
+    if not found.rounds and not damaged:
+        raise BadInput(f"there is no round in {folder} yet: give the folder `rounds` of a controller that has run")
     for error in damaged:
         print(f"ironburst: {error}", file=sys.stderr)
     a_day = recorder.usage(folder).mb_a_day if folder.is_dir() else None

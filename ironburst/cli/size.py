@@ -58,14 +58,15 @@ def run(arguments: argparse.Namespace) -> int:
         rented, source = told, f"pool {pool.name}, prices of {declared.prices_as_of or 'the stack file'}"
     if rented is None:
         raise BadInput(f"{arguments.config}: no pool has a known price on demand; give --rented-usd-per-gpu-hour")
-    trace = read_trace(arguments.trace)
-    part = sizing.sample(trace, arguments.jobs)
     try:
-        found = sizing.size(
-            part, declared.home, declared.policy, replace(declared.cloud, pools=(pool,)),
-            Prices(arguments.owned_usd_per_gpu_hour, rented, arguments.reserved_usd_per_gpu_hour),
-            Wanted(arguments.wait_p50, arguments.wait_p95), nodes, bar(sys.stderr, "candidates"),
-        )  # fmt: skip
+        prices = Prices(arguments.owned_usd_per_gpu_hour, rented, arguments.reserved_usd_per_gpu_hour)
+        wanted = Wanted(arguments.wait_p50, arguments.wait_p95)
+    except SizingError as error:
+        raise BadInput(str(error)) from None
+    trace = read_trace(arguments.trace)
+    part, cloud = sizing.sample(trace, arguments.jobs), replace(declared.cloud, pools=(pool,))
+    try:
+        found = sizing.size(part, declared.home, declared.policy, cloud, prices, wanted, nodes, bar(sys.stderr, "candidates"))
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = as_json(found) | {

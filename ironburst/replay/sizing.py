@@ -131,12 +131,16 @@ def size(
     """The break-even curve over owned nodes of `home.gpus` GPUs. `nodes`: the candidates (None: around the mean use of the history).
 
     `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called with the candidates
-    that are done, and all. Raises SizingError, or ValueError where some job of the trace can never start.
+    that are done, and all. A job without a time limit in a trace that has them has the longest of it: else none could be rented for.
+    Raises SizingError, or ValueError where some job of the trace can never start.
     """
     days = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
     if days < LEAST_DAYS:
         span = f"the {len(trace):,} jobs were submitted within {24 * days:.1f} h"
         raise SizingError(f"{span}; a year can be told from a history of {24 * LEAST_DAYS:g} h or more")
+    if trace.limit_s is not None:
+        longest_s = np.fmax.reduce([*trace.limit_s, *trace.duration_s])
+        trace = replace(trace, limit_s=np.where(np.isnan(trace.limit_s), longest_s, trace.limit_s))
     mean_gpus = float(trace.gpu_hours.sum()) / (24 * days)
     if nodes is None:
         nodes = sorted({round(load * mean_gpus / home.gpus) for load in LOADS})

@@ -126,7 +126,8 @@ def read(path: Path | str) -> Trace:
     except FileNotFoundError:
         raise TraceError(f"there is no trace {path}") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
-        raise TraceError(f"{path} can't be read as a trace: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else None
+        raise TraceError(f"{path} can't be read as a trace: {why or error}") from None
 
 
 def _jobs(path: Path, header: list[str], lines) -> Trace:

@@ -152,6 +152,7 @@ def test_explain_of_an_infeasible_job_and_of_nobodys_job(site, capsys):
     assert "can't be rented for" in capsys.readouterr().out
     assert cli.main(["explain", "99"]) == 2
     assert capsys.readouterr().err == "ironburst: job 99 was never seen by the controller of this ledger: check the number, or --ledger\n"
+    assert cli.main(["explain", str(10**30)]) == 2
 
 
 def test_tick_does_one_round_and_says_what_it_did(site, capsys):

@@ -134,6 +134,9 @@ def test_a_damaged_file_is_told_and_the_others_are_replayed(folder, capsys):
     assert cli.main(["replay", str(folder)]) == 2
     out = capsys.readouterr()
     assert out.out == "no round could be read\n" and "none of its rounds can be read" in out.err
+    bad.write_bytes(b"")
+    assert cli.main(["replay", str(folder)]) == 2
+    assert capsys.readouterr().err.startswith(f"ironburst: there is no round in {folder} yet: ")
 
 
 @pytest.mark.parametrize(

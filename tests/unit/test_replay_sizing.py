@@ -1,5 +1,7 @@
 """How many nodes to own, reserve and rent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,13 @@ def test_steady_work_is_owned_when_owning_is_cheap_and_rented_when_it_is_dear():
     # the rented nodes boot and idle too: at least what the jobs ran, over a year
     assert none.rented_usd >= none.rented_gpu_hours * 3.0 == pytest.approx(36 * 32 * 3.0 * 8760 / 35)
     assert none.total_usd == none.owned_usd + none.reserved_usd + none.rented_usd
+
+
+def test_a_job_without_a_time_limit_can_be_rented_for_with_the_longest_of_the_history():
+    jobs = steady()
+    some = np.where(np.arange(len(jobs)) % 2, np.nan, 5 * HOUR)
+    all_of_them = replace(jobs, limit_s=np.full(len(jobs), 5 * HOUR))
+    assert sized(replace(jobs, limit_s=some)).candidates == sized(all_of_them).candidates
 
 
 def test_a_reservation_takes_what_is_always_rented_and_only_if_it_is_cheaper():
