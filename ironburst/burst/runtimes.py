@@ -8,6 +8,10 @@
   that leave room for one more sample, the new job itself (conformal prediction; Vovk, Gammerman, Shafer 2005). That asks for 9 samples.
 - A job that has run for a while is compared with those samples only that ran longer (relative to their limits).
 - Nothing is known unless the job says so (`run_s`).
+
+What a decision counts on is `expected_s`: a waiting job takes the median of its group, a running one ends early (docs/adr/0017). Renting
+can't be undone, and home is predicted again and again: one look at which ends that nobody knows seem late would be enough to rent.
+Told run times leave no doubt: with them nothing is earlier.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from ironburst.burst.snapshot import Experience, Job
 SAMPLES = 64
 HALF = 32  # a user's habits change within tens of jobs
 COVERAGE = 0.8
+EARLY = 0.25  # part of the jobs that have run so long already which end sooner than a decision counts on
 _DECAY = 0.5 ** (1 / HALF)
 _LEAST = math.log(1e-6)
 _Interval = tuple[float, float, float, int]
@@ -94,25 +99,27 @@ def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[
 
 
 def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
-    """The median of `estimate`, by the job's id, of all those of which more is known than their limit. Seconds."""
+    """How long jobs run as a decision counts on it, seconds, by id, of all those of which more is known than their limit.
+
+    Of a job that has run for a while: the lower quartile (EARLY) of those of its group that ran longer; what it has run, if none did, for
+    then it may end at any moment. Of any other: the median of `estimate`.
+    """
     if not experience.ratios:
         jobs = [job for job in jobs if job.run_s is not None]
     found: dict[int, float] = {}
-    samples_of: dict[tuple[str, str, tuple[str, ...]], list[_Samples]] = {}
+    samples_of: dict[tuple[str, str, tuple[str, ...]], _Samples | None] = {}
     for job in jobs:
         ran_s = now_s - job.start_s if job.on and job.start_s and job.start_s < now_s else 0.0
         limit_s = job.time_limit_s
         if job.run_s is not None and _positive(job.run_s):
             found[job.id] = max(job.run_s, ran_s)
         elif experience.ratios and limit_s and math.isfinite(limit_s) and limit_s > 0:
-            if (samples := samples_of.get(who := (job.user, job.account, job.partitions))) is None:
-                known = [_samples(experience.ratios[group]) for group in groups(job) if experience.ratios.get(group)]
-                samples = samples_of[who] = known
-            done = math.log(ran_s / limit_s) if ran_s > 0 else -math.inf
-            for group in samples:
-                if interval := group.interval(done):
-                    found[job.id] = min(max(limit_s * math.exp(interval[0]), ran_s), max(limit_s, ran_s))
-                    break
+            if (who := (job.user, job.account, job.partitions)) not in samples_of:
+                known = (_samples(experience.ratios.get(group, ())) for group in groups(job))
+                samples_of[who] = next((samples for samples in known if samples.interval(-math.inf)), None)
+            if samples := samples_of[who]:
+                ratio = samples.over(math.log(ran_s / limit_s), EARLY) if ran_s > 0 else samples.over(-math.inf, 0.5)
+                found[job.id] = min(max(limit_s * math.exp(ratio), ran_s), max(limit_s, ran_s))
     return found
 
 
@@ -131,7 +138,14 @@ class _Samples(NamedTuple):
         low, high = bisect_right(from_it, room - total) - 2, bisect_left(from_it, -room, first)
         if low < first or high >= len(values):
             return None
-        return values[max(bisect_left(from_it, -total / 2) - 1, first)], values[low], values[high], len(values) - first
+        return self.over(above, 0.5), values[low], values[high], len(values) - first
+
+    def over(self, above: float, part: float) -> float:
+        """The sample that this part (by weight) of those over `above` lies below; `above`, if none is over it."""
+        first = bisect_right(self.values, above)
+        if first == len(self.values):
+            return above
+        return self.values[max(bisect_left(self.from_it, (1 - part) * self.from_it[first]) - 1, first)]
 
 
 @lru_cache(maxsize=4096)  # a group's are the same until one of its jobs ends

@@ -187,21 +187,57 @@ def test_the_size_of_a_job_is_what_it_is_expected_to_take_but_its_money_its_limi
     assert decision.launches[0].committed_until_s == base.NOW + boot_s + 20 * 3600 + idle_s
 
 
+def test_a_late_verdict_needs_doubt_to_be_over():
+    """Late if the running job takes its median, but not if it ends early: then it isn't rented for."""
+    hours = np.arange(1, 21) / 2  # as long as jobs of hers ran: half an hour to ten
+    experience = learned(hours / 10, user="alice")
+    running = base.running(90, ["dgx1", "dgx2"], 9 * 3600, limit_s=36000.0, user="alice")
+    running = dataclasses.replace(running, start_s=base.NOW - 3600)
+    early_s, median_s = expected_s(experience, [running], base.NOW)[90], estimate(experience, running, 3600.0).median_s
+    assert early_s < median_s - 3600
+    waits = base.job(1, user="bob", limit_s=7200.0)
+
+    def decided(limit_s):
+        return decide(base.snapshot([running, waits], experience=experience), dataclasses.replace(base.POLICY, wait_limit_s=limit_s))
+
+    waited = base.NOW - waits.submit_s
+    kept = decided(waited + median_s - 3600 - 600)
+    assert kept.launches == () and kept.waits[0].start_s == pytest.approx(base.NOW + early_s - 3600)
+    assert decided(waited + early_s - 3600 - 600).launches  # late even so
+
+
+def test_told_run_times_leave_no_doubt():
+    """What else was learned changes no decision then."""
+    jobs = [base.running(90 + n, [name], 3600.0, user="alice", run_s=20000.0 + n) for n, name in enumerate(("dgx1", "dgx2"))]
+    jobs += [base.job(n, user="alice", limit_s=36000.0, run_s=1800.0 * n, submit_s=base.NOW - 3600) for n in range(1, 6)]
+    for policy in (base.POLICY, Policy("home", 0.0, limits=Limits(REFERENCE))):
+        exact = decide(base.snapshot(jobs), policy)
+        assert exact.waits
+        for ratios in ([0.01] * 20, np.linspace(0.05, 1, 40)):
+            assert decide(base.snapshot(jobs, experience=learned(ratios, user="alice")), policy) == exact
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_expected_is_the_median_of_the_estimate(seed):
+def test_a_waiting_job_is_expected_at_the_median_a_running_one_early_among_those_of_its_group_that_ran_longer(seed):
     rng = np.random.default_rng(seed)
-    experience = Experience()
+    experience, ran_of = Experience(), {}
     for n in range(200):
-        experience = learn(experience, job(user=f"u{n % 7}", account=f"a{n % 3}"), LIMIT * float(rng.uniform(0.05, 1.2)))
+        ratio = float(rng.uniform(0.05, 0.8))
+        ran_of.setdefault(f"u{n % 7}", []).append(ratio * LIMIT)
+        experience = learn(experience, job(user=f"u{n % 7}", account=f"a{n % 3}"), ratio * LIMIT)
     now = 1e6
-    jobs = [job(n, user=f"u{n}", account=f"a{n % 4}") for n in range(9)]
-    ran = [100.0, 5000.0, 30000.0, 40000.0]
-    jobs += [job(20 + n, user="u1", state="RUNNING", on=("x",), start_s=now - each) for n, each in enumerate(ran)]
-    jobs += [job(30, run_s=77.0), job(31, limit_s=None)]
-    expected, whole = expected_s(experience, jobs, now), estimates(experience, jobs, now)
-    for one in jobs:
-        estimated = whole[one.id]
-        if estimated is None or estimated.of == "limit":
-            assert one.id not in expected
-        else:
-            assert expected[one.id] == pytest.approx(estimated.median_s)
+    waiting = [job(n, user=f"u{n}", account=f"a{n % 4}") for n in range(9)]
+    expected = expected_s(experience, [*waiting, job(30, run_s=77.0), job(31, limit_s=None)], now)
+    assert expected.pop(30) == 77.0
+    assert expected == pytest.approx({one.id: estimate(experience, one).median_s for one in waiting})
+    for ran_s in (100.0, 5000.0, 15000.0):
+        running = job(1, user="u1", state="RUNNING", on=("x",), start_s=now - ran_s)
+        longer = [each for each in ran_of["u1"] if each > ran_s]
+        early_s = expected_s(experience, [running], now)[1]
+        assert 0.1 <= np.mean([each < early_s * 0.999 for each in longer]) <= 0.4  # a quarter, but the young weigh more
+    for outlived_s in (0.85 * LIMIT, 1.2 * LIMIT):  # longer than anybody's: it may end at any moment, as its own group's do
+        running = job(1, user="u1", state="RUNNING", on=("x",), start_s=now - outlived_s)
+        assert expected_s(experience, [running], now)[1] == pytest.approx(outlived_s)
+    alone = [job(n, user="new", account="new", queue=f"q{n}") for n in (1, 2)]  # no group of its own has samples: as all
+    assert expected_s(experience, alone, now)[1] == estimate(experience, alone[0]).median_s
+    assert expected_s(learned([0.5] * 8), alone, now) == {}

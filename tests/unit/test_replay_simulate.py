@@ -1,6 +1,7 @@
 """A trace played through decide(): who starts when, at home or rented."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,17 @@ def test_run_times_are_not_told_where_the_trace_has_limits_but_learned(monkeypat
     assert len(ratios) > 50 and np.allclose(ratios, np.log(0.25), atol=0.001)
     # at home it ends when it does, not at its limit
     assert max(len([job for job in shot.jobs if job.on]) for shot in seen) >= 2
+
+
+def test_limits_that_are_always_right_are_as_good_as_known_run_times():
+    random = np.random.default_rng(4)
+    count = 250
+    submit, hours = np.sort(random.uniform(0, 60 * HOUR, count)), random.uniform(1, 20, count)
+    known = Trace(submit, hours * HOUR, random.choice([1, 4, 8, 16], count), queue=("vc",) * count)
+    policy = Policy("home", 0.0, limits=Limits(REFERENCE))
+    exact, learned = (play(jobs, Home(6), policy) for jobs in (known, replace(known, limit_s=known.duration_s)))
+    assert 0 < exact.rented.sum() < count
+    assert np.array_equal(exact.start_s, learned.start_s) and np.array_equal(exact.rented, learned.rented)
 
 
 def test_the_policy_is_asked_once_a_round_at_most():
