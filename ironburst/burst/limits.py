@@ -2,8 +2,8 @@
 
 A job may wait the longer, the more GPU-hours it is: renting for it costs as much more. A small job has a timer, for many small ones start
 before it runs out as soon as some GPUs are free; for the others the start is predicted, and one that is predicted too late is rented for at
-once. All limits follow a power of the wait target over REFERENCE. Above it almost the target itself (LONGER): waits grow with the limits.
-Below it about the square root (SHORTER): a pool that gives short waits is the less loaded one, where few jobs come to their limit anyway.
+once. All limits follow about the square root of the wait target over REFERENCE: half because a team that wants shorter waits gets them by
+shorter limits, half because the pool that gives shorter waits is the less loaded one, where fewer jobs come to their limit.
 
 The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found for.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 HOUR_S = 3600.0
-SHORTER, LONGER = 0.55, 0.88  # docs/adr/0012 has what others gave
+SHORTER, LONGER = 0.55, 0.62  # powers of a target below and above REFERENCE; docs/adr/0012 has what others gave
 
 
 @dataclass(frozen=True)
