@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -282,10 +283,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ValueError(f"--seeds is {args.seeds} and --rows {args.rows}; allowed are 1 or more, and some of {', '.join(ASKED)}")
         trace = traces.read(path)
         if args.days:
+            if not re.fullmatch(r"\d+(\.\d+)?-\d+(\.\d+)?", args.days):
+                raise ValueError(f"--days is {args.days}; allowed are two days of the trace, such as 20-30")
             first, last = (float(day) * 86400 for day in args.days.split("-"))
             since_s = trace.submit_s - trace.submit_s[0]
             trace = trace.take((since_s >= first) & (since_s < last))
         trace = trace.take(trace.gpu_hours >= args.least_gpu_hours)
+        if not len(trace):
+            raise ValueError("--days and --least-gpu-hours leave no job of the trace")
         reserve = None if args.reserved is None else _counts(args.reserved)
         found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, reserve, _progress, args.wait_factor)
     except ValueError as error:

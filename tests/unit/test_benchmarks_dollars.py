@@ -89,7 +89,9 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
         assert found[f"{row} aside"]["max_wait_h"] <= found[row]["max_wait_h"]
     assert found["aside"]["a"]["usd"] == pytest.approx(found["a aside"]["usd"] / found["starburst aside"]["usd"])
     assert found["b"]["usd"] < found["a"]["usd"] and found["a"]["interruptions"] == 0
-    assert dollars.main(["--trace", str(file), "--rows", "d"]) == 2
+    for wrong in (["--rows", "d"], ["--days", "5"], ["--days", "9-5"], ["--least-gpu-hours", "1e9"]):
+        assert dollars.main(["--trace", str(file), *wrong]) == 2
+        assert capsys.readouterr().err.startswith("benchmarks.dollars: --")
     assert dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
 
 
