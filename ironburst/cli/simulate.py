@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -48,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
     declared = stack_file.declared(arguments.config)
     trace = read_trace(arguments.trace)
+    make(arguments.out)
     began = time.monotonic()
     played = played_on(trace, declared, bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
@@ -124,12 +127,25 @@ def picture(trace: Trace, declared: Declared, played: Played) -> str:
     )  # fmt: skip
 
 
+def make(folder: Path | None) -> None:
+    """The folder of --out, before the work whose result it is for. Raises BadInput."""
+    if folder:
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # it may be written to
+
+
 def write(folder: Path, name: str, said: dict[str, Any], svg: str) -> None:
     """NAME.json and NAME.svg. Raises BadInput."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with _writing(folder):
         (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
         (folder / f"{name}.svg").write_text(svg)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
 

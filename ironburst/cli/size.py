@@ -11,7 +11,7 @@ from typing import Any
 
 from ironburst.burst import Pool, explain
 from ironburst.cli import site_options, stack_file
-from ironburst.cli.simulate import bar, read_trace, write
+from ironburst.cli.simulate import bar, make, read_trace, write
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SizingError as error:
         raise BadInput(str(error)) from None
     trace = read_trace(arguments.trace)
+    make(arguments.out)
     part, cloud = sizing.sample(trace, arguments.jobs), replace(declared.cloud, pools=(pool,))
     try:
         found = sizing.size(part, declared.home, declared.policy, cloud, prices, wanted, nodes, bar(sys.stderr, "candidates"))

@@ -178,7 +178,9 @@ class _Play:
                 rented.next_s,
             )
             if math.isinf(now):
-                raise ValueError(f"{len(self.queue)} jobs of the trace never start: neither the home nodes nor the policy takes them")
+                most = max((self.gpus[number] for _, number in self.queue), default=0)
+                few = f"{len(self.queue)} jobs of the trace never start, the largest of {most} GPUs"
+                raise ValueError(f"{few}: neither the home nodes nor the policy takes them")
             self.now, freed, new = now, False, []
             while ends and ends[0][0] <= now:
                 _, job = heapq.heappop(ends)

@@ -148,6 +148,12 @@ def test_an_option_that_can_not_be_used_is_one_sentence(trace, tmp_path, capsys,
     assert says.format(**names) in err and err.startswith("ironburst: ") and err.count("\n") == 1
 
 
+def test_a_folder_that_can_not_be_written_is_told_before_the_work(trace, monkeypatch, capsys):
+    monkeypatch.setattr("ironburst.cli.simulate.play", lambda *given: pytest.fail("played"))
+    assert cli.main(["simulate", str(trace), "--config", STACK, "--out", str(trace)]) == 2
+    assert "can't be written" in capsys.readouterr().err
+
+
 def test_home_nodes_of_two_sizes_are_refused_in_a_sentence(trace, tmp_path, capsys):
     text = open(STACK).read()
     mixed = tmp_path / "mixed.yaml"
