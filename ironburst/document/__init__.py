@@ -282,5 +282,8 @@ def _load(path: Path) -> Any:
 
 
 def _write(path: Path, data: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, json.dumps(data, indent=1) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, json.dumps(data, indent=1) + "\n")
+    except OSError as error:
+        raise DocumentError(f"{path} can't be written ({error.strerror}): give a place that may be written to") from None

@@ -110,6 +110,12 @@ def test_a_damaged_document_gives_way_to_the_last_good_copy(tmp_path, lab, text)
     assert "publish" in str(raised.value)
 
 
+def test_a_place_that_can_not_be_written_is_one_sentence(lab, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(document.DocumentError, match=r"file/lab\.json can't be written \(.*\): give a place that may be written to"):
+        document.publish(lab, tmp_path / "file" / "lab.json")
+
+
 def test_publish_reads_the_stack_output(tmp_path, lab, monkeypatch, capsys):
     source = tmp_path / "out.json"
     for text, code in ((lab.model_dump_json(), 0), ("nonsense", 2), ("{}", 2)):
