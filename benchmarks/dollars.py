@@ -185,7 +185,9 @@ def one(
         played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), factor)
         if reserve is None:
             kinds = recommended(played, both, float(trace.submit_s[0]), aside_from_s(trace))
-    if "c" in rows:
+    if "c" in rows and not kinds and "b" in found:  # nothing to reserve: the same play
+        found["c"], found["c aside"] = found["b"], found["b aside"]
+    elif "c" in rows:
         with_reserved = replace(cloud, pools=(*reserved(kinds), *both))
         _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), factor)
     if kinds is not None:

@@ -95,5 +95,18 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
     assert dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
 
 
+def test_without_anything_to_reserve_the_third_row_is_the_second():
+    jobs, played = trace(*[(hour, 5, 8) for hour in range(8)]), []
+
+    def rows(reserve):
+        played.clear()
+        return dollars.one(jobs, 16, ("b", "c"), 1, 24, reserve, lambda row: lambda *told: played.append(row) if len(told) == 1 else None)
+
+    none = rows({})
+    assert none["c"] == none["b"] and none["b"]["usd"] > 0 and "c" not in played
+    one = rows({"g6.48xlarge": 1})
+    assert one["c"]["prepaid_usd"] > 0 and one["b"]["usd"] == none["b"]["usd"] and played.count("c") == 1
+
+
 def test_what_is_reserved_can_be_given():
     assert dollars._counts("g6.xlarge=3, g6.48xlarge=1") == {"g6.xlarge": 3, "g6.48xlarge": 1}

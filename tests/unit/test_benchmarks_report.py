@@ -119,3 +119,14 @@ def test_an_unknown_result_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
         bench.main(["--only", "nothing"])
     assert ended.value.code == 2 and "there is no such result" in capsys.readouterr().err
+
+
+def test_a_row_with_nothing_reserved_says_so():
+    ratio = {"usd": 0.4, **dict.fromkeys(WAITS, 0.5)}
+    result = {"prices": "", "ratios": {"b": ratio, "c": ratio}}
+
+    def notes(**more):
+        return [line.note for line in report._dollars([result | more])]
+
+    assert ["reserve nothing" in note for note in notes(reserved=[{}])] == [False, False, True]
+    assert not any("reserve nothing" in note for note in (*notes(reserved=[{"g6.xlarge": 2}]), *notes()))
