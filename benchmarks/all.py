@@ -1,8 +1,8 @@
 """Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2] [--only NAME,...]
 
 Each result is kept as benchmarks/results/NAME.json with the command, commit, date and machine; one whose data is missing, or that fails,
-leaves the file of the last run as it is. Without --full the long ones run on a part of the trace or on few seeds, so that all end within
-half an hour on two cores; with it they take a night. `--only` runs some of them; an empty one only writes the report anew.
+leaves the file of the last run as it is. Without --full they run on one seed, and dollars on ten days: less than an hour on two cores; with
+it they take a night. `--only` runs some of them; an empty one only writes the report anew.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ CHRONUS_GPUS, OPENB_GPUS = 896, 32
 def benchmarks(full: bool) -> dict[str, list[str]]:
     """What to run, by the name of its result."""
     few = ["--seeds", "3" if full else "1"]
-    part = [] if full else ["--part", "aside"]  # a quarter of the jobs
     bound = ["--bound-seconds", "180" if full else "45"]
 
     def burst(name: str, *more: str) -> list[str]:
@@ -43,13 +42,12 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "burst-512": burst(PHILLY, "--pool-gpus", "512"),
     }
     for gpus in (384, 640):
-        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), *part)
+        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus))
     for factor in ("1.5", "2"):
-        found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor, *part)
+        found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor)
     for told in ("limits", "limits-by-queue"):
-        found[f"burst-512-{told}"] = burst(PHILLY, "--pool-gpus", "512", "--run-times", told, *part)
-    if full:
-        found["burst-512-aside"] = burst(PHILLY, "--pool-gpus", "512", "--part", "aside")
+        found[f"burst-512-{told}"] = burst(PHILLY, "--pool-gpus", "512", "--run-times", told)
+    found["burst-512-aside"] = burst(PHILLY, "--pool-gpus", "512", "--part", "aside")
     for name, trace, gpus in (("chronus", CHRONUS, CHRONUS_GPUS), ("openb", OPENB, OPENB_GPUS)):
         found[f"burst-{name}"] = burst(trace, "--pool-gpus", str(gpus), "--patience", "learned")
         found[f"burst-{name}-aside"] = burst(trace, "--pool-gpus", str(gpus), "--patience", "learned", "--part", "aside")
