@@ -15,7 +15,7 @@ help: ## list the commands
 	@echo
 	@echo "LAB_PREFIX=name    the lab to use (two names run side by side); default lab"
 	@echo "ENGINE=embedded|pulumi    force the deployment engine; default: pulumi where it is on PATH"
-	@echo "FULL=1    the long benchmarks (a night); default: those that end within half an hour on two cores"
+	@echo "FULL=1    the long benchmarks (a night); default: those that end within an hour on two cores"
 
 setup: $(VENV)/ready ## Python environment from pinned, hashed requirements
 
@@ -42,7 +42,7 @@ test-fast: setup ## the tests that need no lab
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	$(PY) -m pytest -m slow
 
-bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (half an hour; FULL=1: a night)
+bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
 lint: setup ## ruff, and ansible-lint's production profile
