@@ -33,7 +33,7 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # tried on the first part
+PATIENCE = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # tried on the first part, one after the other
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -118,13 +118,14 @@ def report(
 
 
 def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
-    """Of PATIENCE the one that rents the least on the first part of a trace with all five waits kept there."""
-    found = {}
+    """The longest of PATIENCE with which, as with all shorter ones, the five waits are kept on the first part of a trace."""
+    found = PATIENCE[0]
     for patience in PATIENCE:
         tried = report(first, pool_gpus, 1, wait_factor, run_times, 0.0, ours, patience)["ratios"]["ours / starburst"]
-        if max(tried[name] or 0.0 for name in WAITS) <= wait_factor:
-            found[tried["rented_gpu_hours"] or 0.0] = patience
-    return found[min(found)] if found else PATIENCE[0]
+        if max(tried[name] or 0.0 for name in WAITS) > wait_factor:
+            break
+        found = patience
+    return found
 
 
 def decided(limits: WaitLimits) -> Policy:
@@ -169,7 +170,7 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
     parser.add_argument("--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows")
     parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
-    patience = "our policy is told so many times the waits that count; learned: the best one on the first part"
+    patience = "our policy is told so many times the waits that count; learned: the longest that keeps them on the first part"
     parser.add_argument("--patience", type=_patience, default=1.0, metavar="X", help=patience)
     parser.add_argument("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
     parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")

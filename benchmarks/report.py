@@ -142,7 +142,7 @@ def _line(case: str, asked: float, wanted: float, found: Mapping[str, Any] | Non
         return Line(case, asked, wanted, None)
     note, kept = _waits(found["ratios"]["ours / starburst"], found.get("wait_factor", 1.0))
     if (patience := found.get("patience", 1.0)) != 1:
-        note += f"; told {patience:g} times the waits, which was best on the first part"
+        note += f"; told {patience:g} times the waits: the longest that kept them on the first part"
     return Line(case, asked, wanted, _ratio(found, f"ours / {peer}"), note + _part(found), found, kept)
 
 
