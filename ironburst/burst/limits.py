@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 HOUR_S = 3600.0
-SHORTER, LONGER = 0.5, 0.62  # powers of a target below and above REFERENCE; docs/adr/0012 has what others gave
+SHORTER, LONGER = 0.51, 0.62  # powers of a target below and above REFERENCE; docs/adr/0012 has what others gave
 
 
 @dataclass(frozen=True)
