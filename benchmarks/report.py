@@ -304,6 +304,7 @@ def _usd_over_wait(found: Mapping[str, Any]) -> str:
 
 def write(folder: Path = RESULTS) -> Path:
     """Write the pictures into the folder and the page beside it. Returns the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
     results = read(folder)
     drawn = draw(results)
     for name, svg in drawn.items():

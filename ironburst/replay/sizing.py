@@ -203,6 +203,7 @@ def reservation(leases: Sequence[tuple[float, float, float]], span_h: float, res
     off the n-th dearest lease that is there at each moment. (A policy that knows of the reservation rents differently, for less: this
     is an upper bound on the cost.)
     """
+    leases = [lease for lease in leases if lease[0] < lease[1]]
     changes = sorted([(begin, usd) for begin, _, usd in leases] + [(end, -usd) for _, end, usd in leases])
     there: list[float] = []  # prices of the leases that are there, ascending
     off: list[float] = []  # what each reserved node takes off, the first one first

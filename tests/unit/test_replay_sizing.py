@@ -76,7 +76,7 @@ def test_reservations_by_hand():
     assert reservation(leases, 10, None) == (0, 18.0)
     assert reservation(leases, 10, 0.5) == (2, 2.0)
     assert reservation(leases, 10, 0.7) == (1, 8.0)
-    assert reservation([], 10, 0.5) == (0, 0.0)
+    assert reservation([], 10, 0.5) == reservation([(HOUR, HOUR, 1.0)], 10, 0.5) == (0, 0.0)
     assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (0, 20.0)  # outlasts the history: that makes no reservation worth it
 
 
