@@ -34,6 +34,7 @@ from ironburst.replay.traces import Trace
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
 PATIENCE = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # tried on the first part, one after the other
+SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -118,11 +119,11 @@ def report(
 
 
 def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
-    """The longest of PATIENCE with which, as with all shorter ones, the five waits are kept on the first part of a trace."""
+    """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are kept, with SPARE."""
     found = PATIENCE[0]
     for patience in PATIENCE:
         tried = report(first, pool_gpus, 1, wait_factor, run_times, 0.0, ours, patience)["ratios"]["ours / starburst"]
-        if max(tried[name] or 0.0 for name in WAITS) > wait_factor:
+        if max(tried[name] or 0.0 for name in WAITS) > SPARE * wait_factor:
             break
         found = patience
     return found

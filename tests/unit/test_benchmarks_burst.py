@@ -107,7 +107,7 @@ def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_f
     mean_h = burst.measure(lambda *asked: peers.run(*asked, peers.PEERS["starburst"]), {1: first}, 32)["mean_wait_h"]
 
     def policy(limits):
-        """Every job waits 0.6 of the mean that it is told, so 1.4 times the target keeps the waits and twice doesn't."""
+        """Every job waits 0.6 of the mean that it is told, so 1.4 times the target keeps the waits with some to spare and twice doesn't."""
         told.append(limits.mean_h)
         return lambda trace, pool_gpus: Outcome(trace.submit_s + 0.6 * 3600 * limits.mean_h, np.ones(len(trace), bool))
 
