@@ -97,9 +97,9 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
     yield (
         "6. Other traces: rented GPU-hours over the best peer's",
         [
-            _best_peer(f"{name}{words}", of_burst(results, trace=file, part=part))
-            for name, file in (("Chronus", "chronus_philly_slo.csv.xz"), ("openb", "openb2023_pods_default.csv.xz"))
-            for part, words in (("all", ""), ("aside", ", the part kept aside"))
+            _best_peer("Chronus", of_burst(results, trace="chronus_philly_slo.csv.xz", part="all")),
+            _best_peer("Chronus, the part kept aside", of_burst(results, trace="chronus_philly_slo.csv.xz", part="aside")),
+            _best_peer("openb", of_burst(results, trace="openb2023_pods_default.csv.xz")),
         ],
     )
     idle = next((each for each in results if {"sequences", "adversarial"} <= each.keys()), None)
