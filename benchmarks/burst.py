@@ -33,7 +33,7 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # tried on the first part, one after the other
+PATIENCE = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0)  # tried on the first part, one after the other
 SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs

@@ -28,7 +28,7 @@ from ironburst.burst.snapshot import Experience, Job
 SAMPLES = 64
 HALF = 32  # a user's habits change within tens of jobs
 COVERAGE = 0.8
-EARLY = 0.25  # part of the jobs that have run so long already which end sooner than a decision counts on
+EARLY = 0.3  # part of the jobs that have run so long already which end sooner than a decision counts on
 _DECAY = 0.5 ** (1 / HALF)
 _LEAST = math.log(1e-6)
 _Interval = tuple[float, float, float, int]
@@ -101,7 +101,7 @@ def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[
 def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
     """How long jobs run as a decision counts on it, seconds, by id, of all those of which more is known than their limit.
 
-    Of a job that has run for a while: the lower quartile (EARLY) of those of its group that ran longer; what it has run, if none did, for
+    Of a job that has run for a while: the lower end (EARLY) of those of its group that ran longer; what it has run, if none did, for
     then it may end at any moment. Of any other: the median of `estimate`.
     """
     if not experience.ratios:
