@@ -23,7 +23,7 @@ from unittest import mock
 from benchmarks.mishaps import Outcome, Scenario
 from ironburst.burst.funds import Funds
 from ironburst.controller import ceilings
-from ironburst.controller.records import ENDING_S, LeaseRow
+from ironburst.controller.records import OUTAGE_S, LeaseRow
 
 LONG_S = 3600.0  # outages that no ceiling promises to stand
 
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     long = [each for each in play(few, away_s=LONG_S, **more)]
     excess = [spent - allowed for each in long for _, _, spent, allowed in each.passed]
     results["broken on purpose: ceilings passed"] = {"scenarios": len(few), **broken(few, **more)}
-    results[f"outages of up to {LONG_S / 60:.0f} min (promised: {ENDING_S / 60:.0f})"] = {
+    results[f"outages of up to {LONG_S / 60:.0f} min (promised: {OUTAGE_S / 60:.0f})"] = {
         "scenarios": len(long), "ceilings": sum(len(each.windows) for each in long), "passed": len(excess),
         "worst use of a ceiling": round(max(each.most for each in long), 4),
     }  # fmt: skip

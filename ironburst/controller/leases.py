@@ -10,7 +10,6 @@ from ironburst.controller.site import Site, going_down
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
-_LONGEST_STOP_S = 120.0  # a job that hasn't left a node by then, for it may not be requeued or doesn't stop, ends with it
 
 
 def advance(site: Site, observation: Observation) -> bool:
@@ -143,7 +142,7 @@ def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Ob
                 site.event("requeued", f"from {lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id, job=job.id)
             except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
                 site.event("trouble", str(error), launch=lease.launch, lease=lease.id, job=job.id)
-    if here and not _dead(site, lease) and not (node and node.has("DOWN")) and site.now - lease.changed_s < _LONGEST_STOP_S:
+    if here and not _dead(site, lease) and not (node and node.has("DOWN")) and site.now - lease.changed_s < records.STOP_S:
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
     return True

@@ -22,8 +22,10 @@ COMING = (*EARLY, LAUNCHED)
 GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
 
 MIN_BILLING_S = 60.0  # EC2 bills Linux by the second, with this minimum, on demand and spot
-# Set aside beyond boot, limit and longest idle: time in which a node can be ended although the controller or the cloud's API is away.
-ENDING_S = 300.0
+STOP_S = 120.0  # a job that hasn't left a node by then, for it may not be requeued or doesn't stop, ends with it
+OUTAGE_S = 300.0  # so long the controller or the cloud's API may be away
+# Set aside beyond boot, limit and longest idle: time in which a node can be ended, with its jobs, although one of them is away.
+ENDING_S = STOP_S + OUTAGE_S
 CLOCK_S = 300.0  # what is so near to midnight counts on both days: clocks differ; EC2 refuses calls of one that is further off
 
 
