@@ -29,20 +29,18 @@ CHRONUS_GPUS, OPENB_GPUS = 896, 32
 
 def benchmarks(full: bool) -> dict[str, list[str]]:
     """What to run, by the name of its result."""
-    few = ["--seeds", "3" if full else "1"]
     bound = ["--bound-seconds", "180" if full else "45"]
 
-    def burst(name: str, *more: str) -> list[str]:
-        return ["benchmarks.burst", "--trace", name, *few, *bound, *more]
+    def burst(name: str, *more: str, seeds: int = 3) -> list[str]:
+        return ["benchmarks.burst", "--trace", name, "--seeds", str(seeds if full else 1), *bound, *more]
 
     found = {
         "decide": ["benchmarks.decide"],
         "idle": ["benchmarks.idle"],
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
-        "burst-512": burst(PHILLY, "--pool-gpus", "512"),
     }
-    for gpus in (384, 640):
-        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus))
+    for gpus in (512, 384, 640):
+        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
     for factor in ("1.5", "2"):
         found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor)
     for told in ("limits", "limits-by-queue"):
