@@ -89,6 +89,17 @@ def with_time_limits(trace: Trace, seed: int, by_queue: bool = False) -> Trace:
     return replace(trace, limit_s=drawn if trace.limit_s is None else np.where(np.isnan(trace.limit_s), drawn, trace.limit_s))
 
 
+def jitters(trace: Trace, seeds: int) -> dict[int, Trace]:
+    return {seed: traces.jittered(trace, seed) for seed in range(1, seeds + 1)}
+
+
+def as_known(runs: Mapping[int, Trace], run_times: str) -> Mapping[int, Trace]:
+    """What our policy is played on, by --run-times."""
+    if run_times == "known":
+        return runs
+    return {seed: with_time_limits(run, seed, by_queue=run_times == "limits-by-queue") for seed, run in runs.items()}
+
+
 def report(
     trace: Trace,
     pool_gpus: int,
@@ -101,14 +112,12 @@ def report(
 ) -> dict[str, Any]:
     """All that the benchmark prints. `ours` makes our policy for the waits that it should keep; it is told `patience` times those that
     count. If run times aren't known, its trace has `limit_s` for each job, and `duration_s` only says when a job ends."""
-    runs = {seed: traces.jittered(trace, seed) for seed in range(1, seeds + 1)}
+    runs = jitters(trace, seeds)
     found: dict[str, Any] = {}
     theirs = {name: measure(partial(peers.run, peer=peer), runs, pool_gpus) for name, peer in peers.PEERS.items()}
     limits = wait_limits(theirs["starburst"], wait_factor)
     if ours:
-        if run_times != "known":
-            runs = {seed: with_time_limits(run, seed, by_queue=run_times == "limits-by-queue") for seed, run in runs.items()}
-        found["ours"] = measure(ours(wait_limits(theirs["starburst"], wait_factor * patience)), runs, pool_gpus)
+        found["ours"] = measure(ours(wait_limits(theirs["starburst"], wait_factor * patience)), as_known(runs, run_times), pool_gpus)
     found["peers"] = theirs
     found["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
     found["ratios"] = {f"ours / {name}": ratios(found["ours"], peer) for name, peer in theirs.items()} if ours else {}
@@ -120,9 +129,11 @@ def report(
 
 def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
     """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are kept, with SPARE."""
-    found = PATIENCE[0]
+    runs, found = jitters(first, 1), PATIENCE[0]
+    starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
+    runs = as_known(runs, run_times)
     for patience in PATIENCE:
-        tried = report(first, pool_gpus, 1, wait_factor, run_times, 0.0, ours, patience)["ratios"]["ours / starburst"]
+        tried = ratios(measure(ours(wait_limits(starburst, wait_factor * patience)), runs, pool_gpus), starburst)
         if max(tried[name] or 0.0 for name in WAITS) > SPARE * wait_factor:
             break
         found = patience

@@ -262,12 +262,7 @@ class _Round:
             text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit)
             others = self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, again, start_s=start, run_s=run_s(job), alternatives=others)
-        soonest = self.renting.soonest_s(job)
-        if start <= now + soonest and now - job.since_s <= limit + max(soonest, DOUBT_S) and not self._idle_now(job):
-            boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
-            others = self.instead.of_waiting(job, "sooner")
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
-        return _Late(f"{predicted}, over the wait limit of {allowed}", start)
+        return self._sooner_at_home(job, start, limit, predicted) or _Late(f"{predicted}, over the wait limit of {allowed}", start)
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
         now, start, size = self.snapshot.now_s, placement.start, self._gpu_hours(job)
@@ -279,19 +274,24 @@ class _Round:
             rent_s = job.since_s + most if start > job.since_s + most else None
             text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
-        soonest = self.renting.soonest_s(job)
-        if start <= now + soonest and waited <= most + max(soonest, DOUBT_S) and not self._idle_now(job):
-            boots = f"sooner than a rented node, which takes {explain.duration(soonest)} to boot"
-            others = self.instead.of_waiting(job, "sooner")
-            return Wait(job.id, "home_sooner", f"{predicted}: {boots}", start, start_s=start, run_s=run_s(job), alternatives=others)
+        if home := self._sooner_at_home(job, start, most, predicted):
+            return home
         if waited < most:
             allowed = (
                 f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
             )
         return _Late(f"{predicted}, {explain.duration(start - job.since_s)} after it was submitted; {allowed}", start, large=not small)
 
-    def _idle_now(self, job: Job) -> bool:
-        return any(job.each.within(slot.free) for slot in self.renting.there)
+    def _sooner_at_home(self, job: Job, start_s: float, limit_s: float, predicted: str) -> Wait | None:
+        """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use a node now."""
+        boot_s, now = self.renting.soonest_s(job), self.snapshot.now_s
+        if start_s > now + boot_s or now - job.since_s > limit_s + max(boot_s, DOUBT_S):
+            return None
+        if any(job.each.within(slot.free) for slot in self.renting.there):
+            return None
+        text = f"{predicted}: sooner than a rented node, which takes {explain.duration(boot_s)} to boot"
+        others = self.instead.of_waiting(job, "sooner")
+        return Wait(job.id, "home_sooner", text, start_s, start_s=start_s, run_s=run_s(job), alternatives=others)
 
     def _home_size(self) -> str:
         gpus = max((node.total.gpus for node in self.home), default=0)

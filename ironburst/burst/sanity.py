@@ -67,7 +67,7 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
             and (job.deadline_s is None or 0.0 <= job.deadline_s <= FAR_S)
             and (job.run_s is None or 0.0 <= job.run_s <= FAR_S)
         )  # fmt: skip
-        if job.state == "PENDING":
+        if job.pending:
             if not fine or job.id in pending:
                 if why := _damage(job, job.id in pending):
                     said.append(Infeasible(job.id, "damaged", why))
@@ -169,20 +169,15 @@ def _price(pool: Pool, market: str, usd: float | None) -> bool:
 
 
 def _lease(lease: Lease) -> Lease:
-    idle_s, paid_s = lease.idle_since_s, lease.paid_from_s
-    if (
-        0.0 <= lease.usd_per_hour <= FAR_S and -FAR_S <= lease.committed_until_s <= FAR_S
-        and (idle_s is None or -FAR_S <= idle_s <= FAR_S) and (paid_s is None or -FAR_S <= paid_s <= FAR_S)
-    ):  # fmt: skip
-        return lease
     changes: dict[str, Any] = {}
     if not _span(lease.usd_per_hour):
         changes["usd_per_hour"] = 0.0
-    if not -FAR_S <= lease.committed_until_s <= FAR_S:
+    if not _end(lease.committed_until_s):
         changes["committed_until_s"] = 0.0
-    for name in ("idle_since_s", "paid_from_s"):
-        if not _end(getattr(lease, name)):
-            changes[name] = None
+    if not _end(lease.idle_since_s):
+        changes["idle_since_s"] = None
+    if not _end(lease.paid_from_s):
+        changes["paid_from_s"] = None
     return replace(lease, **changes) if changes else lease
 
 
@@ -221,16 +216,15 @@ def _experience(experience: Experience) -> Experience:
 
 def _each_once(items: tuple[T, ...], key: str | None, check: Any) -> tuple[T, ...]:
     """The first of each key, as `check` leaves it (None: not at all). The tuple itself if nothing changes."""
-    if all(map(is_, items, map(check, items))) and (not key or len(set(map(attrgetter(key), items))) == len(items)):
+    checked = [check(item) for item in items]
+    names = list(map(attrgetter(key), items)) if key else range(len(items))
+    if all(map(is_, items, checked)) and len(set(names)) == len(items):
         return items
-    seen: set[Any] = set()
-    left: list[T] = []
-    for item in items:
-        name = getattr(item, key) if key else len(seen)
-        if name not in seen and (checked := check(item)) is not None:
-            left.append(checked)
-            seen.add(name)
-    return tuple(left)
+    first: dict[Any, T] = {}
+    for name, item in zip(names, checked, strict=True):
+        if item is not None:
+            first.setdefault(name, item)
+    return tuple(first.values())
 
 
 def _size(each: Resources) -> bool:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ironburst.burst import explain
-from ironburst.cli import site_options, stack_file
+from ironburst.cli import site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
-from ironburst.replay import pictures, results, traces
+from ironburst.replay import pictures, results
 from ironburst.replay.bound_search import lower_bound
 from ironburst.replay.pictures import Panel, Series
 from ironburst.replay.simulate import Played, play
@@ -49,25 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.bound_seconds < float("inf"):
         raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
     declared = stack_file.declared(arguments.config)
-    trace = read_trace(arguments.trace)
-    make(arguments.out)
+    trace = trials.read(arguments.trace)
+    trials.make(arguments.out)
     began = time.monotonic()
-    played = played_on(trace, declared, bar(sys.stderr, "jobs"))
+    played = played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
     said = gather(trace, declared, played) | {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
-        write(arguments.out, "simulation", said, picture(trace, declared, played))
+        trials.write(arguments.out, "simulation", said, picture(trace, declared, played))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
-
-
-def read_trace(path: Path) -> Trace:
-    """Raises BadInput."""
-    try:
-        return traces.read(path)
-    except traces.TraceError as error:
-        raise BadInput(str(error)) from None
 
 
 def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], None] | None) -> Played:
@@ -127,29 +117,6 @@ def picture(trace: Trace, declared: Declared, played: Played) -> str:
     )  # fmt: skip
 
 
-def make(folder: Path | None) -> None:
-    """The folder of --out, before the work whose result it is for. Raises BadInput."""
-    if folder:
-        with _writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()  # it may be written to
-
-
-def write(folder: Path, name: str, said: dict[str, Any], svg: str) -> None:
-    """NAME.json and NAME.svg. Raises BadInput."""
-    with _writing(folder):
-        (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
-        (folder / f"{name}.svg").write_text(svg)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
-
-
 def lines(said: dict[str, Any]) -> list[str]:
     waits, usd, home = said["waits"], said["usd"], said["home"]
     left_out = "".join(f"; left out: {count} ({reason})" for reason, count in said["left_out"].items())
@@ -181,19 +148,3 @@ def _policy(said: dict[str, Any]) -> str:
     if target := said["wait_target_h"]:
         return f"wait target {explain.duration(3600 * target['mean_h'])} on average"
     return f"wait limit {explain.duration(said['wait_limit_s'])}"
-
-
-def bar(stream: TextIO, what: str) -> Callable[[int, int], None] | None:
-    """A progress bar on a terminal; none otherwise."""
-    if not stream.isatty():
-        return None
-    shown = -1
-
-    def tell(done: int, of: int) -> None:
-        nonlocal shown
-        if (part := 100 * done // max(of, 1)) > shown:
-            shown = part
-            end = "\n" if part >= 100 else ""
-            print(f"\r{'#' * (part // 4):25} {part:3}% of {of:,} {what}", end=end, file=stream, flush=True)
-
-    return tell

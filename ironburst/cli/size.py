@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.burst import Pool, explain
-from ironburst.cli import site_options, stack_file
-from ironburst.cli.simulate import bar, make, read_trace, write
+from ironburst.cli import site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
@@ -63,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
         wanted = Wanted(arguments.wait_p50, arguments.wait_p95)
     except SizingError as error:
         raise BadInput(str(error)) from None
-    trace = read_trace(arguments.trace)
-    make(arguments.out)
+    trace = trials.read(arguments.trace)
+    trials.make(arguments.out)
     part, cloud = sizing.sample(trace, arguments.jobs), replace(declared.cloud, pools=(pool,))
     try:
-        found = sizing.size(part, declared.home, declared.policy, cloud, prices, wanted, nodes, bar(sys.stderr, "candidates"))
+        found = sizing.size(part, declared.home, declared.policy, cloud, prices, wanted, nodes, trials.bar(sys.stderr, "candidates"))
     except (SizingError, ValueError) as error:
         raise BadInput(f"{arguments.trace}: {error}") from None
     said = as_json(found) | {
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         "rented_price_from": source,
     }  # fmt: skip
     if arguments.out:
-        write(arguments.out, "size", said, picture(found))
+        trials.write(arguments.out, "size", said, picture(found))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 

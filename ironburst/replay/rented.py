@@ -168,6 +168,7 @@ class _Lease:
     gpu_s: dict[int, float] = field(default_factory=dict)  # GPU-seconds used, by job
     look_s: float = math.inf
     _seen: Lease | None = None
+    _told: tuple[object, ...] = ()  # what may change of it
 
     @property
     def prepaid(self) -> bool:
@@ -178,17 +179,14 @@ class _Lease:
         return self.pool.each.gpus - sum(self.on.values())
 
     def seen(self) -> Lease:
-        last = self._seen
-        if (
-            last is not None and last.state == self.state and last.idle_since_s == self.idle_since_s and last.worked == self.worked
-            and last.committed_until_s == self.committed_until_s and len(last.jobs) == len(self.waiting)
-            and (not last.jobs or last.jobs == tuple(self.waiting))
-        ):  # fmt: skip
-            return last
-        self._seen = Lease(
-            self.id, self.launch, self.node, self.pool.name, self.zone, self.market, self.state, tuple(self.waiting), self.usd_per_hour,
-            self.committed_until_s, self.idle_since_s, self.worked, self.from_s,
-        )  # fmt: skip
+        """One and the same object while nothing changes: much is remembered by identity."""
+        told = self.state, tuple(self.waiting), self.committed_until_s, self.idle_since_s, self.worked
+        if self._seen is None or told != self._told:
+            self._told = told
+            self._seen = Lease(
+                self.id, self.launch, self.node, self.pool.name, self.zone, self.market, self.state, tuple(self.waiting), self.usd_per_hour,
+                self.committed_until_s, self.idle_since_s, self.worked, self.from_s,
+            )  # fmt: skip
         return self._seen
 
 

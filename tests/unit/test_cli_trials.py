@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ironburst import cli
-from ironburst.cli import simulate
+from ironburst.cli import trials
 
 STACK = "stacks/Pulumi.prod.yaml"  # 8 home nodes of 8 GPUs, pools of p5 and p4d
 OWNED = ("--owned-usd-per-gpu-hour", "2")
@@ -168,9 +168,9 @@ def test_the_bar_is_for_terminals():
         def isatty(self):
             return True
 
-    assert simulate.bar(io.StringIO(), "jobs") is None
+    assert trials.bar(io.StringIO(), "jobs") is None
     terminal = Terminal()
-    tell = simulate.bar(terminal, "jobs")
+    tell = trials.bar(terminal, "jobs")
     for done in range(0, 201):
         tell(done, 200)
     shown = terminal.getvalue()

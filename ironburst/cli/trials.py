@@ -1,0 +1,61 @@
+"""What the commands that play a trace share: reading it, a progress bar, the folder of --out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from ironburst.cli.site_options import BadInput
+from ironburst.replay import traces
+from ironburst.replay.traces import Trace
+
+
+def read(path: Path) -> Trace:
+    """Raises BadInput."""
+    try:
+        return traces.read(path)
+    except traces.TraceError as error:
+        raise BadInput(str(error)) from None
+
+
+def bar(stream: TextIO, what: str) -> Callable[[int, int], None] | None:
+    """A progress bar on a terminal; none otherwise."""
+    if not stream.isatty():
+        return None
+    shown = -1
+
+    def tell(done: int, of: int) -> None:
+        nonlocal shown
+        if (part := 100 * done // max(of, 1)) > shown:
+            shown = part
+            end = "\n" if part >= 100 else ""
+            print(f"\r{'#' * (part // 4):25} {part:3}% of {of:,} {what}", end=end, file=stream, flush=True)
+
+    return tell
+
+
+def make(folder: Path | None) -> None:
+    """The folder of --out, before the work whose result it is for. Raises BadInput."""
+    if folder:
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # it may be written to
+
+
+def write(folder: Path, name: str, said: dict[str, Any], svg: str) -> None:
+    """NAME.json and NAME.svg. Raises BadInput."""
+    with _writing(folder):
+        (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
+        (folder / f"{name}.svg").write_text(svg)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
