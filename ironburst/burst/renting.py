@@ -238,7 +238,7 @@ class Renting:
             if not dearer and longer_usd > self._new_usd(job):
                 break
             until = self._until(job, chosen[0].pool, boot=any(slot.coming for slot in chosen))
-            usd = sum(slot.usd_per_hour * max(0.0, until - slot.committed_until_s) / 3600 for slot in chosen)
+            usd = sum(slot.usd_per_hour * max(0.0, until - max(slot.committed_until_s, self.snapshot.now_s)) / 3600 for slot in chosen)
             asked = [charge for slot in chosen for charge in self._charges(job, slot.usd_per_hour, until, slot)]
             if obstacle := self._too_expensive(asked, "keeping the rented nodes longer for it"):
                 short = obstacle

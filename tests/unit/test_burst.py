@@ -1,6 +1,7 @@
 """The burst policy: who is worth renting for, where, within which limits, and what is said of the rest."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,6 +207,13 @@ def test_an_idle_rented_node_is_used_before_a_launch():
     (widen,) = decision.widen
     assert widen.partitions == ("home", "burst-p5") and widen.excluded == ("p5-1", "p5-3")
     assert decision.releases == ()
+
+
+def test_keeping_a_node_whose_time_is_over_costs_from_now_on():
+    idle = replace(lease("p5-2"), committed_until_s=NOW - 1e9)
+    decision = decide(snapshot([*BUSY, job()], leases=[idle], pools=[pool(markets=("on-demand",))]), POLICY)
+    (assign,) = decision.assigns
+    assert assign.committed_usd == pytest.approx(idle.usd_per_hour * (assign.committed_until_s - NOW) / 3600)
 
 
 def test_a_gang_reuses_only_nodes_of_one_zone_and_market():
