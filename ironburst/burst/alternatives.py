@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
 from ironburst.burst.renting import Obstacle, Offer, Renting, Slot
@@ -60,7 +61,7 @@ class Alternatives:
         found = self._known.get(key)
         if found is None:
             hourly = 0.0 if market in pool.prepaid_markets else usd_per_hour * job.nodes
-            found = Alternative("rent", hourly, pool.boot_s, why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s)
+            found = Alternative("rent", hourly, boot_s(pool), why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s)
             self._known[key] = found
         return found
 

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ironburst.burst import explain, giving_back, runtimes, sanity
+from ironburst.burst import cost, explain, giving_back, runtimes, sanity
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable, until_its_end
@@ -334,7 +334,7 @@ class _Round:
     def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
-            ready_s, text = self.snapshot.now_s + slots[0].pool.boot_s, f"it shares what is being rented: {names}; {late.text}"
+            ready_s, text = self.snapshot.now_s + cost.boot_s(slots[0].pool), f"it shares what is being rented: {names}; {late.text}"
             self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, run_s=run_s(job)))
             return
         self.assigns.append(assign)

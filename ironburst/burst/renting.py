@@ -203,7 +203,7 @@ class Renting:
         return self.expected_s.get(job.id, limit_s)
 
     def soonest_s(self, job: Job) -> float:
-        """Boot time of the offer that is there first; 0 without any."""
+        """Declared (so longest) boot time of the offer that is there first; 0 without any."""
         limit = job.time_limit_s or 0.0
         return next((boot for boot, most in self._offers(job)[0].boots if limit <= most), 0.0)
 

@@ -48,8 +48,8 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     ids = {lease.id for lease in leases}
     story += [
         {"at_s": e.at_s, "last_s": e.at_s, "kind": "event", "code": e.kind, "text": e.text, "look_again_s": None}
-        for e in ledger.events()
-        if e.job == job or (e.launch in launches and e.job is None and (not e.lease or e.lease in ids))
+        for e in ledger.events_of(job, launches)
+        if e.job == job or (e.job is None and (not e.lease or e.lease in ids))
     ]
     rented = [
         {

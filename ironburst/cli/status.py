@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 def gather(document: ClusterDocument, observation: Observation, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
     """Everything that is shown, as JSON values."""
     home = document.scheduler.home_partition
-    why = {row.job: row for row in ledger.decisions()} if ledger else {}
-    queue = [_job(job, why.get(job.id) if job.pending else None) for job in observation.jobs]
+    queue = [_job(job, ledger.last_decision(job.id) if ledger and job.pending else None) for job in observation.jobs]
     nodes = [
         {"node": node.name, "states": list(node.states), "gpus": node.total.gpus, "reason": node.reason,
          "gpus_used": sum(job.each.gpus for job in observation.on(node.name))}

@@ -17,6 +17,7 @@ from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRo
 
 VERSION = "1"
 _BOOTS = 15  # newest ones that tell how long a boot takes
+KEEP_S = 90 * 86400.0  # what cost no money is forgotten after this
 
 
 class LedgerError(Exception):
@@ -285,9 +286,14 @@ class Ledger:
                 )
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
-        rows = self._rows("SELECT * FROM decisions WHERE ?1 IS NULL OR job = ?1 ORDER BY id", job)
-        names = [field.name for field in fields(DecisionRow)]
-        return [DecisionRow(**{name: row[name] for name in names if name in row.keys()}) for row in rows]
+        """Of one job, or all; the oldest first."""
+        if job is None:
+            return [_decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id")]
+        return [_decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
+
+    def last_decision(self, job: int) -> DecisionRow | None:
+        rows = self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
+        return _decision(rows[0]) if rows else None
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
@@ -320,6 +326,29 @@ class Ledger:
         rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY at_s, id", since_s)
         return [EventRow(**row) for row in rows]
 
+    def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
+        """Those of a job and of launches."""
+        wanted = [("job", job), *(("launch", launch) for launch in launches)]
+        rows = [row for column, value in wanted for row in self._rows(f"SELECT * FROM events WHERE {column} = ?", value)]
+        found = {row["id"]: row for row in rows}  # an event may be of a job and of a launch
+        names = [field.name for field in fields(EventRow)]
+        return [EventRow(**{name: found[id][name] for name in names}) for id in sorted(found)]
+
+    def forget_old(self, now_s: float) -> None:
+        """Once a day: jobs that left the queue long ago, with what was decided for them, and events. What money was spent on stays, and
+        why: jobs that had leases, events of launches and leases."""
+        forgot = float(self.noted("forgot") or 0.0)
+        if 0 <= now_s - forgot < 86400:
+            return
+        before_s = now_s - KEEP_S
+        with self.transaction():
+            self._db.execute(
+                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ? AND job NOT IN (SELECT job FROM assignments)", (before_s,)
+            )
+            self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (before_s,))
+            self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (before_s,))
+            self.note("forgot", repr(now_s))
+
     def note(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
@@ -330,3 +359,8 @@ class Ledger:
 
 def _lease(row: sqlite3.Row) -> LeaseRow:
     return LeaseRow(**{**row, "worked": bool(row["worked"])})
+
+
+def _decision(row: sqlite3.Row) -> DecisionRow:
+    names = [field.name for field in fields(DecisionRow)]
+    return DecisionRow(**{name: row[name] for name in names if name in row.keys()})

@@ -34,3 +34,5 @@ CREATE TABLE IF NOT EXISTS events (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, launch TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '',
   job INTEGER, text TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS events_by_time ON events(at_s);
+CREATE INDEX IF NOT EXISTS events_of_job ON events(job) WHERE job IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_of_launch ON events(launch) WHERE launch != '';

@@ -48,6 +48,7 @@ class Controller:
         """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided blindly."""
         began = self.clock.now()
         self.ledger.forget_old_refusals(document.serial, began)
+        self.ledger.forget_old(began)
         site = self.site(document)
         last_s = self.ledger.tick_began(began, document.burst.tick_s)
         ceilings.reprice(site, last_s)

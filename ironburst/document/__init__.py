@@ -284,6 +284,6 @@ def _load(path: Path) -> Any:
 def _write(path: Path, data: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, json.dumps(data, indent=1) + "\n")
+        files.write(path, json.dumps(data, indent=1) + "\n", 0o644)  # CI writes it, others read it; it holds no secret, only their names
     except OSError as error:
         raise DocumentError(f"{path} can't be written ({error.strerror}): give a place that may be written to") from None

@@ -56,6 +56,14 @@ def test_a_job_that_is_rented_for_knows_what_waiting_and_the_other_offers_would_
     ]
 
 
+def test_a_start_is_expected_after_the_boot_that_was_seen_lately():
+    known = pool(markets=("on-demand",), usual_boot_s=240.0)
+    waiting = wait_of(decide(snapshot([running(90, ["dgx1", "dgx2"], 1800), job()], pools=[known]), POLICY))
+    assert [each.in_s for each in waiting.alternatives] == [240.0]
+    rented = wait_of(decide(snapshot([*BUSY, job()], pools=[known]), POLICY))
+    assert (rented.code, rented.start_s) == ("renting", NOW + 240)
+
+
 def test_never_more_than_three_and_none_for_what_can_not_be_rented():
     pools = [pool(f"p{n}", usd_per_hour={"spot": 20.0 + n, "on-demand": 50.0 + n}) for n in range(4)]
     decision = decide(snapshot([job(), job(2, limit_s=None)], pools=pools), POLICY)

@@ -11,9 +11,10 @@ import threading
 import pytest
 
 from ironburst import cli
+from ironburst.burst import Job, Launch, Resources
 from ironburst.cli import reap, run, status, tick
 from ironburst.controller import lock
-from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.ledger import KEEP_S, Ledger, LedgerError
 from ironburst.controller.money import month
 from ironburst.controller.recorder import rounds
 from ironburst.controller.tick import Controller
@@ -280,6 +281,25 @@ def test_cool_downs_double_and_are_forgiven(tmp_path):
     assert ledger.cool_down(*place, 60, "ICE", 5000, 1) == 5480  # not forgiven before 2 * 240 s after its end
     ledger.forget_old_refusals(1, 50000)
     assert ledger.cool_down(*place, 60, "ICE", 50000, 1) == 50060
+
+
+def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
+    ledger, day = Ledger(tmp_path / "l"), 86400.0
+    ledger.add_launch("l1", Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late"), "p5.48xlarge", "ami", 600.0, 1, 0.0)
+    for number in (1, 2, 3):
+        ledger.saw_jobs([Job(number, "train", "ann", "PENDING", 0.0, 1, Resources(8), 3600.0, ("home",))], 0.0)
+        ledger.decided(number, "wait", "home_soon", "it waits", 0.0)
+    for number in (1, 2):
+        ledger.left_queue(number, day)
+    ledger.event("trouble", "no answer", day)
+    ledger.event("joined", "it is there", day, launch="l1")
+    ledger.forget_old(KEEP_S)
+    assert ledger.job(1) and len(ledger.events()) == 2
+    ledger.forget_old(KEEP_S + 1.5 * day)
+    assert ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
+    assert ledger.job(2) and ledger.last_decision(2).text == "it waits"  # a node was rented for it
+    assert ledger.job(3) and ledger.decisions(3)  # it is still in the queue
+    assert ledger.events_of(2, ["l1"]) == ledger.events()
 
 
 def test_months_are_calendar_months():

@@ -84,6 +84,7 @@ def test_publishing_counts_only_what_changed(tmp_path, lab):
     with pytest.raises(document.DocumentError, match="not of 'other'"):
         document.publish(lab.model_copy(update={"cluster": "other"}), path)
     assert document.read(path).cluster == "lab"
+    assert path.stat().st_mode & 0o777 == 0o644  # who reads it isn't who published it
 
 
 def test_readers_ignore_unknown_fields_and_refuse_unknown_versions(tmp_path, lab):
