@@ -38,6 +38,9 @@ class Skewed:
     def now(self) -> float:
         return self.clock.now() + self.off_s
 
+    def uptime(self) -> ports.Uptime:
+        return self.clock.uptime()
+
     def wait(self, seconds: float) -> bool:
         return self.clock.wait(seconds)
 
@@ -127,6 +130,7 @@ class Cloud(FakeCloud):
                     self.die(id, "Client.UserInitiatedShutdown")
         if self._strikes("terminate: done, answer lost", 0.05):
             raise ports.OutcomeUnknown("timeout")
+        return {id for id in ids if id in self.all and not self.all[id].instance.alive}
 
     def instances(self, cluster):
         self._up()

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ironburst.burst import Job, Node, Resources
 from ironburst.service import SchedulerError, SchedulerMissing
 
 __all__ = [
-    "CapacityError", "Clock", "Cloud", "CloudError", "Instance", "InsufficientCapacity", "Interruption", "Job", "LaunchRequest",
+    "ALIVE", "CapacityError", "Clock", "Cloud", "CloudError", "Instance", "InsufficientCapacity", "Interruption", "Job", "LaunchRequest",
     "Node", "Observation", "OutcomeUnknown", "QuotaReached", "Refused", "Resources", "Scheduler", "SchedulerError",
     "SchedulerMissing", "Throttled",
-    "TokenMismatch", "WrongShape",
+    "TokenMismatch", "Uptime", "WrongShape",
 ]  # fmt: skip
 
 
@@ -138,6 +138,9 @@ class LaunchRequest:
     capacity_reservation_id: str | None = None
 
 
+ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
+
+
 @dataclass(frozen=True)
 class Instance:
     id: str
@@ -152,7 +155,7 @@ class Instance:
 
     @property
     def alive(self) -> bool:
-        return self.state in ("pending", "running", "stopping", "stopped")
+        return self.state in ALIVE
 
 
 @dataclass(frozen=True)
@@ -179,16 +182,25 @@ class Cloud(Protocol):
 
     def by_token(self, token: str) -> list[Instance]: ...
 
-    def terminate(self, ids: Sequence[str]) -> None:
-        """Ends them; ids that are gone already are fine."""
+    def terminate(self, ids: Sequence[str]) -> set[str]:
+        """Ends them; ids that are gone already are fine. Returns those that end now by the provider's word, so cost no more."""
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]: ...
 
     def acknowledge(self, interruption: Interruption) -> None: ...
 
 
+class Uptime(NamedTuple):
+    """Of this host. It only grows: nobody puts it forward or back."""
+
+    boot: str  # which boot it is counted from; empty: not known
+    seconds: float
+
+
 class Clock(Protocol):
     def now(self) -> float: ...
+
+    def uptime(self) -> Uptime: ...
 
     def wait(self, seconds: float) -> bool:
         """Let time pass. True: we are asked to stop."""

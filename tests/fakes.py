@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ironburst import ports
 from ironburst.burst import Job, Node, Resources
-from ironburst.ports import Instance, Interruption, LaunchRequest, Observation, SchedulerError
+from ironburst.ports import Instance, Interruption, LaunchRequest, Observation, SchedulerError, Uptime
 
 T0 = 1_795_262_400.0  # 2026-11-21 12:00:00Z
 NODE = Resources(8, 2, 1000)
@@ -25,6 +25,9 @@ class FakeClock:
 
     def now(self) -> float:
         return self.at
+
+    def uptime(self) -> Uptime:
+        return Uptime("boot", self.at)
 
     def wait(self, seconds: float) -> bool:
         self.at += seconds
@@ -318,6 +321,7 @@ class FakeCloud:
         for id in ids:
             if id in self.all and self.all[id].instance.alive:
                 self.die(id, "Client.UserInitiatedShutdown")
+        return {id for id in ids if id in self.all and not self.all[id].instance.alive}
 
     def interruptions(self, queues):
         return list(self.queue) if queues else []

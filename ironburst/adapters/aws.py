@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst.adapters import aws_errors
-from ironburst.ports import Instance, Interruption, LaunchRequest, OutcomeUnknown
+from ironburst.ports import ALIVE, Instance, Interruption, LaunchRequest, OutcomeUnknown
 
 CLUSTER, LEASE, POOL = "ironburst:cluster", "ironburst:lease", "ironburst:pool"
 _WARNING = "EC2 Spot Instance Interruption Warning"
@@ -56,17 +56,18 @@ class Aws:
     def by_token(self, token: str) -> list[Instance]:
         return self._described({"client-token": token})
 
-    def terminate(self, ids: Sequence[str]) -> None:
+    def terminate(self, ids: Sequence[str]) -> set[str]:
         if not ids:
-            return
+            return set()
         try:
-            _call(self._ec2.terminate_instances, InstanceIds=list(ids))
+            said = _call(self._ec2.terminate_instances, InstanceIds=list(ids))
+            return {each["InstanceId"] for each in said["TerminatingInstances"] if each["CurrentState"]["Name"] not in ALIVE}
         except aws_errors.CloudError as error:
             if error.code != "InvalidInstanceID.NotFound":
                 raise
-            if len(ids) > 1:  # one that is gone must not keep the others alive
-                for one in ids:
-                    self.terminate([one])
+            if len(ids) == 1:  # it may also be so new that it isn't known everywhere
+                return set()
+            return {gone for one in ids for gone in self.terminate([one])}  # one that is gone must not keep the others alive
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         found = []

@@ -172,22 +172,24 @@ def _end(site: Site, lease: LeaseRow) -> None:
     """The scheduler is done with the node: the lease file and the instance go."""
     site.scheduler.remove_lease([lease.node])
     instance = site.instances.get(lease.instance_id or "")
+    gone = True
     if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
-        site.cloud.terminate([lease.instance_id])
+        gone = lease.instance_id in site.cloud.terminate([lease.instance_id])
     now = site.now
     with site.ledger.transaction():
-        site.ledger.update([lease], now, state=records.TERMINATED, to_s=now if lease.from_s is not None else None)
+        site.ledger.update([lease], now, state=records.TERMINATED, to_s=now if gone and lease.from_s is not None else None)
         site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
 
 
 def _terminated(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
     instance = site.instances.get(lease.instance_id or "")
     if instance is None or not instance.alive:
-        site.ledger.update([lease], site.now, state=records.ENDED)
+        ended_s = site.now if lease.to_s is None and lease.from_s is not None else lease.to_s
+        site.ledger.update([lease], site.now, state=records.ENDED, to_s=ended_s)
         return True
     if site.now - lease.changed_s > UNSEEN_S / 5:  # the call was accepted and yet it lives
         site.cloud.terminate([instance.id])
-    site.ledger.update([lease], site.now, to_s=site.now)  # so it is paid for
+    site.ledger.update([lease], site.now, to_s=None)  # it is paid for until it is gone
     return False
 
 

@@ -14,9 +14,11 @@ from typing import Any
 from ironburst.burst import Budget, CoolDown, Job, Launch, cooling
 from ironburst.controller import money, records
 from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow, Rate
+from ironburst.ports import Uptime
 
 VERSION = "1"
 _BOOTS = 15  # newest ones that tell how long a boot takes
+STEP_S = 0.1  # of a clock; less is rounding
 KEEP_S = 90 * 86400.0  # what cost no money is forgotten after this
 
 
@@ -254,18 +256,22 @@ class Ledger:
             self.rate(id, 0.0, rates[0]["account"] if rates else "", rates[0]["usd_per_hour"] if rates else like.usd_per_hour)
         return True
 
-    def tick_began(self, now_s: float, tick_s: float) -> float:
-        """When the last one began. At least a tick has passed since, whatever the clock says: one that was put back uncounts no money."""
-        said = self.noted("clock")
+    def tick_began(self, now_s: float, tick_s: float, uptime: Uptime) -> float:
+        """When the last one began. As much time has passed since as the host was up (since another boot: a tick), whatever the clock
+        says: one that was put back uncounts no money."""
+        last = json.loads(self.noted("clock") or "null")
+        # an older ironburst wrote down the clock alone
+        last_s, boot, up_s = last if isinstance(last, list) else (last, "", 0.0)
         with self.transaction():
-            if said is not None and (missing_s := float(said) + tick_s - now_s) > 0:
+            passed_s = uptime.seconds - up_s if boot and boot == uptime.boot else tick_s
+            if last_s is not None and (missing_s := last_s + passed_s - now_s) > STEP_S:
                 self._db.execute(
                     "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
                     " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
                     (missing_s,),
                 )
-            self.note("clock", repr(now_s))
-        return now_s if said is None else float(said)
+            self.note("clock", json.dumps([now_s, *uptime]))
+        return now_s if last_s is None else last_s
 
     # ---- what was decided and what happened
     def decided(

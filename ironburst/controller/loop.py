@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
-from ironburst.ports import CloudError, SchedulerError
+from ironburst.ports import CloudError, SchedulerError, Uptime
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SystemClock:
@@ -19,6 +22,12 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def uptime(self) -> Uptime:
+        try:
+            return Uptime(BOOT_ID.read_text().strip(), time.clock_gettime(time.CLOCK_BOOTTIME))
+        except (OSError, AttributeError):  # no Linux
+            return Uptime("", time.monotonic())
 
     def wait(self, seconds: float) -> bool:
         return self._stop.wait(seconds)

@@ -50,7 +50,7 @@ class Controller:
         self.ledger.forget_old_refusals(document.serial, began)
         self.ledger.forget_old(began)
         site = self.site(document)
-        last_s = self.ledger.tick_began(began, document.burst.tick_s)
+        last_s = self.ledger.tick_began(began, document.burst.tick_s, self.clock.uptime())
         ceilings.reprice(site, last_s)
         self._interruptions(site)
         try:

@@ -155,9 +155,9 @@ def test_only_what_a_controller_launched_is_found_on_all_pages(aws, clients, req
 
 def test_ending_is_repeatable_and_one_that_is_gone_keeps_nobody_alive(aws, clients, request_of):
     one = aws.launch(request_of())[0]
-    aws.terminate([one.id, "i-0123456789abcdef0"])
-    aws.terminate([one.id])
-    aws.terminate([])
+    assert aws.terminate([one.id, "i-0123456789abcdef0"]) == {one.id}
+    assert aws.terminate([one.id]) == {one.id}
+    assert aws.terminate([]) == set()
     assert live(clients("ec2")) == [] and [i.alive for i in aws.instances("lab")] == [False]
 
 

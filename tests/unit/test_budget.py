@@ -12,7 +12,7 @@ from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import day, month
 from ironburst.document import ClusterDocument
-from ironburst.ports import LaunchRequest, Observation, SchedulerError
+from ironburst.ports import LaunchRequest, Observation, SchedulerError, Uptime
 from tests.unit.test_burst import BUSY, NOW, POLICY, job, lease, pool, snapshot
 from tests.unit.test_controller import World
 
@@ -179,12 +179,25 @@ def test_a_lease_of_an_older_ironburst_keeps_what_it_has_cost(tmp_path):
 def test_a_clock_that_is_put_back_uncounts_no_money(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
-    ledger.tick_began(NOW + HOUR, 10.0)
+    ledger.tick_began(NOW + HOUR, 10.0, Uptime("before", 5000.0))
     before = ledger.budget(9000.0, NOW + HOUR)
-    ledger.tick_began(NOW + HOUR - 200, 10.0)
+    ledger.tick_began(NOW + HOUR - 200, 10.0, Uptime("after", 20.0))
     after = ledger.budget(9000.0, NOW + HOUR - 200)
     assert after.spent_usd - before.spent_usd == pytest.approx(0.1)  # a tick
     assert after.spent_usd + after.committed_usd == pytest.approx(before.spent_usd + before.committed_usd)
+
+
+def test_a_clock_that_is_put_back_while_the_controller_is_away_uncounts_no_money(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
+    ledger.tick_began(NOW, 10.0, Uptime("boot", 5000.0))
+    ledger.tick_began(NOW + 300 - 200, 10.0, Uptime("boot", 5300.0))
+    assert ledger.budget(9000.0, NOW + 100).spent_usd == pytest.approx(36 * 300 / HOUR)
+    ledger.tick_began(NOW + 110, 10.0, Uptime("boot", 5310.0))
+    assert ledger.budget(9000.0, NOW + 110).spent_usd == pytest.approx(36 * 310 / HOUR)  # once
+    ledger.note("clock", repr(NOW + 110))  # as an older ironburst wrote it
+    assert ledger.tick_began(NOW + 120, 10.0, Uptime("boot", 5320.0)) == NOW + 110
+    assert ledger.budget(9000.0, NOW + 120).spent_usd == pytest.approx(36 * 320 / HOUR)
 
 
 # ---- the controller
@@ -260,7 +273,7 @@ def test_an_instance_that_lives_on_is_paid_for(world, monkeypatch):
     world.fill_home()
     job = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
-    monkeypatch.setattr(world.cloud, "terminate", lambda ids: None)
+    monkeypatch.setattr(world.cloud, "terminate", lambda ids: set())
     world.until(lambda: world.states() == [records.TERMINATED], 300)
     world.tick(100)
     monkeypatch.undo()
@@ -268,6 +281,20 @@ def test_an_instance_that_lives_on_is_paid_for(world, monkeypatch):
     assert not world.cloud.alive()
     (only,) = world.ledger.leases(open_only=False)
     assert only.to_s - only.from_s > 200 + 60
+
+
+def test_one_that_lives_on_until_nobody_looked_is_paid_for_until_it_is_gone(world, monkeypatch):
+    """The provider took the call but didn't say that it ends, and it was gone before the next look."""
+    world.fill_home()
+    job = world.slurm.submit(limit_s=600, runs_s=60)
+    world.until(lambda: world.slurm.state(job) == "RUNNING", 60)
+    real = world.cloud.terminate
+    monkeypatch.setattr(world.cloud, "terminate", lambda ids: set(real(ids)) - set(ids))
+    world.until(lambda: world.states() == [records.TERMINATED], 300)
+    called = world.clock.now()
+    world.clock.at += 45
+    world.until(lambda: not world.ledger.leases(), 300)
+    assert world.ledger.leases(open_only=False)[0].to_s >= called + 45
 
 
 def test_a_lost_answer_is_paid_for_from_the_first_call_on(world):
