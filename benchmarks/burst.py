@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE, STEP = (0.25, 4.0), 1.03  # looked for between these on the first part, as closely as this factor
+PATIENCE = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0)  # tried on the first part, one after the other
 SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
@@ -129,18 +128,16 @@ def report(
 
 
 def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
-    """The longest within PATIENCE with which the five waits of the first part of a trace are kept, with SPARE; by halving."""
-    runs, (kept, broken) = jitters(first, 1), PATIENCE
+    """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are kept, with SPARE."""
+    runs, found = jitters(first, 1), PATIENCE[0]
     starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
     runs = as_known(runs, run_times)
-    while broken / kept > STEP:
-        middle = math.sqrt(kept * broken)
-        tried = ratios(measure(ours(wait_limits(starburst, wait_factor * middle)), runs, pool_gpus), starburst)
+    for patience in PATIENCE:
+        tried = ratios(measure(ours(wait_limits(starburst, wait_factor * patience)), runs, pool_gpus), starburst)
         if max(tried[name] or 0.0 for name in WAITS) > SPARE * wait_factor:
-            broken = middle
-        else:
-            kept = middle
-    return round(kept, 3)
+            break
+        found = patience
+    return found
 
 
 def decided(limits: WaitLimits) -> Policy:
