@@ -41,11 +41,12 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
     }
     for gpus in (512, 384, 640):
         found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
+        found[f"burst-{gpus}-aside"] = burst(PHILLY, "--pool-gpus", str(gpus), "--part", "aside")
     for factor in ("1.5", "2"):
         found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor)
     for told in ("limits", "limits-by-queue"):
-        found[f"burst-512-{told}"] = burst(PHILLY, "--pool-gpus", "512", "--run-times", told)
-    found["burst-512-aside"] = burst(PHILLY, "--pool-gpus", "512", "--part", "aside")
+        unknown = burst(PHILLY, "--pool-gpus", "512", "--run-times", told)
+        found[f"burst-512-{told}"], found[f"burst-512-{told}-aside"] = unknown, [*unknown, "--part", "aside"]
     chronus = burst(CHRONUS, "--pool-gpus", str(CHRONUS_GPUS), "--patience", "learned")
     found["burst-chronus"], found["burst-chronus-aside"] = chronus, [*chronus, "--part", "aside"]
     found["burst-openb"] = burst(OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned")  # its last quarter asks for no rent

@@ -20,6 +20,7 @@ from ironburst.replay.pictures import Panel, Series
 RESULTS = Path(__file__).parent / "results"
 PAGE = "results.md"  # beside the folder
 NOT_MEASURED = "not measured"
+PARTS = (("all", ""), ("aside", ", the part kept aside"))
 PHILLY = "philly_first70d.csv.xz"
 DATA = (
     "Traces: Microsoft Philly, September to November 2017 (its first 70 days; CC-BY-4.0); Chronus (Philly with deadlines, 2021); Alibaba "
@@ -71,8 +72,11 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
 
     yield (
         "1. Run times known: rented GPU-hours over Starburst's (whole queue), all five waits no longer than its own",
-        [burst(f"{gpus} GPUs", asked, 0.90, pool_gpus=gpus) for gpus, asked in ((512, 0.98), (384, 0.99), (640, 0.93))]
-        + [burst("512 GPUs, the part kept aside", 0.98, 0.90, part="aside")],
+        [
+            burst(f"{gpus} GPUs{words}", asked, 0.90, pool_gpus=gpus, part=part)
+            for part, words in PARTS
+            for gpus, asked in ((512, 0.98), (384, 0.99), (640, 0.93))
+        ],
     )
     yield (
         "2. The frontier at 512 GPUs: the five waits may be so many times Starburst's",
@@ -84,8 +88,9 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
     yield (
         "3. Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs",
         [
-            burst("factor drawn for each job", 1.05, 0.98, run_times="limits"),
-            burst("factor depends on the queue", 1.05, 0.98, run_times="limits-by-queue"),
+            burst(f"{case}{words}", 1.05, 0.98, run_times=told, part=part)
+            for part, words in PARTS
+            for case, told in (("factor drawn for each job", "limits"), ("factor depends on the queue", "limits-by-queue"))
         ],
     )
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
@@ -97,8 +102,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
     yield (
         "6. Other traces: rented GPU-hours over the best peer's",
         [
-            _best_peer("Chronus", of_burst(results, trace="chronus_philly_slo.csv.xz", part="all")),
-            _best_peer("Chronus, the part kept aside", of_burst(results, trace="chronus_philly_slo.csv.xz", part="aside")),
+            *(_best_peer(f"Chronus{words}", of_burst(results, trace="chronus_philly_slo.csv.xz", part=part)) for part, words in PARTS),
             _best_peer("openb", of_burst(results, trace="openb2023_pods_default.csv.xz")),
         ],
     )
