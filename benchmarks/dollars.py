@@ -22,7 +22,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,19 +151,22 @@ def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
     return replace(trace, requeue=np.random.default_rng([seed, 2]).random(len(trace)) < part)
 
 
-def one(
-    trace: Trace,
-    pool_gpus: int,
-    rows: Sequence[str],
-    seed: int,
-    memory_gb: int,
-    reserve: Mapping[str, int] | None,
-    tell,
-    factor: float = 1.0,
-) -> dict[str, dict]:
+@dataclass(frozen=True)
+class Setting:
+    """`reserve`: instances of each type for (c); None: as recommended. `factor`: of Starburst's waits, what our policy is told to keep."""
+
+    pool_gpus: int
+    rows: Sequence[str]
+    memory_gb: int = GPU_MEMORY_GB
+    reserve: Mapping[str, int] | None = None
+    factor: float = 1.0
+
+
+def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
     """The figures of the peers and of each row, for one jitter of the trace."""
+    pool_gpus, rows, reserve, factor = setting.pool_gpus, setting.rows, setting.reserve, setting.factor
     trace = requeueable(traces.jittered(trace, seed), seed)
-    both, dear = pools((SPOT, ON_DEMAND), memory_gb), pools((ON_DEMAND,), memory_gb)
+    both, dear = pools((SPOT, ON_DEMAND), setting.memory_gb), pools((ON_DEMAND,), setting.memory_gb)
     cloud = Cloud(both, seed, SHORTAGES)
     found: dict[str, dict] = {}
     for name in ("starburst", "no_wait"):
@@ -195,17 +198,8 @@ def one(
     return found
 
 
-def report(
-    trace: Trace,
-    pool_gpus: int,
-    rows: Sequence[str],
-    seeds: int,
-    memory_gb: int,
-    reserve: Mapping[str, int] | None,
-    tell,
-    factor: float = 1.0,
-) -> dict[str, Any]:
-    runs = [one(trace, pool_gpus, rows, seed, memory_gb, reserve, tell, factor) for seed in range(1, seeds + 1)]
+def report(trace: Trace, setting: Setting, seeds: int, tell) -> dict[str, Any]:
+    runs = [one(trace, setting, seed, tell) for seed in range(1, seeds + 1)]
     kinds = [run.pop("reserved") for run in runs if "reserved" in run]
     found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
@@ -294,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not len(trace):
             raise ValueError("--days and --least-gpu-hours leave no job of the trace")
         reserve = None if args.reserved is None else _counts(args.reserved)
-        found = report(trace, args.pool_gpus, rows, args.seeds, args.gpu_memory_gb, reserve, _progress, args.wait_factor)
+        found = report(trace, Setting(args.pool_gpus, rows, args.gpu_memory_gb, reserve, args.wait_factor), args.seeds, _progress)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2

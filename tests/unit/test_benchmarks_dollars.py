@@ -100,7 +100,8 @@ def test_without_anything_to_reserve_the_third_row_is_the_second():
 
     def rows(reserve):
         played.clear()
-        return dollars.one(jobs, 16, ("b", "c"), 1, 24, reserve, lambda row: lambda *told: played.append(row) if len(told) == 1 else None)
+        setting = dollars.Setting(16, ("b", "c"), reserve=reserve)
+        return dollars.one(jobs, setting, 1, lambda row: lambda *told: played.append(row) if len(told) == 1 else None)
 
     none = rows({})
     assert none["c"] == none["b"] and none["b"]["usd"] > 0 and "c" not in played
