@@ -35,4 +35,4 @@ CREATE TABLE IF NOT EXISTS events (
   job INTEGER, text TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS events_by_time ON events(at_s);
 CREATE INDEX IF NOT EXISTS events_of_job ON events(job) WHERE job IS NOT NULL;
-CREATE INDEX IF NOT EXISTS events_of_launch ON events(launch) WHERE launch != '';
+CREATE INDEX IF NOT EXISTS events_of_launch ON events(launch);
