@@ -60,16 +60,16 @@ class Limits:
 
     target: WaitTarget
     small_gpu_hours: float = 12.3  # below: a timer
-    timer_h: float = 0.096  # x GPU-hours to the power
+    timer_h: float = 0.098  # x GPU-hours to the power
     timer_power: float = 0.9
-    timer_least_h: float = 0.028
-    timer_most_h: float = 2.4
-    predicted_h: float = 0.114  # x GPU-hours
-    predicted_most_h: float = 45.0
-    hard_h: float = 0.35  # x GPU-hours
-    hard_most_h: float = 64.0
+    timer_least_h: float = 0.0286
+    timer_most_h: float = 2.45
+    predicted_h: float = 0.1165  # x GPU-hours
+    predicted_most_h: float = 46.0
+    hard_h: float = 0.358  # x GPU-hours
+    hard_most_h: float = 65.5
     top_gpu_hours: float = 1991.0  # the few jobs that hold most of the work: they alone may wait for days
-    top_h: float = 133.0
+    top_h: float = 136.0
 
     def small(self, gpu_hours: float) -> bool:
         return gpu_hours < self.small_gpu_hours
