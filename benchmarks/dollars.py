@@ -3,7 +3,8 @@
 
 The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum billing, idle time,
 and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the peers (benchmarks.dollar_peers) rent the
-cheapest fitting instance for each job, on demand. Ours is held to the five waits of Starburst (whole-queue scan), boots included.
+cheapest fitting instance for each job, on demand. Ours is held to the five waits of Starburst (whole-queue scan) times the wait factor,
+boots included.
 
 (a) ours too on demand only; (b) 70% of the jobs may be requeued (drawn by the seed), and may use spot: an instance is taken back at the
 rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances beside, paid all the time: as many as
@@ -52,7 +53,7 @@ SHORTAGES = {ON_DEMAND: Shortage(0.05, 3600.0), SPOT: Shortage(0.25, 2 * 3600.0)
 RESERVATION = 0.43
 # of Starburst's waits, what our policy is told to keep so that it does: choosing what is cheap to rent for leaves the dear jobs waiting.
 # On the whole trace 0.9 (on demand) uses at most 0.89 of any wait, 0.65 (with spot) 0.75; jobs of 25 GPU-hours and more alone need 0.65
-WAIT_FACTOR = 0.9
+PATIENCE = 0.9
 ASKED, WANTED = {"a": 0.97, "b": 0.60, "c": 0.50}, {"a": 0.90, "b": 0.50, "c": 0.40}
 
 
@@ -112,11 +113,11 @@ def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_
 
 
 def ours(
-    trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, factor: float = 1.0
+    trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, told: float = 1.0
 ) -> tuple[Played, dict[str, float], dict[str, float]]:
-    """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times `factor`, the policy is
+    """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times `told`, the policy is
     told to keep."""
-    waits = WaitTarget(*(factor * target[name] for name in WAITS))
+    waits = WaitTarget(*(told * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
     played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, round_s=ROUND_S), policy, cloud, progress)
@@ -153,18 +154,18 @@ def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
 
 @dataclass(frozen=True)
 class Setting:
-    """`reserve`: instances of each type for (c); None: as recommended. `factor`: of Starburst's waits, what our policy is told to keep."""
+    """`reserve`: instances of each type for (c); None: as recommended. `told`: of Starburst's waits, what our policy is told to keep."""
 
     pool_gpus: int
     rows: Sequence[str]
     memory_gb: int = GPU_MEMORY_GB
     reserve: Mapping[str, int] | None = None
-    factor: float = 1.0
+    told: float = 1.0
 
 
 def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
     """The figures of the peers and of each row, for one jitter of the trace."""
-    pool_gpus, rows, reserve, factor = setting.pool_gpus, setting.rows, setting.reserve, setting.factor
+    pool_gpus, rows, reserve, told = setting.pool_gpus, setting.rows, setting.reserve, setting.told
     trace = requeueable(traces.jittered(trace, seed), seed)
     both, dear = pools((SPOT, ON_DEMAND), setting.memory_gb), pools((ON_DEMAND,), setting.memory_gb)
     cloud = Cloud(both, seed, SHORTAGES)
@@ -183,16 +184,16 @@ def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
         tell(name)(found[name])
     target, kinds = found["starburst"], reserve
     if "a" in rows:
-        _, found["a"], found["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), factor)
+        _, found["a"], found["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), told)
     if "b" in rows or ("c" in rows and reserve is None):
-        played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), factor)
+        played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), told)
         if reserve is None:
             kinds = recommended(played, both, float(trace.submit_s[0]), aside_from_s(trace))
     if "c" in rows and not kinds and "b" in found:  # nothing to reserve: the same play
         found["c"], found["c aside"] = found["b"], found["b aside"]
     elif "c" in rows:
         with_reserved = replace(cloud, pools=(*reserved(kinds), *both))
-        _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), factor)
+        _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), told)
     if kinds is not None:
         found["reserved"] = kinds
     return found
@@ -263,7 +264,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
     parser.add_argument("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
     parser.add_argument("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
-    parser.add_argument("--wait-factor", type=float, default=WAIT_FACTOR, help="our policy is told to keep so many times Starburst's waits")
+    parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="our policy is told so many times the waits that count")
     parser.add_argument("--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is")
     parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
     parser.add_argument("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
@@ -288,7 +290,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not len(trace):
             raise ValueError("--days and --least-gpu-hours leave no job of the trace")
         reserve = None if args.reserved is None else _counts(args.reserved)
-        found = report(trace, Setting(args.pool_gpus, rows, args.gpu_memory_gb, reserve, args.wait_factor), args.seeds, _progress)
+        setting = Setting(args.pool_gpus, rows, args.gpu_memory_gb, reserve, args.wait_factor * args.patience)
+        found = report(trace, setting, args.seeds, _progress)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2
@@ -299,7 +302,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
     )
     what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
-    names = ("pool_gpus", "seeds", "days", "wait_factor", "least_gpu_hours", "gpu_memory_gb")
+    names = ("pool_gpus", "seeds", "days", "wait_factor", "patience", "least_gpu_hours", "gpu_memory_gb")
     asked = {name: getattr(args, name) for name in names}
     print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
     return 0

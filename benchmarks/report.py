@@ -191,7 +191,7 @@ def _dollars(results: list[dict[str, Any]]) -> Iterator[Line]:
             yield Line(f"({row}) {words}", most, best, None)
             continue
         ratio, days = one["ratios"][row], f"; days {one['days']} of the trace only" if one.get("days") else ""
-        note, kept = _waits(ratio)
+        note, kept = _waits(ratio, one.get("wait_factor", 1.0))
         if row == "c" and "reserved" in one and not any(one["reserved"]):
             note += "; `size` recommends to reserve nothing"
         yield Line(f"({row}) {words}", most, best, ratio["usd"], note + days + _part(one), one, kept)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
-from ironburst.burst.renting import Obstacle, Offer, Renting, Slot
+from ironburst.burst.renting import Offer, Refusal, Renting, Slot
 from ironburst.burst.snapshot import Job, Resources
 
 BEST = 3
@@ -23,7 +23,7 @@ class Alternatives:
     """Finds them while one decision is made. Jobs that are alike share them."""
 
     renting: Renting
-    _waiting: dict[tuple[int, int, str], tuple[list[Offer], tuple[Alternative, ...]]] = field(default_factory=dict)
+    _offers: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = field(default_factory=dict)
     _shared: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = field(default_factory=dict)
     _shared_at: int = 0  # how often slots had been given to jobs then
     _known: dict[tuple[str, str, int, str], Alternative] = field(default_factory=dict)  # by pool, market, nodes, why not
@@ -33,17 +33,20 @@ class Alternatives:
         if not_rentable(job):
             return ()
         shared = self._sharing(job, why) if self.renting.there else None
-        offers = self.renting.options(job)
-        if (key := (id(offers), job.nodes, why)) not in self._waiting:
-            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its own
-            self._waiting[key] = offers, tuple([self._rent(job, offer, why) for offer in offers[:BEST]])
-        found = self._waiting[key][1]
+        found = self._cheapest(job, (why,) * BEST)
         return (shared, *found[: BEST - 1]) if shared else found
 
-    def of_refused(self, job: Job, obstacles: list[Obstacle]) -> tuple[Alternative, ...]:
-        """Of a job that would be rented for, with what is in the way of the cheapest offers, in their order."""
-        pairs = zip(self.renting.options(job)[:BEST], obstacles, strict=False)
-        return tuple([self._rent(job, offer, obstacle.code) for offer, obstacle in pairs])
+    def of_refused(self, job: Job, refusal: Refusal) -> tuple[Alternative, ...]:
+        """Of a job that would be rented for."""
+        return self._cheapest(job, refusal.codes[:BEST])
+
+    def _cheapest(self, job: Job, why: tuple[str, ...]) -> tuple[Alternative, ...]:
+        """The cheapest offers, as many as there are reasons `why` not."""
+        offers = self.renting.options(job)
+        if (key := (id(offers), job.nodes, why)) not in self._offers:
+            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its own
+            self._offers[key] = offers, tuple([self._rent(job, *each) for each in zip(offers, why, strict=False)])
+        return self._offers[key][1]
 
     def of_rented(self, job: Job, launch: Launch, home_s: float | None) -> tuple[float, float, tuple[Alternative, ...]]:
         """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its start at home."""

@@ -22,7 +22,7 @@ from ironburst.burst.eligibility import not_rentable, not_startable, until_its_e
 from ironburst.burst.limits import Limits
 from ironburst.burst.packing import Placement, Plan, could_ever_fit
 from ironburst.burst.policy import Policy
-from ironburst.burst.renting import Renting, Slot, usable
+from ironburst.burst.renting import Refusal, Renting, Slot, usable
 from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
 
 
@@ -151,7 +151,9 @@ class _Round:
     # ---- jobs that have rented nodes
     def _serving(self, job: Job) -> list[Lease]:
         """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
-        mine = [lease for lease in self.leases_of.get(job.id, ()) if usable(lease, self.nodes.get(lease.node))]
+        if (leases := self.leases_of.get(job.id)) is None:
+            return []
+        mine = [lease for lease in leases if usable(lease, self.nodes.get(lease.node))]
         mine = [lease for lease in mine if lease.state == "coming" or self._has_room(lease, job)]
         pools = dict.fromkeys(lease.pool for lease in mine)  # it spans one at most
         groups = [[lease for lease in mine if lease.pool == pool] for pool in pools]
@@ -243,23 +245,23 @@ class _Round:
     def _late_for_its_wait(self, job: Job, placement: Placement | None) -> Wait | _Late:
         if self.policy.limits and placement:
             return self._late_for_its_size(job, placement, self.policy.limits)
-        now, limit = self.snapshot.now_s, self.policy.wait_limit_s
+        now, since, limit = self.snapshot.now_s, job.since_s, self.policy.wait_limit_s
         if self.policy.limits:
             limit = self.policy.limits.hard_s(self._gpu_hours(job))
         allowed = explain.duration(limit)
         if placement is None:
             if not could_ever_fit(job, self.home):
                 return _Late(f"it can never start at home: {self._home_size()}")
-            if now - job.since_s <= limit:
-                text = f"its nodes at home are down or drained; it has waited {explain.duration(now - job.since_s)} of {allowed}"
-                limit_s, others = job.since_s + limit, self.instead.of_waiting(job, "limit")
+            if now - since <= limit:
+                text = f"its nodes at home are down or drained; it has waited {explain.duration(now - since)} of {allowed}"
+                limit_s, others = since + limit, self.instead.of_waiting(job, "limit")
                 return Wait(job.id, "home_down", text, limit_s, rent_s=limit_s, run_s=run_s(job), alternatives=others)
-            waited = f"it has waited {explain.duration(now - job.since_s)}, over the limit of {allowed}"
+            waited = f"it has waited {explain.duration(now - since)}, over the limit of {allowed}"
             return _Late(f"{waited}, and its nodes at home are down or drained")
         start = placement.start
-        predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - job.since_s)} after it was submitted"
-        if start - job.since_s <= limit:
-            text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), job.since_s + limit)
+        predicted = f"predicted to start at home at {explain.at(start)}, {explain.duration(start - since)} after it was submitted"
+        if start - since <= limit:
+            text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), since + limit)
             others = self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, again, start_s=start, run_s=run_s(job), alternatives=others)
         return self._sooner_at_home(job, start, limit, predicted) or _Late(f"{predicted}, over the wait limit of {allowed}", start)
@@ -308,13 +310,10 @@ class _Round:
         if reasons := self.renting.infeasible(job):
             self.infeasible.append(Infeasible(job.id, reasons[0][0], f"{late.text}; but " + "; ".join(text for _, text in reasons)))
             return False
-        obstacles = []
-        found = self.renting.reuse(job)
-        if isinstance(found, tuple):
-            self._reused(job, late, *found)
+        kept = self.renting.reuse(job)
+        if isinstance(kept, tuple):
+            self._reused(job, late, *kept)
             return True
-        if found:
-            obstacles.append(found)
         launched = self.renting.launch(job, late.text)
         if not isinstance(launched, Launch) and isinstance(found := self.renting.reuse(job, dearer=True), tuple):
             self._reused(job, late, *found)
@@ -325,10 +324,9 @@ class _Round:
             self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, usd=usd, run_s=run_s(job), alternatives=others))
             return True
         others = self.instead.of_refused(job, launched)
-        obstacles += launched
-        again = min((each.look_again_s for each in obstacles if each.look_again_s is not None), default=None)
-        text = f"{late.text}; worth renting for, but " + "; ".join(each.text for each in obstacles)
-        self.waits.append(Wait(job.id, obstacles[0].code, text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others))
+        refusal = Refusal((kept, *launched.obstacles)) if kept else launched
+        text, again = f"{late.text}; worth renting for, but {refusal.text}", refusal.look_again_s
+        self.waits.append(Wait(job.id, refusal.codes[0], text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others))
         return False
 
     def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:

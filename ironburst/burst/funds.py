@@ -26,13 +26,18 @@ class Charge:
     until_s: float
     accounts: tuple[str, ...]
 
+    @property
+    def usd(self) -> float:
+        return self.usd_per_hour * max(0.0, self.until_s - self.from_s) / 3600
+
 
 def charges(
     budget: Budget | None, account: str, usd_per_hour: float, now_s: float, until_s: float, held: tuple[str, float] | None = None
 ) -> list[Charge]:
     """For a job of `account` that needs nodes until then. `held`: who pays for them, and until when money is set aside already.
 
-    A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings pay for what is added.
+    A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings for what is added: the first
+    charge.
     """
     payer = budget.payer(account) if budget else COMMON
     paid, since_s = (payer, now_s) if held is None else (held[0], max(held[1], now_s))

@@ -336,10 +336,11 @@ class Plan:
     def _shape(self, each: Resources) -> list[int | None]:
         if known := self._known.get(id(each)):
             return known[1]
-        if each not in self._shapes:
-            self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
-        self._known[id(each)] = each, self._shapes[each]  # it lives as long as its id is known here
-        return self._shapes[each]
+        found = self._shapes.get(each)
+        if found is None:
+            found = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
+        self._known[id(each)] = each, found  # it lives as long as its id is known here
+        return found
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

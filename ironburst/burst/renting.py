@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 
 from ironburst.burst import explain
@@ -49,14 +50,33 @@ class Obstacle:
     look_again_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What is in the way of the cheapest offers, in their order. Thousands of jobs share one."""
+
+    obstacles: tuple[Obstacle, ...]
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        return tuple(each.code for each in self.obstacles)
+
+    @cached_property
+    def text(self) -> str:
+        return "; ".join(each.text for each in self.obstacles)
+
+    @cached_property
+    def look_again_s(self) -> float | None:
+        return min((each.look_again_s for each in self.obstacles if each.look_again_s is not None), default=None)
+
+
 @dataclass
 class _Ranked:
     """Offers for jobs that run about as long: what is expected to cost least to their end first."""
 
     all: list[Offer]
     open: list[Offer]  # those whose pools had names enough when last looked at
-    # what was in the way of one of them, whatever its limit, after so many launches
-    refused: tuple[int, list[Obstacle]] | None = None
+    # of one of them, whatever its limit, after so many launches
+    refused: tuple[int, Refusal] | None = None
 
 
 @dataclass
@@ -238,8 +258,8 @@ class Renting:
             if not dearer and longer_usd > self._new_usd(job):
                 break
             until = self._until(job, chosen[0].pool, boot=any(slot.coming for slot in chosen))
-            usd = sum(slot.usd_per_hour * max(0.0, until - max(slot.committed_until_s, self.snapshot.now_s)) / 3600 for slot in chosen)
-            asked = [charge for slot in chosen for charge in self._charges(job, slot.usd_per_hour, until, slot)]
+            longer = [self._charges(job, slot.usd_per_hour, until, slot) for slot in chosen]
+            usd, asked = sum(added.usd for added, *_ in longer), list(chain.from_iterable(longer))
             if obstacle := self._too_expensive(asked, "keeping the rented nodes longer for it"):
                 short = obstacle
                 continue
@@ -304,8 +324,8 @@ class Renting:
             if not groups:
                 del self._groups[slot.pool.name, slot.market]
 
-    def launch(self, job: Job, why: str) -> Launch | list[Obstacle]:
-        """Rent nodes for it, the cheapest open offer; or what is in the way of the cheapest ones."""
+    def launch(self, job: Job, why: str) -> Launch | Refusal:
+        """Rent nodes for it, the cheapest open offer; or what is in the way."""
         obstacles: list[Obstacle] = []
         _, ranked, offers = self._offers(job)
         if ranked.refused and ranked.refused[0] == len(self.launches) and offers is ranked.all:
@@ -319,9 +339,10 @@ class Renting:
         if more := len(offers) - TOLD if len(offers) > TOLD else 0:
             again = min((each.look_again_s for each in obstacles[TOLD:] if each.look_again_s is not None), default=None)
             obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
+        refusal = Refusal(tuple(obstacles))
         if for_all:
-            ranked.refused = len(self.launches), obstacles
-        return obstacles
+            ranked.refused = len(self.launches), refusal
+        return refusal
 
     def _still_open(self, job: Job, offers: list[Offer]) -> Iterator[Offer]:
         """Of the dearer offers those whose pools have names enough: names only ever become fewer while one decision is made."""
@@ -347,7 +368,6 @@ class Renting:
             where = explain.listed(_closed(each) for each in closed) or "every zone: none is declared"
             return Obstacle("cool_down", f"pool {pool.name} ({market}) is closed in {where}", min(ends, default=None))
         until = self._until(job, pool, boot=True)
-        usd = job.nodes * usd_per_hour * self._seconds(job, pool) / 3600
         asked = self._charges(job, job.nodes * usd_per_hour, until)
         if obstacle := self._too_expensive(asked, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})"):
             return obstacle
@@ -355,7 +375,7 @@ class Renting:
         chosen, self.names[pool.name] = tuple(names[: job.nodes]), names[job.nodes :]
         self.most = max(map(len, self.names.values()), default=0)
         payer = self._payer(job)
-        launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, usd, why, payer)
+        launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, asked[0].usd, why, payer)
         for node in chosen:
             free, launch_index = pool.each - job.each, len(self.launches)
             slot = Slot(node, pool, market, "", free, until, usd_per_hour, payer, launch=launch_index, coming=True)

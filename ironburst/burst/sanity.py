@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from operator import attrgetter, is_
+from operator import is_
 from typing import Any, TypeVar
 
 from ironburst.burst.decision import Infeasible
@@ -39,8 +39,8 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
         "jobs": jobs,
         "nodes": _nodes(snapshot.nodes),
         "pools": _pools(snapshot.pools, snapshot.budget),
-        "leases": _each_once(_each_once(snapshot.leases, "id", _lease), "node", _lease),
-        "cool_downs": _each_once(snapshot.cool_downs, None, _cool_down),
+        "leases": _each_once(snapshot.leases, ("id", "node"), _lease),
+        "cool_downs": _each_once(snapshot.cool_downs, (), _cool_down),
         "experience": _experience(snapshot.experience),
     }
     changed = {name: value for name, value in values.items() if value is not getattr(snapshot, name)}
@@ -113,7 +113,7 @@ def _nodes(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     totals = {id(node.total): node for node in nodes}  # nodes that are alike share it: one of them is looked at
     if all(map(_node, totals.values())) and len({node.name for node in nodes}) == len(nodes):
         return nodes
-    return _each_once(nodes, "name", _node)
+    return _each_once(nodes, ("name",), _node)
 
 
 def _node(node: Node) -> Node | None:
@@ -124,7 +124,7 @@ def _pools(pools: tuple[Pool, ...], budget: Budget | None) -> tuple[Pool, ...]:
     """Each pool once, with nodes of its own."""
     broke, taken = _budget(budget), set[str]()
     left: list[Pool] = []
-    for pool in _each_once(pools, "name", lambda pool: _pool(pool, broke)):
+    for pool in _each_once(pools, ("name",), lambda pool: _pool(pool, broke)):
         if len(own := set(pool.nodes)) < len(pool.nodes) or taken & own:
             pool = replace(pool, nodes=tuple(name for name in dict.fromkeys(pool.nodes) if name not in taken))
         taken |= own
@@ -214,17 +214,15 @@ def _experience(experience: Experience) -> Experience:
     return experience if good else Experience()
 
 
-def _each_once(items: tuple[T, ...], key: str | None, check: Any) -> tuple[T, ...]:
-    """The first of each key, as `check` leaves it (None: not at all). The tuple itself if nothing changes."""
-    checked = [check(item) for item in items]
-    names = list(map(attrgetter(key), items)) if key else range(len(items))
-    if all(map(is_, items, checked)) and len(set(names)) == len(items):
-        return items
-    first: dict[Any, T] = {}
-    for name, item in zip(names, checked, strict=True):
-        if item is not None:
-            first.setdefault(name, item)
-    return tuple(first.values())
+def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T], T | None]) -> tuple[T, ...]:
+    """Those that `check` leaves (None: not at all), as it leaves them, and of equal keys the first. The tuple itself if nothing changes."""
+    left = [good for item in items if (good := check(item)) is not None]
+    for key in keys:
+        first: dict[Any, T] = {}
+        for item in left:
+            first.setdefault(getattr(item, key), item)
+        left = list(first.values())
+    return items if len(left) == len(items) and all(map(is_, items, left)) else tuple(left)
 
 
 def _size(each: Resources) -> bool:
