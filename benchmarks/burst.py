@@ -35,6 +35,7 @@ GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
 PATIENCE = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0)  # tried on the first part, one after the other
 SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
+ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}  # patience where none is given: run times that are learned need some room
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -182,8 +183,11 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
     parser.add_argument("--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows")
     parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
-    patience = "our policy is told so many times the waits that count; learned: the longest that keeps them on the first part"
-    parser.add_argument("--patience", type=_patience, default=1.0, metavar="X", help=patience)
+    patience = (
+        f"our policy is told so many times the waits that count ({ROOM['known']:g}, or {ROOM['limits']:g} where run times aren't known); "
+        "learned: the longest that keeps them on the first part"
+    )
+    parser.add_argument("--patience", type=_patience, metavar="X", help=patience)
     parser.add_argument("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
     parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
     parser.add_argument("--json", action="store_true")
@@ -197,6 +201,8 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         trace = {"all": trace, "first": first, "aside": aside}[args.part]
         if args.seeds < 1:
             raise ValueError(f"--seeds is {args.seeds}; allowed is 1 or more")
+        if args.patience is None:
+            args.patience = ROOM[args.run_times]
         if args.patience == "learned":
             args.patience = learned_patience(first, args.pool_gpus, args.wait_factor, args.run_times, ours)
         found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience)

@@ -146,7 +146,8 @@ def _line(case: str, asked: float, wanted: float, found: Mapping[str, Any] | Non
         return Line(case, asked, wanted, None)
     note, kept = _waits(found["ratios"]["ours / starburst"], found.get("wait_factor", 1.0))
     if (patience := found.get("patience", 1.0)) != 1:
-        note += f"; told {patience:g} times the waits: the longest that kept them on the first part"
+        learned = "--patience learned" in found.get("run", {}).get("command", "")
+        note += f"; told {patience:g} times the waits" + (": the longest that kept them on the first part" if learned else "")
     return Line(case, asked, wanted, _ratio(found, f"ours / {peer}"), note + _part(found), found, kept)
 
 

@@ -64,6 +64,9 @@ def test_our_policy_is_told_the_waits_to_keep_and_held_against_all(trace_file, c
     assert told[0].mean_h == pytest.approx(1.5 * found["peers"]["starburst"]["mean_wait_h"]) == found["bound"]["mean_wait_h"]
     assert found["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1 and found["ratios"]["ours / bound"]["mean_wait_h"] == 0
     assert found["ratios"]["ours / no_wait"]["mean_wait_h"] is None  # nobody waited: nothing to divide by
+    assert burst.main([*arguments, "--run-times", "limits"], ours) == 0  # where run times are learned, with some room
+    assert told[1].mean_h == pytest.approx(burst.ROOM["limits"] * told[0].mean_h) and burst.ROOM["limits"] < 1
+    capsys.readouterr()
     assert burst.main([*arguments, "--bound-seconds", "0"], ours) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:6]] == ["ours", *peers.PEERS] and "ours / starburst:" in lines[9]

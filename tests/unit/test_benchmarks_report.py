@@ -55,6 +55,12 @@ def test_waits_are_held_against_the_wait_factor():
     assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7) and (half.kept, double.kept) == (True, False)
 
 
+def test_a_patience_is_told_with_where_it_is_from():
+    learned = {"patience": 1.4, "run": {"command": "python -m benchmarks.burst --patience learned"}}
+    found, given = (lines(burst(**more))["1"][0].note for more in (learned, {"patience": 0.95}))
+    assert "told 1.4 times the waits: the longest that kept them" in found and "told 0.95 times the waits;" in given
+
+
 def test_the_whole_trace_and_more_seeds_come_first():
     found = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
     assert found["1"][0].reached == 0.94 and "3 seeds" in found["1"][0].note
