@@ -267,22 +267,22 @@ class _Round:
         return self._sooner_at_home(job, start, limit, predicted) or _Late(f"{predicted}, over the wait limit of {allowed}", start)
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
-        now, start, size = self.snapshot.now_s, placement.start, self._gpu_hours(job)
-        waited, small = now - job.since_s, limits.small(size)
+        now, since, start, size = self.snapshot.now_s, job.since_s, placement.start, self._gpu_hours(job)
+        waited, small = now - since, limits.small(size)
         most = limits.timer_s(size) if small else limits.hard_s(size)
         predicted = f"predicted to start at home at {explain.at(round(start))}"
         allowed = f"a job of {size:,.1f} GPU-hours may wait {explain.duration(round(most))}"
-        if waited < most and (small or start - job.since_s <= limits.predicted_s(size)):
-            rent_s = job.since_s + most if start > job.since_s + most else None
+        if waited < most and (small or start - since <= limits.predicted_s(size)):
+            rent_s = since + most if start > since + most else None
             text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
-            return Wait(job.id, "home_soon", text, job.since_s + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
+            return Wait(job.id, "home_soon", text, since + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
         if home := self._sooner_at_home(job, start, most, predicted):
             return home
         if waited < most:
             allowed = (
                 f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
             )
-        return _Late(f"{predicted}, {explain.duration(start - job.since_s)} after it was submitted; {allowed}", start, large=not small)
+        return _Late(f"{predicted}, {explain.duration(start - since)} after it was submitted; {allowed}", start, large=not small)
 
     def _sooner_at_home(self, job: Job, start_s: float, limit_s: float, predicted: str) -> Wait | None:
         """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use a node now."""

@@ -75,7 +75,7 @@ class _Ranked:
 
     all: list[Offer]
     open: list[Offer]  # those whose pools had names enough when last looked at
-    # of one of them, whatever its limit, after so many launches
+    # after so many launches, what was in the way of one of these jobs, and is so of all of them, whatever their limits
     refused: tuple[int, Refusal] | None = None
 
 
@@ -337,7 +337,7 @@ class Renting:
             obstacles.append(planned)
         for_all = offers is ranked.all and all(each.code in ("max_nodes", "cool_down") for each in obstacles)
         if more := len(offers) - TOLD if len(offers) > TOLD else 0:
-            again = min((each.look_again_s for each in obstacles[TOLD:] if each.look_again_s is not None), default=None)
+            again = Refusal(tuple(obstacles[TOLD:])).look_again_s
             obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
         refusal = Refusal(tuple(obstacles))
         if for_all:
