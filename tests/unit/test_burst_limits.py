@@ -25,10 +25,19 @@ def test_limits_follow_a_power_of_the_target():
     def scaled(factor):
         return Limits(WaitTarget(*(factor * getattr(REFERENCE, field.name) for field in dataclasses.fields(REFERENCE))))
 
-    for factor, power in ((0.25, SHORTER), (4.0, LONGER)):
-        for gpu_hours in (0.5, 5, 50, 500):
-            assert scaled(factor).timer_s(gpu_hours) == pytest.approx(LIMITS.timer_s(gpu_hours) * factor**power)
-            assert scaled(factor).predicted_s(gpu_hours) == pytest.approx(LIMITS.predicted_s(gpu_hours) * factor**power)
+    for factor, power in ((0.25, dict.fromkeys(LONGER, SHORTER)), (4.0, LONGER)):
+        longer = scaled(factor)
+        for limit, gpu_hours, wait in (
+            ("timer_s", 0.5, "mean_h"),
+            ("timer_s", 500, "p99_h"),  # at its cap
+            ("predicted_s", 50, "gpu_hour_weighted_h"),
+            ("predicted_s", 1500, "p999_h"),  # at its cap
+            ("predicted_s", 5000, "p999_h"),
+            ("hard_s", 50, "gpu_hour_weighted_h"),
+            ("hard_s", 5000, "p999_h"),
+        ):
+            expected = getattr(LIMITS, limit)(gpu_hours) * factor ** power[wait]
+            assert getattr(longer, limit)(gpu_hours) == pytest.approx(expected), (factor, limit, gpu_hours)
     short = Limits(dataclasses.replace(REFERENCE, max_h=0.01))
     assert short.hard_s(1000) == 36.0  # never longer than the longest wait that is wanted
 
