@@ -33,7 +33,7 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0)  # tried on the first part, one after the other
+PATIENCE = tuple(round(0.5 * 1.06**step, 2) for step in range(37))  # 0.5 to 4.07: tried on the first part, one after the other
 SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
 ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}  # patience where none is given: run times that are learned need some room
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
@@ -128,9 +128,11 @@ def report(
     return found
 
 
-def learned_patience(first: Trace, pool_gpus: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]) -> float:
+def learned_patience(
+    first: Trace, pool_gpus: int, seeds: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]
+) -> float:
     """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are kept, with SPARE."""
-    runs, found = jitters(first, 1), PATIENCE[0]
+    runs, found = jitters(first, seeds), PATIENCE[0]
     starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
     runs = as_known(runs, run_times)
     for patience in PATIENCE:
@@ -204,7 +206,7 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         if args.patience is None:
             args.patience = ROOM[args.run_times]
         if args.patience == "learned":
-            args.patience = learned_patience(first, args.pool_gpus, args.wait_factor, args.run_times, ours)
+            args.patience = learned_patience(first, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, ours)
         found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience)
     except ValueError as error:
         print(f"benchmarks.burst: {error}", file=sys.stderr)

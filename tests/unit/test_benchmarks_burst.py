@@ -110,15 +110,15 @@ def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_f
     mean_h = burst.measure(lambda *asked: peers.run(*asked, peers.PEERS["starburst"]), {1: first}, 32)["mean_wait_h"]
 
     def policy(limits):
-        """Every job waits 0.6 of the mean that it is told, so 1.4 times the target keeps the waits with some to spare and twice doesn't."""
+        """Every job waits 0.6 of the mean that it is told, so 1.43 times the target keeps the waits with some to spare and 1.51 doesn't."""
         told.append(limits.mean_h)
         return lambda trace, pool_gpus: Outcome(trace.submit_s + 0.6 * 3600 * limits.mean_h, np.ones(len(trace), bool))
 
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--json", "--patience"]
     assert burst.main([*arguments, "learned"], policy) == 0
     found = json.loads(capsys.readouterr().out)
-    assert told[:-1] == pytest.approx([patience * mean_h for patience in burst.PATIENCE if patience <= 1.7])
-    assert found["patience"] == 1.4 and told[-1] == pytest.approx(1.4 * found["peers"]["starburst"]["mean_wait_h"])
+    assert told[:-1] == pytest.approx([patience * mean_h for patience in burst.PATIENCE if patience <= 1.51])
+    assert found["patience"] == 1.43 and told[-1] == pytest.approx(1.43 * found["peers"]["starburst"]["mean_wait_h"])
     with pytest.raises(SystemExit):
         burst.main([*arguments, "0"], policy)
     assert "--patience: it is 0; allowed is a number above 0, or learned" in capsys.readouterr().err
