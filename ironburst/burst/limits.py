@@ -2,9 +2,9 @@
 
 A job may wait the longer, the more GPU-hours it is: renting for it costs as much more. A small job has a timer, for many small ones start
 before it runs out as soon as some GPUs are free; for the others the start is predicted, and one that is predicted too late is rented for at
-once. Where the wait target is shorter than REFERENCE, limits follow about the square root of their ratio: half because a team that wants
+once. Limits follow a power of the wait target over REFERENCE, about its square root where that is shorter: half because a team that wants
 shorter waits gets them by shorter limits, half because the pool that gives shorter waits is the less loaded one, where fewer jobs come to
-their limit. Where it is longer, they are longer by a part of what it is longer by.
+their limit.
 
 The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found for.
 """
@@ -16,10 +16,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 HOUR_S = 3600.0
-# The power of a shorter target; and of a longer one the part, for each wait: the 99th percentile breaks first, and a job that waits longer
-# than the 99.9th waits longer than it anyway, so longer limits for such jobs move it little. docs/adr/0012 has what others gave.
+# Powers of a target below and above REFERENCE (docs/adr/0012 has what others gave). Above it one for each wait: the 99th percentile is what
+# breaks first, and a job that waits longer than the 99.9th waits longer than it anyway, so longer limits for such jobs move it little.
 SHORTER = 0.51
-LONGER = {"mean_h": 0.75, "p99_h": 0.51, "p999_h": 0.85, "gpu_hour_weighted_h": 0.51}
+LONGER = {"mean_h": 0.8, "p99_h": 0.62, "p999_h": 0.88, "gpu_hour_weighted_h": 0.62}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Limits:
     @cached_property
     def _scales(self) -> dict[str, float]:
         ratios = {wait: getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
-        return {wait: ratio**SHORTER if ratio < 1 else 1 + LONGER[wait] * (ratio - 1) for wait, ratio in ratios.items()}
+        return {wait: ratio ** (SHORTER if ratio < 1 else LONGER[wait]) for wait, ratio in ratios.items()}
 
     def _scale(self, wait: str) -> float:
         return self._scales[wait]

@@ -21,11 +21,12 @@ def test_a_larger_job_may_wait_longer_up_to_its_cap():
     assert LIMITS.hard_s(math.inf) < math.inf  # no job waits for ever
 
 
-def test_limits_follow_a_power_of_a_shorter_target_and_a_part_of_a_longer_one():
+def test_limits_follow_a_power_of_the_target():
     def scaled(factor):
         return Limits(WaitTarget(*(factor * getattr(REFERENCE, field.name) for field in dataclasses.fields(REFERENCE))))
 
-    for factor, scale in ((0.25, lambda wait: 0.25**SHORTER), (4.0, lambda wait: 1 + 3 * LONGER[wait])):
+    for factor, power in ((0.25, dict.fromkeys(LONGER, SHORTER)), (4.0, LONGER)):
+        longer = scaled(factor)
         for limit, gpu_hours, wait in (
             ("timer_s", 0.5, "mean_h"),
             ("timer_s", 500, "p99_h"),  # at its cap
@@ -35,8 +36,8 @@ def test_limits_follow_a_power_of_a_shorter_target_and_a_part_of_a_longer_one():
             ("hard_s", 50, "gpu_hour_weighted_h"),
             ("hard_s", 5000, "p999_h"),
         ):
-            expected = getattr(LIMITS, limit)(gpu_hours) * scale(wait)
-            assert getattr(scaled(factor), limit)(gpu_hours) == pytest.approx(expected), (factor, limit, gpu_hours)
+            expected = getattr(LIMITS, limit)(gpu_hours) * factor ** power[wait]
+            assert getattr(longer, limit)(gpu_hours) == pytest.approx(expected), (factor, limit, gpu_hours)
     short = Limits(dataclasses.replace(REFERENCE, max_h=0.01))
     assert short.hard_s(1000) == 36.0  # never longer than the longest wait that is wanted
 
