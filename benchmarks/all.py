@@ -50,7 +50,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
     chronus = burst(CHRONUS, "--pool-gpus", str(CHRONUS_GPUS), "--patience", "learned")
     found["burst-chronus"], found["burst-chronus-aside"] = chronus, [*chronus, "--part", "aside"]
     found["burst-openb"] = burst(OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned")  # its last quarter asks for no rent
-    found["dollars"] = ["benchmarks.dollars", *([] if full else ["--days", "40-50"])]  # one jitter takes hours
+    found["dollars"] = ["benchmarks.dollars", *([] if full else ["--days", "40-50"])]  # one jitter takes 5 to 30 minutes
     return found
 
 
