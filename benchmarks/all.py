@@ -1,8 +1,10 @@
-"""Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2] [--only NAME,...]
+"""Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2] [--only
+NAME,...]
 
-Each result is kept as benchmarks/results/NAME.json with the command, commit, date and machine; one whose data is missing, or that fails,
-leaves the file of the last run as it is. Without --full they run on one seed, and dollars on ten days: less than an hour on two cores; with
-it they take a night. `--only` runs some of them; an empty one only writes the report anew.
+Each result is kept as benchmarks/results/NAME.json with the command, commit, date and machine; one whose data is
+missing, or that fails, leaves the file of the last run as it is. Without --full they run on one seed, and dollars on
+ten days: less than an hour on two cores; with it they take a night. `--only` runs some of them; an empty one only
+writes the report anew.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ironburst import files
 
 ROOT = Path(__file__).parents[1]
 PHILLY, CHRONUS, OPENB = "philly_first70d.csv.xz", "chronus_philly_slo.csv.xz", "openb2023_pods_default.csv.xz"
-# of the other traces: so many that Starburst rents about the part of the GPU-hours that it rents of the first one on 512, 16%
+# of the other traces: so many that Starburst rents about the part of the GPU-hours that it rents of the first one on
+# 512, 16%
 CHRONUS_GPUS, OPENB_GPUS = 896, 32
 
 
@@ -42,22 +45,34 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
     for gpus in (512, 384, 640):
         found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
         found[f"burst-{gpus}-aside"] = burst(PHILLY, "--pool-gpus", str(gpus), "--part", "aside")
-    for factor, patience in (("1.5", "0.9"), ("2", "1")):  # with 1 the 99th percentile is 1.05 of what it may be at 1.5 times the waits
-        found[f"burst-512-x{factor}"] = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor, "--patience", patience)
+    for factor, patience in (
+        ("1.5", "0.9"),
+        ("2", "1"),
+    ):  # with 1 the 99th percentile is 1.05 of what it may be at 1.5 times the waits
+        found[f"burst-512-x{factor}"] = burst(
+            PHILLY, "--pool-gpus", "512", "--wait-factor", factor, "--patience", patience
+        )
     for told in ("limits", "limits-by-queue"):
         unknown = burst(PHILLY, "--pool-gpus", "512", "--run-times", told)
         found[f"burst-512-{told}"], found[f"burst-512-{told}-aside"] = unknown, [*unknown, "--part", "aside"]
     chronus = burst(CHRONUS, "--pool-gpus", str(CHRONUS_GPUS), "--patience", "learned")
     found["burst-chronus"], found["burst-chronus-aside"] = chronus, [*chronus, "--part", "aside"]
-    found["burst-openb"] = burst(OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned")  # its last quarter asks for no rent
-    found["dollars"] = ["benchmarks.dollars", *([] if full else ["--days", "40-50"])]  # one jitter takes 5 to 30 minutes
+    found["burst-openb"] = burst(
+        OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned"
+    )  # its last quarter asks for no rent
+    found["dollars"] = [
+        "benchmarks.dollars",
+        *([] if full else ["--days", "40-50"]),
+    ]  # one jitter takes 5 to 30 minutes
     return found
 
 
 def run(name: str, command: Sequence[str], folder: Path) -> str:
     """Run one and keep its result. Returns a line that says how it went."""
     began, before = datetime.now(UTC), machine()
-    done = subprocess.run([sys.executable, "-m", *command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", *command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     took = f"{(datetime.now(UTC) - began).total_seconds():.0f} s"
     try:
         found = json.loads(done.stdout)
@@ -66,7 +81,12 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
         return f"{name}: failed after {took} (exit code {done.returncode}): {last}"
     if "skipped" in found:
         return f"{name}: {found['skipped']}"
-    ran = {"command": " ".join(["python -m", *command]), "commit": commit(), "date": f"{began:%Y-%m-%d}", "machine": before}
+    ran = {
+        "command": " ".join(["python -m", *command]),
+        "commit": commit(),
+        "date": f"{began:%Y-%m-%d}",
+        "machine": before,
+    }
     folder.mkdir(parents=True, exist_ok=True)
     files.write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n", 0o644)
     return f"{name}: {took}"
@@ -76,9 +96,14 @@ def commit() -> str:
     """Of the code that is measured; `+` behind it: with changes that aren't committed."""
     git = ["git", "-C", str(ROOT)]
     try:
-        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        head = subprocess.run(
+            [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
         return head + "+" * (
-            subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "ironburst", "benchmarks/*.py"], check=False).returncode > 0
+            subprocess.run(
+                [*git, "diff", "--quiet", "HEAD", "--", "ironburst", "benchmarks/*.py"], check=False
+            ).returncode
+            > 0
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -89,7 +114,9 @@ def machine() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.all", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.all", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="whole traces, more seeds")
     parser.add_argument("--only", metavar="NAME,...", help="these results; empty: none")
     parser.add_argument("--processes", type=int, default=2)

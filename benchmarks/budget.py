@@ -1,8 +1,8 @@
 """Is a hard ceiling ever passed? python -m benchmarks.budget [--scenarios 1000] [--seed 1] [--json]
 
-Random sites with failures (benchmarks.mishaps) through the real controller, on a ledger that outlives its deaths. What was spent is counted
-by the fake cloud, from its own instances and the declared prices. Also: ceilings that are broken on purpose, which must be noticed, and
-outages that are longer than a ceiling promises to stand.
+Random sites with failures (benchmarks.mishaps) through the real controller, on a ledger that outlives its deaths. What
+was spent is counted by the fake cloud, from its own instances and the declared prices. Also: ceilings that are broken
+on purpose, which must be noticed, and outages that are longer than a ceiling promises to stand.
 """
 
 from __future__ import annotations
@@ -45,16 +45,25 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     windows = [window for each in outcomes for window in each.windows]
     over = [(each.seed, *window) for each in outcomes for window in each.passed]
     return {
-        "scenarios": len(outcomes), "failures": dict(sorted(seen.items())), "failures in all": sum(seen.values()),
-        "jobs": sum(each.jobs for each in outcomes), "launches": sum(each.launches for each in outcomes),
+        "scenarios": len(outcomes),
+        "failures": dict(sorted(seen.items())),
+        "failures in all": sum(seen.values()),
+        "jobs": sum(each.jobs for each in outcomes),
+        "launches": sum(each.launches for each in outcomes),
         "scenarios in which a job waited for money": sum(each.waited_for_money > 0 for each in outcomes),
-        "ceilings": len(windows), "times a ceiling was passed (0)": len(over),
-        "passed": [{"seed": s, "kind": k, "account": a, "spent_usd": round(x, 2), "ceiling_usd": round(y, 2)} for s, k, a, x, y in over],
+        "ceilings": len(windows),
+        "times a ceiling was passed (0)": len(over),
+        "passed": [
+            {"seed": s, "kind": k, "account": a, "spent_usd": round(x, 2), "ceiling_usd": round(y, 2)}
+            for s, k, a, x, y in over
+        ],
         "worst use of a ceiling": round(max((each.most for each in outcomes), default=0.0), 4),
         "ceilings used to 90% or more": sum(spent >= 0.9 * allowed for _, _, spent, allowed in windows),
-        "median of each scenario's worst": round(statistics.median(each.most for each in outcomes), 4) if outcomes else 0.0,
+        "median of each scenario's worst": round(statistics.median(each.most for each in outcomes), 4)
+        if outcomes
+        else 0.0,
         "instances left over": sum(each.left_over for each in outcomes),
-    }  # fmt: skip
+    }
 
 
 # ---- ceilings that are broken on purpose
@@ -105,7 +114,9 @@ def broken(seeds: Sequence[int], **more: Any) -> dict[str, int]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.budget", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.budget", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--scenarios", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="the first one; scenario n has seed + n")
     parser.add_argument("--rounds", type=int, help="of the controller in each scenario; without it 80 to 200")
@@ -126,11 +137,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     excess = [spent - allowed for each in long for _, _, spent, allowed in each.passed]
     results["broken on purpose: ceilings passed"] = {"scenarios": len(few), **broken(few, **more)}
     results[f"outages of up to {LONG_S / 60:.0f} min (promised: {OUTAGE_S / 60:.0f})"] = {
-        "scenarios": len(long), "ceilings": sum(len(each.windows) for each in long), "passed": len(excess),
+        "scenarios": len(long),
+        "ceilings": sum(len(each.windows) for each in long),
+        "passed": len(excess),
         "worst use of a ceiling": round(max(each.most for each in long), 4),
-    }  # fmt: skip
+    }
     results["wall_s"] = round(time.perf_counter() - begun, 1)
-    print(json.dumps(results, indent=1) if arguments.json else "\n".join(f"{key:45} {_shown(value)}" for key, value in results.items()))
+    print(
+        json.dumps(results, indent=1)
+        if arguments.json
+        else "\n".join(f"{key:45} {_shown(value)}" for key, value in results.items())
+    )
     return 0 if not results["times a ceiling was passed (0)"] else 1
 
 

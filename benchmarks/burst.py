@@ -1,11 +1,13 @@
-"""What does a burst policy rent? python -m benchmarks.burst --trace FILE --pool-gpus 512 [--seeds 20] [--wait-factor 1.5]
+"""What does a burst policy rent? python -m benchmarks.burst --trace FILE --pool-gpus 512 [--seeds 20] [--wait-factor
+1.5]
 
-One run, the same jobs for all: the published policies (peers), and the certified bound under which no policy can rent while its
-five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that ironburst.replay.traces
-reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means over seeds 1 to N of the jitter; the
-bound is for the times as recorded. Peers know run times. Ours is `burst.decide`, played by ironburst.replay.simulate with Starburst's
-waits times the wait factor as its target; times the patience, too, which `--patience learned` finds on the first part of the trace, as a
-team finds it with `ironburst simulate` on its history.
+One run, the same jobs for all: the published policies (peers), and the certified bound under which no policy can rent
+while its five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that
+ironburst.replay.traces reads, also by its name in the folder of the shared data (IRONBURST_DATA). Figures are means
+over seeds 1 to N of the jitter; the bound is for the times as recorded. Peers know run times. Ours is `burst.decide`,
+played by ironburst.replay.simulate with Starburst's waits times the wait factor as its target; times the patience, too,
+which `--patience learned` finds on the first part of the trace, as a team finds it with `ironburst simulate` on its
+history.
 """
 
 from __future__ import annotations
@@ -33,9 +35,17 @@ from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE = tuple(round(0.5 * 1.06**step, 2) for step in range(37))  # 0.5 to 4.07: tried on the first part, one after the other
-SPARE = 0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
-ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}  # patience where none is given: run times that are learned need some room
+PATIENCE = tuple(
+    round(0.5 * 1.06**step, 2) for step in range(37)
+)  # 0.5 to 4.07: tried on the first part, one after the other
+SPARE = (
+    0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
+)
+ROOM = {
+    "known": 1.0,
+    "limits": 0.95,
+    "limits-by-queue": 0.95,
+}  # patience where none is given: run times that are learned need some room
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -64,7 +74,9 @@ def wait_limits(of: Figures, factor: float = 1.0) -> WaitLimits:
 
 def bound_figures(trace: Trace, pool_gpus: int, limits: WaitLimits, budget_s: float) -> dict[str, float | None]:
     """The bound, in the same shape; its waits are the limits under which it holds (of p50 there is none)."""
-    bound = lower_bound(trace, pool_gpus, limits, budget_s=budget_s, tell=lambda line: print(f"bound: {line}", file=sys.stderr))
+    bound = lower_bound(
+        trace, pool_gpus, limits, budget_s=budget_s, tell=lambda line: print(f"bound: {line}", file=sys.stderr)
+    )
     return {
         "rented_gpu_hours": bound.gpu_hours,
         "mean_wait_h": limits.mean_h,
@@ -79,15 +91,18 @@ def bound_figures(trace: Trace, pool_gpus: int, limits: WaitLimits, budget_s: fl
 
 
 def with_time_limits(trace: Trace, seed: int, by_queue: bool = False) -> Trace:
-    """The trace with a user's time limit for each job that has none: its run time x a factor from 2 to 5, drawn for each job, or
-    for each queue (then a job's own part is a tenth up or down)."""
+    """The trace with a user's time limit for each job that has none: its run time x a factor from 2 to 5, drawn for
+    each job, or for each queue (then a job's own part is a tenth up or down).
+    """
     random = np.random.default_rng([seed, 1])
     factor = random.uniform(*LIMIT_FACTORS, len(trace))
     if by_queue and trace.queue:
         _, number = np.unique(trace.queue, return_inverse=True)
         factor = random.uniform(*LIMIT_FACTORS, number.max() + 1)[number] * random.uniform(0.9, 1.1, len(trace))
     drawn = trace.duration_s * factor
-    return replace(trace, limit_s=drawn if trace.limit_s is None else np.where(np.isnan(trace.limit_s), drawn, trace.limit_s))
+    return replace(
+        trace, limit_s=drawn if trace.limit_s is None else np.where(np.isnan(trace.limit_s), drawn, trace.limit_s)
+    )
 
 
 def jitters(trace: Trace, seeds: int) -> dict[int, Trace]:
@@ -111,14 +126,18 @@ def report(
     ours: Callable[[WaitLimits], Policy] | None = None,
     patience: float = 1.0,
 ) -> dict[str, Any]:
-    """All that the benchmark prints. `ours` makes our policy for the waits that it should keep; it is told `patience` times those that
-    count. If run times aren't known, its trace has `limit_s` for each job, and `duration_s` only says when a job ends."""
+    """All that the benchmark prints. `ours` makes our policy for the waits that it should keep; it is told `patience`
+    times those that count. If run times aren't known, its trace has `limit_s` for each job, and `duration_s` only says
+    when a job ends.
+    """
     runs = jitters(trace, seeds)
     found: dict[str, Any] = {}
     theirs = {name: measure(partial(peers.run, peer=peer), runs, pool_gpus) for name, peer in peers.PEERS.items()}
     limits = wait_limits(theirs["starburst"], wait_factor)
     if ours:
-        found["ours"] = measure(ours(wait_limits(theirs["starburst"], wait_factor * patience)), as_known(runs, run_times), pool_gpus)
+        found["ours"] = measure(
+            ours(wait_limits(theirs["starburst"], wait_factor * patience)), as_known(runs, run_times), pool_gpus
+        )
     found["peers"] = theirs
     found["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
     found["ratios"] = {f"ours / {name}": ratios(found["ours"], peer) for name, peer in theirs.items()} if ours else {}
@@ -131,7 +150,9 @@ def report(
 def learned_patience(
     first: Trace, pool_gpus: int, seeds: int, wait_factor: float, run_times: str, ours: Callable[[WaitLimits], Policy]
 ) -> float:
-    """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are kept, with SPARE."""
+    """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are
+    kept, with SPARE.
+    """
     runs, found = jitters(first, seeds), PATIENCE[0]
     starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
     runs = as_known(runs, run_times)
@@ -170,7 +191,10 @@ def table(found: Mapping[str, Any]) -> str:
     head = ("rented GPU-h", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "seconds", "jobs/s")
     lines = [f"{'':16}" + "".join(f"{name:>14}" for name in head)]
     for name, row in rows.items():
-        cells = ["-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}" for i, value in enumerate(row.values())]
+        cells = [
+            "-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}"
+            for i, value in enumerate(row.values())
+        ]
         lines.append(f"{name:16}" + "".join(f"{cell:>14}" for cell in cells))
     for name, ratio in found["ratios"].items():
         value = ratio["rented_gpu_hours"]
@@ -179,10 +203,16 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data"
+    )
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
-    parser.add_argument("--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows")
+    parser.add_argument(
+        "--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
     patience = (
@@ -190,8 +220,12 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         "learned: the longest that keeps them on the first part"
     )
     parser.add_argument("--patience", type=_patience, metavar="X", help=patience)
-    parser.add_argument("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
-    parser.add_argument("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
+    parser.add_argument(
+        "--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs"
+    )
+    parser.add_argument(
+        "--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound"
+    )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     path = trace_path(args.trace, args.json)
@@ -207,7 +241,9 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
             args.patience = ROOM[args.run_times]
         if args.patience == "learned":
             args.patience = learned_patience(first, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, ours)
-        found = report(trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience)
+        found = report(
+            trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience
+        )
     except ValueError as error:
         print(f"benchmarks.burst: {error}", file=sys.stderr)
         return 2

@@ -1,11 +1,13 @@
 """How long does a converge take? python -m benchmarks.converge --hosts 8 [--json]     (root, a lab of its own)
 
-One run, the same lab hosts for all: (1) the first converge of empty hosts by `ansible-playbook playbooks/site.yml` with Ansible's default
-settings, with ours, and with the mitogen strategy (a peer: installed by pip into a temporary folder, no dependency of ours); the hosts are
-wiped in between. (2) On converged hosts, where nothing is to do: `ironburst converge` against `ansible-playbook` with its defaults.
+One run, the same lab hosts for all: (1) the first converge of empty hosts by `ansible-playbook playbooks/site.yml` with
+Ansible's default settings, with ours, and with the mitogen strategy (a peer: installed by pip into a temporary folder,
+no dependency of ours); the hosts are wiped in between. (2) On converged hosts, where nothing is to do: `ironburst
+converge` against `ansible-playbook` with its defaults.
 
-"Defaults" is a configuration that only says where roles and plugins are, and site.yml without its own `strategy`. mitogen gets our other
-settings (forks, and its counterpart of the free strategy). The machine is shared with the hosts themselves, so absolute times are long.
+"Defaults" is a configuration that only says where roles and plugins are, and site.yml without its own `strategy`.
+mitogen gets our other settings (forks, and its counterpart of the free strategy). The machine is shared with the hosts
+themselves, so absolute times are long.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Bench:
         key.write_bytes(b"b" * 64)
         config = load.load(REPO / "stacks" / "Pulumi.lab.yaml")
         zones = [document.PoolZone(zone="us-east-1a", subnet_id="subnet-1", launch_template_id="lt-1")]
-        seen = build.Observed(instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {})
+        seen = build.Observed(
+            instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
+        )
         built = hall.grown(build.build(config, seen), nodes)
         scheduler = built.scheduler.model_copy(update={"munge_key": f"file:{key}"})
         document.publish(built.model_copy(update={"scheduler": scheduler, "pools": []}), self.inside.document)
@@ -84,7 +88,17 @@ class Bench:
         else:
             packages = self.scratch / "mitogen-packages"
             if not packages.exists():
-                install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), MITOGEN]
+                install = [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--no-deps",
+                    "--target",
+                    str(packages),
+                    MITOGEN,
+                ]
                 subprocess.run(install, check=True, stdout=sys.stderr)
             changed = re.sub(r"(?m)^  strategy: .*\n", "  strategy: mitogen_free\n", playbook)
             plugins = packages / "ansible_mitogen" / "plugins" / "strategy"
@@ -109,14 +123,18 @@ class Bench:
         if done.returncode or len(recap) != len(self.names):
             self.site.log(f"bench-{tool}").write_text(done.stdout + done.stderr)
             last = [
-                line for line in (done.stdout + "\n" + done.stderr).splitlines() if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)
+                line
+                for line in (done.stdout + "\n" + done.stderr).splitlines()
+                if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)
             ]
             raise LabError(f"ansible-playbook ({tool}) failed: {' | '.join(last[-4:]) or done.stderr[-400:]}")
         return {"seconds": round(seconds, 2), "changed": sum(int(row[1]) for row in recap)}
 
     def ironburst(self, *options: str) -> dict[str, Any]:
         """`ironburst converge` on all hosts: {"seconds", "states"}."""
-        command = self.inside.ironburst("converge", "--document", str(self.inside.document), "--inventory", INVENTORY, "--json", *options)
+        command = self.inside.ironburst(
+            "converge", "--document", str(self.inside.document), "--inventory", INVENTORY, "--json", *options
+        )
         begun = time.monotonic()
         done = subprocess.run(self.inside.argv(*command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
         seconds = time.monotonic() - begun
@@ -164,7 +182,9 @@ def ratios(results: Mapping[str, Any]) -> dict[str, float | None]:
         return round(above / below, 2) if above and below else None
 
     return {
-        "unchanged: ansible defaults / ironburst converge (>= 50)": of(unchanged["ansible defaults"], unchanged["ironburst converge"]),
+        "unchanged: ansible defaults / ironburst converge (>= 50)": of(
+            unchanged["ansible defaults"], unchanged["ironburst converge"]
+        ),
         "first: ansible defaults / ours (>= 1.5)": of(first.get("defaults"), first.get("ours")),
         "first: ours / mitogen (<= 1.0)": of(first.get("ours"), first.get("mitogen")),
     }
@@ -190,12 +210,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--hosts", type=int, default=8, help="the head and N-1 nodes (default: 8)")
     parser.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of the unchanged converge; their median counts (default: 3)")
     parser.add_argument(
-        "--first", default="defaults,mitogen,ours", help="tools of the first converge, in this order; the last one's hosts stay"
+        "--repeat", type=int, default=3, help="runs of the unchanged converge; their median counts (default: 3)"
     )
     parser.add_argument(
-        "--out", type=Path, help="write the figures to this file, too, with commit and date (benchmarks/results/converge.json)"
+        "--first",
+        default="defaults,mitogen,ours",
+        help="tools of the first converge, in this order; the last one's hosts stay",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="write the figures to this file, too, with commit and date (benchmarks/results/converge.json)",
     )
     parser.add_argument("--prefix", default=f"bench-{os.getpid()}", help="name of the lab")
     arguments = parser.parse_args(argv)
@@ -212,7 +238,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         site.up(start=machines, tied=True, hall=machines)
         say(f"lab with {', '.join(machines)}")
         with tempfile.TemporaryDirectory(prefix="ironburst-bench-") as scratch:
-            results = measure(Bench(site, arguments.hosts - 1, Path(scratch)), say, arguments.first.split(","), arguments.repeat)
+            results = measure(
+                Bench(site, arguments.hosts - 1, Path(scratch)), say, arguments.first.split(","), arguments.repeat
+            )
     except LabError as error:
         print(f"benchmarks.converge: {error}", file=sys.stderr)
         return 1
@@ -220,7 +248,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         site.down()
     if arguments.out:
         arguments.out.parent.mkdir(exist_ok=True)
-        arguments.out.write_text(json.dumps({"commit": commit(), "date": f"{date.today()}", **results}, indent=1) + "\n")
+        arguments.out.write_text(
+            json.dumps({"commit": commit(), "date": f"{date.today()}", **results}, indent=1) + "\n"
+        )
     print(json.dumps(results, indent=1) if arguments.json else table(results))
     return 0
 

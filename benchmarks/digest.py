@@ -1,7 +1,8 @@
 """Are the decisions still the same? python -m benchmarks.digest [--quick]
 
-Prints a SHA-256 of the decisions, as JSON, on a whole trace of 70 days, on parts of it with learned run times and with clouds, and on 200
-random sites. A change of `ironburst/burst` that should change no decision prints the same lines before and after.
+Prints a SHA-256 of the decisions, as JSON, on a whole trace of 70 days, on parts of it with learned run times and with
+clouds, and on 200 random sites. A change of `ironburst/burst` that should change no decision prints the same lines
+before and after.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def of_sites() -> Digest:
 
 
 def plays(trace: Trace) -> dict[str, Callable[[], object]]:
-    """By name: the whole trace with known run times, the first jobs with learned ones, and the first jobs with clouds."""
+    """By name: the whole trace with known run times, the first jobs with learned ones, and the first jobs with
+    clouds.
+    """
     policy, home = Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4), Home(512 // 8, 8)
     few, some = trace.take(slice(LEARNED_JOBS)), trace.take(slice(CLOUD_JOBS))
     reserved = dollars.reserved({"g6.48xlarge": 1, "g5.12xlarge": 2})

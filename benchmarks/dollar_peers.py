@@ -1,8 +1,9 @@
 """What the published policies pay in dollars, with the cost model of benchmarks.dollars and none of its policy.
 
-They decide as in benchmarks.peers. A job whose limit ends is given instances of its own: of all types with enough GPUs a node the one that
-costs least an hour, on demand, in the first zone that has capacity; where none has, the next type; where no type has, all are tried again
-after a while. It starts when they have booted, and they end with it: no idle time, no sharing.
+They decide as in benchmarks.peers. A job whose limit ends is given instances of its own: of all types with enough GPUs
+a node the one that costs least an hour, on demand, in the first zone that has capacity; where none has, the next type;
+where no type has, all are tried again after a while. It starts when they have booted, and they end with it: no idle
+time, no sharing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ ON_DEMAND = "on-demand"
 
 @dataclass(frozen=True)
 class Paid:
-    """`start_s`: when each job started; `rented`; `usd_of`: what was paid for each; the part of it that instances booted."""
+    """`start_s`: when each job started; `rented`; `usd_of`: what was paid for each; the part of it that instances
+    booted.
+    """
 
     start_s: np.ndarray
     rented: np.ndarray

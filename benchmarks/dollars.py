@@ -1,14 +1,14 @@
-"""What do the users pay? python -m benchmarks.dollars [--trace FILE] [--pool-gpus 512] [--rows a,b,c] [--seeds N] [--json]
-(quicker: --days 20-30, or --least-gpu-hours 60 with a smaller pool)
+"""What do the users pay? python -m benchmarks.dollars [--trace FILE] [--pool-gpus 512] [--rows a,b,c] [--seeds N]
+[--json] (quicker: --days 20-30, or --least-gpu-hours 60 with a smaller pool)
 
-The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum billing, idle time,
-and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the peers (benchmarks.dollar_peers) rent the
-cheapest fitting instance for each job, on demand. Ours is held to the five waits of Starburst (whole-queue scan) times the wait factor,
-boots included.
+The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum
+billing, idle time, and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the
+peers (benchmarks.dollar_peers) rent the cheapest fitting instance for each job, on demand. Ours is held to the five
+waits of Starburst (whole-queue scan) times the wait factor, boots included.
 
-(a) ours too on demand only; (b) 70% of the jobs may be requeued (drawn by the seed), and may use spot: an instance is taken back at the
-rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances beside, paid all the time: as many as
-`ironburst size` recommends after the first three quarters of the jobs of (b).
+(a) ours too on demand only; (b) 70% of the jobs may be requeued (drawn by the seed), and may use spot: an instance is
+taken back at the rate of its band, work since the last checkpoint (30 min) is lost; (c) as b, with reserved instances
+beside, paid all the time: as many as `ironburst size` recommends after the first three quarters of the jobs of (b).
 
 `aside`: the same plays, of the last quarter only: the jobs submitted then, and what was rented then.
 
@@ -44,38 +44,64 @@ REGION, SPOT, RESERVED = "us-east-1", "spot", "reservation"
 GPU_MEMORY_GB = 24  # of the machines with 8 GPUs that the trace was recorded on, as its README has it
 CHEAPEST = 2  # types of each number of GPUs, by each market
 NODES = {1: 512, 4: 192, 8: 128}  # of a pool, at most, by the GPUs of its type: more than is ever needed
-ROUND_S = 60.0  # the policy looks once a minute: later, and a little dearer, than with the controller's 10 s, and half of the time to play
+# the policy looks once a minute: later, and a little dearer, than with the controller's 10 s, and half of the time to
+# play
+ROUND_S = 60.0
 ASIDE = 0.25  # of the jobs, the last ones
 BOOT_S, MIN_BILLING_S, LONGEST_IDLE_S, CHECKPOINT_S, REQUEUEABLE = 600.0, 60.0, 3600.0, 1800.0, 0.7
-# assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this length
+# assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this
+# length
 SHORTAGES = {ON_DEMAND: Shortage(0.05, 3600.0), SPOT: Shortage(0.25, 2 * 3600.0)}
 # of the on-demand price, for each hour of the period, used or not. The data has no reservation prices: this is declared
 RESERVATION = 0.43
-# of Starburst's waits, what our policy is told to keep so that it does: choosing what is cheap to rent for leaves the dear jobs waiting.
-# On the whole trace 0.9 (on demand) uses at most 0.89 of any wait, 0.65 (with spot) 0.75; jobs of 25 GPU-hours and more alone need 0.65
+# of Starburst's waits, what our policy is told to keep so that it does: choosing what is cheap to rent for leaves the
+# dear jobs waiting. On the whole trace 0.9 (on demand) uses at most 0.89 of any wait, 0.65 (with spot) 0.75; jobs of 25
+# GPU-hours and more alone need 0.65
 PATIENCE = 0.9
 ASKED, WANTED = {"a": 0.97, "b": 0.60, "c": 0.50}, {"a": 0.90, "b": 0.50, "c": 0.40}
 
 
 def pools(markets: Sequence[str], memory_gb: int = GPU_MEMORY_GB, region: str = REGION) -> tuple[Pool, ...]:
-    """The cheapest types with GPUs of at least so much memory, of each number of GPUs and by each market, as burst pools."""
+    """The cheapest types with GPUs of at least so much memory, of each number of GPUs and by each market, as burst
+    pools.
+    """
     found = []
     for name, kind in catalog.instance_types().items():
         price = catalog.price(name, ON_DEMAND, region)
-        if kind.gpu and (kind.gpu.memory_gb or 0) >= memory_gb and kind.gpu_fraction in (None, 1.0) and price and kind.gpu_count in NODES:
+        if (
+            kind.gpu
+            and (kind.gpu.memory_gb or 0) >= memory_gb
+            and kind.gpu_fraction in (None, 1.0)
+            and price
+            and kind.gpu_count in NODES
+        ):
             spot, often = catalog.price(name, SPOT, region), catalog.interruptions(name, region)
             found.append((kind, price.usd_per_hour, spot.usd_per_hour if spot and often else None, often))
     chosen: dict[str, Pool] = {}
     for count in NODES:
         alike = [each for each in found if each[0].gpu_count == count]
         for column in (1, 2):
-            for kind, price, spot, often in sorted((each for each in alike if each[column]), key=lambda each: each[column])[:CHEAPEST]:
+            for kind, price, spot, often in sorted(
+                (each for each in alike if each[column]), key=lambda each: each[column]
+            )[:CHEAPEST]:
                 usd = {market: usd for market, usd in ((SPOT, spot), (ON_DEMAND, price)) if market in markets and usd}
                 chosen[kind.name] = Pool(
-                    kind.name, f"burst-{kind.name}", tuple(f"{kind.name}-{n}" for n in range(NODES[count])), kind.name,
-                    Resources(count), "", tuple(usd), usd, kind.zones(region), BOOT_S, LONGEST_IDLE_S, float("inf"),
-                    min_billing_s=MIN_BILLING_S, interruptions_per_hour={SPOT: often.per_hour} if often else {}, checkpoint_s=CHECKPOINT_S,
-                )  # fmt: skip
+                    kind.name,
+                    f"burst-{kind.name}",
+                    tuple(f"{kind.name}-{n}" for n in range(NODES[count])),
+                    kind.name,
+                    Resources(count),
+                    "",
+                    tuple(usd),
+                    usd,
+                    kind.zones(region),
+                    BOOT_S,
+                    LONGEST_IDLE_S,
+                    float("inf"),
+                    min_billing_s=MIN_BILLING_S,
+                    interruptions_per_hour={SPOT: often.per_hour} if often else {},
+                    checkpoint_s=CHECKPOINT_S,
+                )
     return tuple(pool for pool in chosen.values() if pool.markets)
 
 
@@ -87,27 +113,43 @@ def reserved(kinds: Mapping[str, int], part: float = RESERVATION) -> tuple[Pool,
             name = f"{pool.name}-reserved"
             price = part * (pool.usd_per_hour[ON_DEMAND] or 0.0)
             found.append(
-                replace(pool, name=name, partition=f"burst-{name}", nodes=tuple(f"{name}-{n}" for n in range(count)), markets=(RESERVED,),
-                        usd_per_hour={RESERVED: price}, prepaid_markets=(RESERVED,), interruptions_per_hour={}, zones=pool.zones[:1])
-            )  # fmt: skip
+                replace(
+                    pool,
+                    name=name,
+                    partition=f"burst-{name}",
+                    nodes=tuple(f"{name}-{n}" for n in range(count)),
+                    markets=(RESERVED,),
+                    usd_per_hour={RESERVED: price},
+                    prepaid_markets=(RESERVED,),
+                    interruptions_per_hour={},
+                    zones=pool.zones[:1],
+                )
+            )
     return tuple(found)
 
 
-def recommended(played: Played, kinds: Sequence[Pool], from_s: float, until_s: float, part: float = RESERVATION) -> dict[str, int]:
-    """How many instances of each type to reserve, by the rule of `ironburst size`, from the leases of this time that weren't prepaid."""
+def recommended(
+    played: Played, kinds: Sequence[Pool], from_s: float, until_s: float, part: float = RESERVATION
+) -> dict[str, int]:
+    """How many instances of each type to reserve, by the rule of `ironburst size`, from the leases of this time that
+    weren't prepaid.
+    """
     found = {}
     for pool in kinds:
         leases = [
             (bill.from_s, min(bill.to_s, until_s), pool.usd_per_hour[bill.market] or 0.0)
-            for bill in played.bills if bill.pool == pool.name and not bill.prepaid and bill.from_s < until_s
-        ]  # fmt: skip
+            for bill in played.bills
+            if bill.pool == pool.name and not bill.prepaid and bill.from_s < until_s
+        ]
         listed = catalog.price(pool.instance_type, ON_DEMAND, REGION)
         usd = part * listed.usd_per_hour if listed else None
         found[pool.instance_type], _ = sizing.reservation(leases, (until_s - from_s) / 3600, usd)
     return {kind: count for kind, count in found.items() if count}
 
 
-def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **others: Any) -> dict[str, float]:
+def figures(
+    trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **others: Any
+) -> dict[str, float]:
     waits = wait_figures(trace, np.maximum(wait_s, 0.0) / 3600)
     return {"usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, **waits, **others}
 
@@ -115,20 +157,29 @@ def figures(trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_
 def ours(
     trace: Trace, pool_gpus: int, target: Mapping[str, float], cloud: Cloud, progress=None, told: float = 1.0
 ) -> tuple[Played, dict[str, float], dict[str, float]]:
-    """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times `told`, the policy is
-    told to keep."""
+    """What became of it, its figures, and those of the last quarter. `target`: the figures whose five waits, times
+    `told`, the policy is told to keep.
+    """
     waits = WaitTarget(*(told * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
     played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, round_s=ROUND_S), policy, cloud, progress)
     wait_s = played.end_s - trace.submit_s - trace.duration_s
     found = figures(
-        trace, wait_s, played.total_usd, played.boot_usd, played.idle_usd,
-        prepaid_usd=played.prepaid_usd, rented_gpu_hours=float(trace.gpu_hours[played.rented].sum()),
-        rented_jobs=float(played.rented.sum()), leases=float(len(played.bills)), refusals=float(played.refusals),
+        trace,
+        wait_s,
+        played.total_usd,
+        played.boot_usd,
+        played.idle_usd,
+        prepaid_usd=played.prepaid_usd,
+        rented_gpu_hours=float(trace.gpu_hours[played.rented].sum()),
+        rented_jobs=float(played.rented.sum()),
+        leases=float(len(played.bills)),
+        refusals=float(played.refusals),
         interruptions=float(played.interruptions.sum()),
-        decisions=float(played.decisions), wall_s=time.perf_counter() - began,
-    )  # fmt: skip
+        decisions=float(played.decisions),
+        wall_s=time.perf_counter() - began,
+    )
     if progress:
         progress(found)
     since_s, began_s, ended_s = aside_from_s(trace), float(trace.submit_s[0]), float(played.end_s.max())
@@ -154,7 +205,9 @@ def requeueable(trace: Trace, seed: int, part: float = REQUEUEABLE) -> Trace:
 
 @dataclass(frozen=True)
 class Setting:
-    """`reserve`: instances of each type for (c); None: as recommended. `told`: of Starburst's waits, what our policy is told to keep."""
+    """`reserve`: instances of each type for (c); None: as recommended. `told`: of Starburst's waits, what our policy is
+    told to keep.
+    """
 
     pool_gpus: int
     rows: Sequence[str]
@@ -174,13 +227,19 @@ def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
         began = time.perf_counter()
         paid = pay(trace, pool_gpus, peers.PEERS[name], cloud)
         found[name] = figures(
-            trace, paid.start_s - trace.submit_s, paid.usd, paid.boot_usd, 0.0, refusals=float(paid.refusals),
-            rented_gpu_hours=float(trace.gpu_hours[paid.rented].sum()), rented_jobs=float(paid.rented.sum()),
+            trace,
+            paid.start_s - trace.submit_s,
+            paid.usd,
+            paid.boot_usd,
+            0.0,
+            refusals=float(paid.refusals),
+            rented_gpu_hours=float(trace.gpu_hours[paid.rented].sum()),
+            rented_jobs=float(paid.rented.sum()),
             wall_s=time.perf_counter() - began,
-        )  # fmt: skip
+        )
         found[f"{name} aside"] = aside(
             trace, paid.start_s - trace.submit_s, float(paid.usd_of[paid.start_s >= aside_from_s(trace)].sum())
-        )  # fmt: skip
+        )
         tell(name)(found[name])
     target, kinds = found["starburst"], reserve
     if "a" in rows:
@@ -215,18 +274,48 @@ def report(trace: Trace, setting: Setting, seeds: int, tell) -> dict[str, Any]:
 
 def table(found: Mapping[str, Any], prices: str) -> str:
     """The report for people."""
-    head = ("USD", "boot USD", "idle USD", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "rented GPU-h", "jobs", "refusals")
-    names = ("usd", "boot_usd", "idle_usd", "mean_wait_h", "p50_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h",
-             "gpu_hour_weighted_wait_h", "rented_gpu_hours", "rented_jobs", "refusals")  # fmt: skip
+    head = (
+        "USD",
+        "boot USD",
+        "idle USD",
+        "mean wait h",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "weighted",
+        "rented GPU-h",
+        "jobs",
+        "refusals",
+    )
+    names = (
+        "usd",
+        "boot_usd",
+        "idle_usd",
+        "mean_wait_h",
+        "p50_wait_h",
+        "p99_wait_h",
+        "p999_wait_h",
+        "max_wait_h",
+        "gpu_hour_weighted_wait_h",
+        "rented_gpu_hours",
+        "rented_jobs",
+        "refusals",
+    )
     lines = [prices, f"{'':12}" + "".join(f"{name:>13}" for name in head)]
     for row in ("starburst", "no_wait", "a", "b", "c"):
         if row in found:
-            cells = [f"{found[row][name]:,.3f}" if name in WAITS or name == "p50_wait_h" else f"{found[row][name]:,.0f}" for name in names]
+            cells = [
+                f"{found[row][name]:,.3f}" if name in WAITS or name == "p50_wait_h" else f"{found[row][name]:,.0f}"
+                for name in names
+            ]
             lines.append(f"{row if len(row) > 1 else f'ours ({row})':12}" + "".join(f"{cell:>13}" for cell in cells))
     for row, ratio in found["ratios"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         usd = "-" if ratio["usd"] is None else f"{ratio['usd']:.3f}"
-        lines.append(f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x")
+        lines.append(
+            f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x"
+        )
     for row, ratio in found["aside"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         lines.append(f"({row}) aside: {'-' if ratio['usd'] is None else format(ratio['usd'], '.3f')}; waits {waits} x")
@@ -241,7 +330,9 @@ def _counts(text: str) -> dict[str, int]:
     for each in text.split(","):
         kind, _, count = each.strip().partition("=")
         if kind not in kinds or not count.isdigit():
-            raise ValueError(f"--reserved is {text!r}; allowed is TYPE=N, with commas between, of {', '.join(sorted(kinds))}")
+            raise ValueError(
+                f"--reserved is {text!r}; allowed is TYPE=N, with commas between, of {', '.join(sorted(kinds))}"
+            )
         found[kind] = int(count)
     return found
 
@@ -259,17 +350,27 @@ def _progress(row: str):
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.dollars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )  # fmt: skip
-    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    )
+    parser.add_argument(
+        "--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data"
+    )
     parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
     parser.add_argument("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
     parser.add_argument("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
     parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
-    parser.add_argument("--patience", type=float, default=PATIENCE, help="our policy is told so many times the waits that count")
-    parser.add_argument("--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE, help="our policy is told so many times the waits that count"
+    )
+    parser.add_argument(
+        "--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is"
+    )
     parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
-    parser.add_argument("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
-    parser.add_argument("--reserved", metavar="TYPE=N,...", help="for (c): so many instances of these types; else as recommended")
+    parser.add_argument(
+        "--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory"
+    )
+    parser.add_argument(
+        "--reserved", metavar="TYPE=N,...", help="for (c): so many instances of these types; else as recommended"
+    )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)
     path = trace_path(args.trace, args.json)
@@ -278,7 +379,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = tuple(args.rows.split(","))
     try:
         if args.seeds < 1 or not set(rows) <= set(ASKED):
-            raise ValueError(f"--seeds is {args.seeds} and --rows {args.rows}; allowed are 1 or more, and some of {', '.join(ASKED)}")
+            raise ValueError(
+                f"--seeds is {args.seeds} and --rows {args.rows}; allowed are 1 or more, and some of {', '.join(ASKED)}"
+            )
         trace = traces.read(path)
         if args.days:
             if not re.fullmatch(r"\d+(\.\d+)?-\d+(\.\d+)?", args.days):

@@ -26,7 +26,9 @@ WAITS = (
 
 
 def trace_path(name: str, as_json: bool) -> Path | None:
-    """The trace file `name`, also by its name in the folder of the shared data; None, and the reason is printed, if there is none."""
+    """The trace file `name`, also by its name in the folder of the shared data; None, and the reason is printed, if
+    there is none.
+    """
     path = next((path for path in (Path(name), DATA / name) if path.exists()), None)
     if not path:
         reason = f"skipped: there is no {name} here or in the folder of shared data; set IRONBURST_DATA to that folder"
@@ -36,22 +38,27 @@ def trace_path(name: str, as_json: bool) -> Path | None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of each job, in the trace's order: `start_s` (on the clock of submit_s) and whether it ran `rented`."""
+    """What became of each job, in the trace's order: `start_s` (on the clock of submit_s) and whether it ran
+    `rented`.
+    """
 
     start_s: np.ndarray
     rented: np.ndarray
 
 
 def figures(trace: Trace, outcome: Outcome, pool_gpus: int, wall_s: float) -> dict[str, float]:
-    """GPU-hours rented; waits (start - submit of every job, rented ones too; percentiles interpolated linearly); the speed.
+    """GPU-hours rented; waits (start - submit of every job, rented ones too; percentiles interpolated linearly); the
+    speed.
 
-    Raises ValueError, one sentence, for an outcome that can't be: a job that started before its submit or never, or more GPUs in
-    use at home than there are. (Whether the jobs fit into nodes is the policy's own business.)
+    Raises ValueError, one sentence, for an outcome that can't be: a job that started before its submit or never, or
+    more GPUs in use at home than there are. (Whether the jobs fit into nodes is the policy's own business.)
     """
     wait_h = (np.asarray(outcome.start_s, float) - trace.submit_s) / 3600
     if not (wait_h >= 0).all():
         job = int(np.argmax(~(wait_h >= 0)))
-        raise ValueError(f"job {job} was submitted at {trace.submit_s[job]:g} s but started at {outcome.start_s[job]:g} s")
+        raise ValueError(
+            f"job {job} was submitted at {trace.submit_s[job]:g} s but started at {outcome.start_s[job]:g} s"
+        )
     if (used := most_in_use(trace, outcome)) > pool_gpus:
         raise ValueError(f"{used} GPUs were in use at home at one time, but the pool has {pool_gpus}")
     return {
@@ -76,7 +83,9 @@ def wait_figures(trace: Trace, wait_h: np.ndarray) -> dict[str, float]:
 
 
 def most_in_use(trace: Trace, outcome: Outcome) -> int:
-    """The most GPUs that ran at home at one time; a job that ends makes room for one that starts at the same instant."""
+    """The most GPUs that ran at home at one time; a job that ends makes room for one that starts at the same
+    instant.
+    """
     home = ~np.asarray(outcome.rented)
     start, gpus = np.asarray(outcome.start_s)[home], trace.gpus[home]
     times = np.concatenate([start + trace.duration_s[home], start])  # ends first: the sort is stable
@@ -90,7 +99,9 @@ def mean_of(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
 
 
-def ratios(ours: Mapping[str, float], theirs: Mapping[str, float], rent: str = "rented_gpu_hours") -> dict[str, float | None]:
+def ratios(
+    ours: Mapping[str, float], theirs: Mapping[str, float], rent: str = "rented_gpu_hours"
+) -> dict[str, float | None]:
     """Ours over theirs: the rent and the five waits. None where theirs is 0 or not a number that can be compared."""
     return {name: ours[name] / theirs[name] if theirs.get(name) else None for name in (rent, *WAITS)}
 

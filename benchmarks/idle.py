@@ -1,12 +1,14 @@
-"""What idle leases cost against the best in hindsight: python -m benchmarks.idle --trace FILE [--pool-gpus N] [--boot-s S] [--json]
+"""What idle leases cost against the best in hindsight: python -m benchmarks.idle --trace FILE [--pool-gpus N] [--boot-s
+S] [--json]
 
-Gaps (idle times of rented nodes) come from a plain generator, no simulator of the burst policy: a published renting run over the trace
-(benchmarks.peers: no_wait and starburst), its rented jobs packed first fit onto nodes of 8 GPUs; a gap is the time between two uses of a
-node. A node that is needed again is had again whatever was done before, so the gaps are the same for every rule. A gap that the trace's end
-cuts is left out. On top, sequences made against the rule. All rules get the same gaps; "best in hindsight" knows each of them.
+Gaps (idle times of rented nodes) come from a plain generator, no simulator of the burst policy: a published renting run
+over the trace (benchmarks.peers: no_wait and starburst), its rented jobs packed first fit onto nodes of 8 GPUs; a gap
+is the time between two uses of a node. A node that is needed again is had again whatever was done before, so the gaps
+are the same for every rule. A gap that the trace's end cuts is left out. On top, sequences made against the rule. All
+rules get the same gaps; "best in hindsight" knows each of them.
 
-Paid: price x (idle time kept + a boot for each lease that was given back and is needed again). By the second with 60 s at least, as EC2
-bills Linux; at one size also by the hour, as others do.
+Paid: price x (idle time kept + a boot for each lease that was given back and is needed again). By the second with 60 s
+at least, as EC2 bills Linux; at one size also by the hour, as others do.
 """
 
 from __future__ import annotations
@@ -98,8 +100,12 @@ class Run:
     kept: dict[int, float] = field(default_factory=dict)
 
     def over(self, gaps: Sequence[Gap]) -> Run:
-        """Event by event. A lease is looked at when its gap begins, when its time is over, and when the history changes."""
-        events = [(gap.since_s, 1, n) for n, gap in enumerate(gaps)] + [(gap.until_s, 0, n) for n, gap in enumerate(gaps)]
+        """Event by event. A lease is looked at when its gap begins, when its time is over, and when the history
+        changes.
+        """
+        events = [(gap.since_s, 1, n) for n, gap in enumerate(gaps)] + [
+            (gap.until_s, 0, n) for n, gap in enumerate(gaps)
+        ]
         heapq.heapify(events)
         paid_from: dict[int, float] = {}
         terms: dict[int, idle.Terms] = {}
@@ -167,15 +173,39 @@ class Run:
 
 def _pool(boot_s: float, increment_s: float) -> Pool:
     return Pool(
-        "bench", "burst", (), "p5.48xlarge", Resources(8), "h100", ("on-demand",), {"on-demand": USD_PER_HOUR}, ("a",), boot_s, 1e9, 1e9,
-        min_billing_s=MIN_BILLING_S, billing_increment_s=increment_s,
-    )  # fmt: skip
+        "bench",
+        "burst",
+        (),
+        "p5.48xlarge",
+        Resources(8),
+        "h100",
+        ("on-demand",),
+        {"on-demand": USD_PER_HOUR},
+        ("a",),
+        boot_s,
+        1e9,
+        1e9,
+        min_billing_s=MIN_BILLING_S,
+        billing_increment_s=increment_s,
+    )
 
 
 def _lease(node: int, paid_from_s: float, since_s: float) -> Lease:
     return Lease(
-        str(node), "", str(node), "bench", "a", "on-demand", "ready", (), USD_PER_HOUR, 0.0, since_s, True, paid_from_s=paid_from_s
-    )  # fmt: skip
+        str(node),
+        "",
+        str(node),
+        "bench",
+        "a",
+        "on-demand",
+        "ready",
+        (),
+        USD_PER_HOUR,
+        0.0,
+        since_s,
+        True,
+        paid_from_s=paid_from_s,
+    )
 
 
 # ---- sequences made against the rule: functions (kept, number, rng) -> gap
@@ -184,7 +214,9 @@ def _lease(node: int, paid_from_s: float, since_s: float) -> Lease:
 def adversaries(boot_s: float) -> dict[str, Callable[[float, int, np.random.Generator], float]]:
     return {
         "ends right after the lease has gone": lambda kept, n, rng: kept + 0.001,
-        "long until it trusts, then spite": lambda kept, n, rng: 100.0 if n < 3 else 20 * boot_s if n % 60 < 30 else kept + 0.001,
+        "long until it trusts, then spite": lambda kept, n, rng: (
+            100.0 if n < 3 else 20 * boot_s if n % 60 < 30 else kept + 0.001
+        ),
         "short until it trusts, then long": lambda kept, n, rng: 0.3 * boot_s if n % 80 < 40 else 50 * boot_s,
         "one short, one long": lambda kept, n, rng: 0.1 * boot_s if n % 2 else 10 * boot_s,
         "just over break-even": lambda kept, n, rng: boot_s + 1.0,
@@ -192,7 +224,9 @@ def adversaries(boot_s: float) -> dict[str, Callable[[float, int, np.random.Gene
     }
 
 
-def against(rule: Rule, boot_s: float, adversary: Callable[[float, int, np.random.Generator], float], gaps: int = 600) -> float:
+def against(
+    rule: Rule, boot_s: float, adversary: Callable[[float, int, np.random.Generator], float], gaps: int = 600
+) -> float:
     """The largest paid / best over all beginnings of a sequence of gaps, one after another."""
     history, terms, paid, best, worst = IdleHistory(), idle.Terms(boot_s), 0.0, 0.0, 0.0
     rng = np.random.default_rng(1)
@@ -224,15 +258,29 @@ def measure(trace: traces.Trace, pool_gpus: Sequence[int], boot_s: float) -> dic
             sequences[f"{name}, {gpus} GPUs, by the second"] = _sequence(gaps, _pool(boot_s, 0.0))
             if gpus == pool_gpus[0]:
                 sequences[f"{name}, {gpus} GPUs, by the hour"] = _sequence(gaps, _pool(boot_s, 3600.0))
-    ratios = [each["ratio"] for name, each in sequences.items() if name.endswith("by the second")]  # by the hour is easier
-    hostile = {name: {rule: round(against(RULES[rule], boot_s, each), 4) for rule in RULES} for name, each in adversaries(boot_s).items()}
-    most = max([*ratios, *(each["worst_prefix"] for each in sequences.values()), *(each["ours"] for each in hostile.values())], default=0.0)
+    ratios = [
+        each["ratio"] for name, each in sequences.items() if name.endswith("by the second")
+    ]  # by the hour is easier
+    hostile = {
+        name: {rule: round(against(RULES[rule], boot_s, each), 4) for rule in RULES}
+        for name, each in adversaries(boot_s).items()
+    }
+    most = max(
+        [*ratios, *(each["worst_prefix"] for each in sequences.values()), *(each["ours"] for each in hostile.values())],
+        default=0.0,
+    )
     return {
-        "boot_s": boot_s, "usd_per_hour": USD_PER_HOUR, "min_billing_s": MIN_BILLING_S, "sequences": sequences, "adversarial": hostile,
-        "mean": round(float(np.mean(ratios)), 4) if ratios else None, "max": round(most, 4),
-        "asked": {"mean": ASKED, "never_over": NEVER_OVER}, "wanted": {"mean": WANTED},
+        "boot_s": boot_s,
+        "usd_per_hour": USD_PER_HOUR,
+        "min_billing_s": MIN_BILLING_S,
+        "sequences": sequences,
+        "adversarial": hostile,
+        "mean": round(float(np.mean(ratios)), 4) if ratios else None,
+        "max": round(most, 4),
+        "asked": {"mean": ASKED, "never_over": NEVER_OVER},
+        "wanted": {"mean": WANTED},
         "met": bool(ratios) and float(np.mean(ratios)) <= ASKED and most <= NEVER_OVER + 1e-6,
-    }  # fmt: skip
+    }
 
 
 def _sequence(gaps: Sequence[Gap], pool: Pool) -> dict[str, Any]:
@@ -247,21 +295,32 @@ def _sequence(gaps: Sequence[Gap], pool: Pool) -> dict[str, Any]:
         return round(paid / best, 4) if best else None
 
     return {
-        "gaps": len(gaps), "longer_than_a_boot": round(sum(g.until_s - g.since_s > pool.boot_s for g in gaps) / len(gaps), 4),
-        "paid_usd": round(ours.totals()[0], 2), "clairvoyant_usd": round(ours.totals()[1], 2), "ratio": ratio(ours),
-        "ratio_first_part": ratio(ours, first) if first else None, "ratio_last_part": ratio(ours, last) if last else None,
-        "worst_prefix": round(ours.worst_prefix(), 4), "others": {name: ratio(run) for name, run in runs.items() if name != "ours"},
-    }  # fmt: skip
+        "gaps": len(gaps),
+        "longer_than_a_boot": round(sum(g.until_s - g.since_s > pool.boot_s for g in gaps) / len(gaps), 4),
+        "paid_usd": round(ours.totals()[0], 2),
+        "clairvoyant_usd": round(ours.totals()[1], 2),
+        "ratio": ratio(ours),
+        "ratio_first_part": ratio(ours, first) if first else None,
+        "ratio_last_part": ratio(ours, last) if last else None,
+        "worst_prefix": round(ours.worst_prefix(), 4),
+        "others": {name: ratio(run) for name, run in runs.items() if name != "ours"},
+    }
 
 
 def table(result: dict[str, Any]) -> str:
     lines = [f"paid for idle leases / best in hindsight; boot {result['boot_s']:g} s", ""]
     others = [name for name in RULES if name != "ours"]
-    lines.append(f"{'gaps of':44}{'gaps':>6}{'ours':>8}{'last 30%':>10}{'worst':>8}" + "".join(f"{name:>14}" for name in others))
+    lines.append(
+        f"{'gaps of':44}{'gaps':>6}{'ours':>8}{'last 30%':>10}{'worst':>8}" + "".join(f"{name:>14}" for name in others)
+    )
     for name, each in result["sequences"].items():
         figures = f"{each['gaps']:6}{each['ratio']:8.3f}{each['ratio_last_part'] or 0:10.3f}{each['worst_prefix']:8.3f}"
         lines.append(f"{name:44}{figures}" + "".join(f"{each['others'][other]:14.3f}" for other in others))
-    lines += ["", f"{'made against the rule (worst of all beginnings)':50}{'ours':>8}" + "".join(f"{name:>14}" for name in others)]
+    lines += [
+        "",
+        f"{'made against the rule (worst of all beginnings)':50}{'ours':>8}"
+        + "".join(f"{name:>14}" for name in others),
+    ]
     for name, each in result["adversarial"].items():
         lines.append(f"{name:50}{each['ours']:8.3f}" + "".join(f"{each[other]:14.3f}" for other in others))
     lines += [
@@ -274,9 +333,13 @@ def table(result: dict[str, Any]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.idle", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )  # fmt: skip
-    parser.add_argument("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
-    parser.add_argument("--pool-gpus", type=int, action="append", help="GPUs at home; may be repeated (default: 512, 384, 640)")
+    )
+    parser.add_argument(
+        "--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data"
+    )
+    parser.add_argument(
+        "--pool-gpus", type=int, action="append", help="GPUs at home; may be repeated (default: 512, 384, 640)"
+    )
     parser.add_argument("--boot-s", type=float, default=BOOT_S, help=f"launch to joined (default: {BOOT_S:g})")
     parser.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
     arguments = parser.parse_args(argv)

@@ -1,8 +1,8 @@
 """A random site for benchmarks.budget: jobs of two accounts, a cloud that sends a bill, and what goes wrong on the way.
 
-Three clocks' worth of trouble: the world's own (the bill is made from it), the controller's (it is put forward and back), and nobody's
-while the controller is dead. The bill knows nothing of the ledger: an instance costs the declared price of each moment, from its launch to
-its end, at least a minute.
+Three clocks' worth of trouble: the world's own (the bill is made from it), the controller's (it is put forward and
+back), and nobody's while the controller is dead. The bill knows nothing of the ledger: an instance costs the declared
+price of each moment, from its launch to its end, at least a minute.
 """
 
 from __future__ import annotations
@@ -51,7 +51,19 @@ class Slurm(FakeSlurm):
     down = False
 
     def __getattribute__(self, name):
-        calls = ("observe", "put_lease", "remove_lease", "power_up", "resume", "drain", "release", "abandon", "heal", "place", "requeue")
+        calls = (
+            "observe",
+            "put_lease",
+            "remove_lease",
+            "power_up",
+            "resume",
+            "drain",
+            "release",
+            "abandon",
+            "heal",
+            "place",
+            "requeue",
+        )
         if name in calls and object.__getattribute__(self, "down"):
             raise SchedulerError("slurmctld does not answer")
         return super().__getattribute__(name)
@@ -177,8 +189,9 @@ class Outcome:
 
 
 class Scenario:
-    """One random site. `away_s`: the longest time for which the controller, the cloud's API or the scheduler is out of reach; `rounds`:
-    how many the controller has, beside those in which the last leases end; None: some number."""
+    """One random site. `away_s`: the longest time for which the controller, the cloud's API or the scheduler is out of
+    reach; `rounds`: how many the controller has, beside those in which the last leases end; None: some number.
+    """
 
     def __init__(self, seed: int, folder: Path, away_s: float = 180.0, rounds: int | None = None):
         self.rng, self.seed, self.away_s, self.seen = random.Random(seed), seed, away_s, Counter()
@@ -194,8 +207,14 @@ class Scenario:
         boot_s, self.longest_s = rng.randint(90, 600), min(rng.uniform(900, 5400), length)
         self.slurm = Slurm(self.clock, home=1, burst={"burst-p5": nodes})
         self.cloud = Cloud(self.clock, self.slurm, rng, self.seen, boot_s)
-        said = document(nodes=nodes, boot_s=boot_s, idle_s=rng.randint(30, 600), wait_limit_s=rng.choice([1, 60, 600]),
-                        tick_s=int(self.tick_s), cool_down_s=120).model_dump(mode="json")  # fmt: skip
+        said = document(
+            nodes=nodes,
+            boot_s=boot_s,
+            idle_s=rng.randint(30, 600),
+            wait_limit_s=rng.choice([1, 60, 600]),
+            tick_s=int(self.tick_s),
+            cool_down_s=120,
+        ).model_dump(mode="json")
         self.prices = {"on-demand": rng.uniform(5, 100), "spot": rng.uniform(2, 40)}
         use = len(nodes) * self.prices["on-demand"] * length / 3600  # if all were rented all the time
         a_month = use * rng.uniform(0.15, 0.8)
@@ -242,9 +261,19 @@ class Scenario:
         self._hold_to_account()
         jobs = [fake for fake in self.slurm.jobs.values()]
         waited = len({row.job for row in self.ledger.decisions() if row.code in ("budget", "over_budget")})
-        windows = self.before + [(key[0], key[1], self._spent(key), allowed) for key, allowed in sorted(self.allowed.items())]
-        found = Outcome(self.seed, self.seen, len(self.cloud.began), len(jobs) - 1, sum(fake.done == "COMPLETED" for fake in jobs), waited,
-                        windows, len(self.cloud.alive()))  # fmt: skip
+        windows = self.before + [
+            (key[0], key[1], self._spent(key), allowed) for key, allowed in sorted(self.allowed.items())
+        ]
+        found = Outcome(
+            self.seed,
+            self.seen,
+            len(self.cloud.began),
+            len(jobs) - 1,
+            sum(fake.done == "COMPLETED" for fake in jobs),
+            waited,
+            windows,
+            len(self.cloud.alive()),
+        )
         self.ledger.close()
         return found
 
@@ -253,10 +282,20 @@ class Scenario:
         limit = rng.uniform(120, self.longest_s)
         ran = limit * (rng.uniform(0.05, 1.0) if rng.random() < 0.6 else 1.0)
         if rng.random() < 0.1:
-            ran, self.seen["job runs past its limit"] = limit * rng.uniform(1.0, 2.5), self.seen["job runs past its limit"] + 1
+            ran, self.seen["job runs past its limit"] = (
+                limit * rng.uniform(1.0, 2.5),
+                self.seen["job runs past its limit"] + 1,
+            )
         each = ports.Resources(rng.choice([4, 8]), 1, 500)
-        self.slurm.submit(nodes=rng.choice([1, 1, 1, 2]), limit_s=limit, runs_s=ran, account=rng.choice(ACCOUNTS), each=each,
-                          requeue=rng.random() < 0.7, batch=rng.random() < 0.9)  # fmt: skip
+        self.slurm.submit(
+            nodes=rng.choice([1, 1, 1, 2]),
+            limit_s=limit,
+            runs_s=ran,
+            account=rng.choice(ACCOUNTS),
+            each=each,
+            requeue=rng.random() < 0.7,
+            batch=rng.random() < 0.9,
+        )
 
     def _step(self) -> None:
         before = self.clock.now()
@@ -310,8 +349,11 @@ class Scenario:
             self._hold_to_account()  # what has begun by now, by what was declared up to now
             factor = rng.uniform(0.5, 1.6)
             a_month, a_day, accounts = self.money["usd_per_month"], self.money["usd_per_day"], self.money["accounts"]
-            self.money = {"usd_per_month": a_month * factor, "usd_per_day": a_day and a_day * factor,
-                          "accounts": {name: usd * factor for name, usd in accounts.items()}}  # fmt: skip
+            self.money = {
+                "usd_per_month": a_month * factor,
+                "usd_per_day": a_day and a_day * factor,
+                "accounts": {name: usd * factor for name, usd in accounts.items()},
+            }
             self._declare_anew("ceiling declared anew")
         running = [fake for fake in self.slurm.jobs.values() if fake.job.on and fake.ends and fake.job.id > 1]
         if running and rng.random() < 0.004:
@@ -380,9 +422,13 @@ class Scenario:
         _, account, start, end = key
         total = 0.0
         for id, began in self.cloud.began.items():
-            over = max(self.cloud.ended.get(id, self.clock.now()), began + MIN_BILL_S if id in self.cloud.ended else began)
+            over = max(
+                self.cloud.ended.get(id, self.clock.now()), began + MIN_BILL_S if id in self.cloud.ended else began
+            )
             payers = self.payers.get(id, [(0.0, "?")])
-            for (since, prices, _), until in zip(self.declared, [*(each[0] for each in self.declared[1:]), math.inf], strict=True):
+            for (since, prices, _), until in zip(
+                self.declared, [*(each[0] for each in self.declared[1:]), math.inf], strict=True
+            ):
                 for (from_s, payer), to_s in zip(payers, [*(each[0] for each in payers[1:]), math.inf], strict=True):
                     seconds = min(over, end, until, to_s) - max(began, start, since, from_s)
                     if seconds > 0 and account in ("", payer):

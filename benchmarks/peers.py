@@ -1,8 +1,8 @@
 """The published burst policies, plain and fast: a limit for each job, then it is rented (Starburst, USENIX ATC'24).
 
-Jobs run whole, once, in the pool (nodes of 8 GPUs, first fit in node order) or rented. A job of more than 8 GPUs takes whole
-empty nodes and one part for the rest, each on another node. At one instant: finished jobs leave, jobs whose limit ends are
-rented, new jobs join, the queue is scanned. Run times are known exactly, as the authors' own simulator has it.
+Jobs run whole, once, in the pool (nodes of 8 GPUs, first fit in node order) or rented. A job of more than 8 GPUs takes
+whole empty nodes and one part for the rest, each on another node. At one instant: finished jobs leave, jobs whose limit
+ends are rented, new jobs join, the queue is scanned. Run times are known exactly, as the authors' own simulator has it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def run(trace: Trace, pool_gpus: int, peer: Peer) -> Outcome:
     rented = [False] * jobs
     running: list[tuple[float, int, list[tuple[int, int]]]] = []  # (end, job, parts)
     limits: list[tuple[float, int]] = []
-    # whole queue: one a size, for all jobs of a size fit or none does; else one for all. With each: what it needs of one node
+    # whole queue: one a size, for all jobs of a size fit or none does; else one for all. With each: what it needs of
+    # one node
     queues: dict[int, tuple[int, deque[int]]] = {}
     at_least = pool.at_least
     arrived = 0
@@ -125,7 +126,9 @@ def run(trace: Trace, pool_gpus: int, peer: Peer) -> Outcome:
             queues[size][1].append(arrived)
             heapq.heappush(limits, (ends_waiting[arrived], arrived))
             arrived += 1
-        candidates = [(job, queue) for node, queue in queues.values() if queue and at_least[node] and (job := head(queue)) < jobs]
+        candidates = [
+            (job, queue) for node, queue in queues.values() if queue and at_least[node] and (job := head(queue)) < jobs
+        ]
         heapq.heapify(candidates)
         while candidates:
             job, queue = heapq.heappop(candidates)

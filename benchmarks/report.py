@@ -1,6 +1,8 @@
-"""benchmarks/results.md and its pictures, from benchmarks/results/*.json. A result is known by what is in it, not by its name.
+"""benchmarks/results.md and its pictures, from benchmarks/results/*.json. A result is known by what is in it, not by
+its name.
 
-Nothing here is measured or rounded up: what was asked and wanted is written down here, what was reached comes from the files.
+Nothing here is measured or rounded up: what was asked and wanted is written down here, what was reached comes from the
+files.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ DATA = (
 
 @dataclass(frozen=True)
 class Line:
-    """One case of a row: a figure that is to be at most `asked`, at best `wanted`. `note`: what else must be said with it; `kept`: the
-    waits are, without which the figure counts for nothing."""
+    """One case of a row: a figure that is to be at most `asked`, at best `wanted`. `note`: what else must be said with
+    it; `kept`: the waits are, without which the figure counts for nothing.
+    """
 
     case: str
     asked: float | None
@@ -43,7 +46,9 @@ class Line:
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Every result in a folder, with its file's name under `file`. One that can't be read is left out; `unreadable` names it."""
+    """Every result in a folder, with its file's name under `file`. One that can't be read is left out; `unreadable`
+    names it.
+    """
     found = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -55,9 +60,13 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def of_burst(results: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any] | None:
-    """The result of benchmarks.burst with these settings: the whole trace before a part of it, more seeds before fewer."""
+    """The result of benchmarks.burst with these settings: the whole trace before a part of it, more seeds before
+    fewer.
+    """
     found = [
-        each for each in results if "ours" in each and "peers" in each and all(each.get(key) == value for key, value in wanted.items())
+        each
+        for each in results
+        if "ours" in each and "peers" in each and all(each.get(key) == value for key, value in wanted.items())
     ]
     order = {"all": 2, "first": 1, "aside": 0}
     return max(found, key=lambda each: (order.get(each.get("part", "all"), 0), each.get("seeds", 0)), default=None)
@@ -90,7 +99,10 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         [
             burst(f"{case}{words}", 1.05, 0.98, run_times=told, part=part)
             for part, words in PARTS
-            for case, told in (("factor drawn for each job", "limits"), ("factor depends on the queue", "limits-by-queue"))
+            for case, told in (
+                ("factor drawn for each job", "limits"),
+                ("factor depends on the queue", "limits-by-queue"),
+            )
         ],
     )
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
@@ -102,7 +114,10 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
     yield (
         "6. Other traces: rented GPU-hours over the best peer's",
         [
-            *(_best_peer(f"Chronus{words}", of_burst(results, trace="chronus_philly_slo.csv.xz", part=part)) for part, words in PARTS),
+            *(
+                _best_peer(f"Chronus{words}", of_burst(results, trace="chronus_philly_slo.csv.xz", part=part))
+                for part, words in PARTS
+            ),
             _best_peer("openb", of_burst(results, trace="openb2023_pods_default.csv.xz")),
         ],
     )
@@ -147,14 +162,19 @@ def _line(case: str, asked: float, wanted: float, found: Mapping[str, Any] | Non
     note, kept = _waits(found["ratios"]["ours / starburst"], found.get("wait_factor", 1.0))
     if (patience := found.get("patience", 1.0)) != 1:
         learned = "--patience learned" in found.get("run", {}).get("command", "")
-        note += f"; told {patience:g} times the waits" + (": the longest that kept them on the first part" if learned else "")
+        note += f"; told {patience:g} times the waits" + (
+            ": the longest that kept them on the first part" if learned else ""
+        )
     return Line(case, asked, wanted, _ratio(found, f"ours / {peer}"), note + _part(found), found, kept)
 
 
 def _waits(ratios: Mapping[str, float | None], factor: float = 1.0) -> tuple[str, bool]:
     each = [round(value / factor, 3) for name in WAITS if (value := ratios.get(name)) is not None]
     kept = max(each, default=0.0) <= 1
-    return f"waits {'kept' if kept else 'NOT kept'}: {', '.join(f'{value:.2f}' for value in each)} of what they may be", kept
+    return (
+        f"waits {'kept' if kept else 'NOT kept'}: {', '.join(f'{value:.2f}' for value in each)} of what they may be",
+        kept,
+    )
 
 
 def _part(found: Mapping[str, Any]) -> str:
@@ -179,14 +199,20 @@ def _speed_note(found: Mapping[str, Any] | None) -> str:
 
 
 def _scenarios(found: Mapping[str, Any] | None) -> str:
-    count = next((value for key, value in (found or {}).items() if key.startswith("scenarios") and isinstance(value, int)), None)
+    count = next(
+        (value for key, value in (found or {}).items() if key.startswith("scenarios") and isinstance(value, int)), None
+    )
     return f"{count:,} scenarios" if count else "scenarios"
 
 
 def _dollars(results: list[dict[str, Any]]) -> Iterator[Line]:
     for row, words in (("a", "on demand only"), ("b", "70% may use spot"), ("c", "that, and a reservation")):
         most, best = dollars.ASKED[row], dollars.WANTED[row]
-        found = [each for each in results if isinstance(each.get("ratios"), dict) and row in each["ratios"] and "prices" in each]
+        found = [
+            each
+            for each in results
+            if isinstance(each.get("ratios"), dict) and row in each["ratios"] and "prices" in each
+        ]
         one = max(found, key=lambda each: (not each.get("days"), each.get("seeds", 0)), default=None)
         if one is None:
             yield Line(f"({row}) {words}", most, best, None)
@@ -210,7 +236,11 @@ def _best_peer(name: str, found: Mapping[str, Any] | None) -> Line:
 
 
 def page(results: list[dict[str, Any]], drawn: Iterable[str] = ()) -> str:
-    out = ["<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->", "# What was measured", ""]
+    out = [
+        "<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->",
+        "# What was measured",
+        "",
+    ]
     out += [
         DATA,
         "",
@@ -249,13 +279,18 @@ def _source(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
     ran = found.get("run") or {}
-    return " ".join(filter(None, (f"`{found['file']}`", ran.get("commit") or _committed(found["file"]), ran.get("date", ""))))
+    return " ".join(
+        filter(None, (f"`{found['file']}`", ran.get("commit") or _committed(found["file"]), ran.get("date", "")))
+    )
 
 
 def _committed(name: str) -> str:
     """The commit that brought a result which doesn't say what it measured."""
     done = subprocess.run(
-        ["git", "-C", str(RESULTS), "log", "-1", "--format=brought by %h %cs", "--", name], capture_output=True, text=True, check=False
+        ["git", "-C", str(RESULTS), "log", "-1", "--format=brought by %h %cs", "--", name],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip()
 
@@ -289,9 +324,13 @@ def _cost_over_wait(title: str, each: list[dict[str, Any]]) -> str:
 
     peers = each[0]["peers"]
     series = {
-        "ours": Series(*points(lambda one: one["ours"]), marks=True, names=[f"{one.get('wait_factor', 1.0):g} x" for one in each]),
+        "ours": Series(
+            *points(lambda one: one["ours"]), marks=True, names=[f"{one.get('wait_factor', 1.0):g} x" for one in each]
+        ),
         "peers": Series(
-            *zip(*((p["mean_wait_h"], p["rented_gpu_hours"]) for p in peers.values()), strict=True), marks=True, names=list(peers)
+            *zip(*((p["mean_wait_h"], p["rented_gpu_hours"]) for p in peers.values()), strict=True),
+            marks=True,
+            names=list(peers),
         ),
         "certified bound": Series(*points(lambda one: one.get("bound")), marks=True),
     }
@@ -301,9 +340,13 @@ def _cost_over_wait(title: str, each: list[dict[str, Any]]) -> str:
 def _usd_over_wait(found: Mapping[str, Any]) -> str:
     def series(names: Iterable[str]) -> Series:
         there = [name for name in names if name in found]
-        return Series([found[name]["mean_wait_h"] for name in there], [found[name]["usd"] for name in there], True, there)
+        return Series(
+            [found[name]["mean_wait_h"] for name in there], [found[name]["usd"] for name in there], True, there
+        )
 
-    panel = Panel("Dollars", "mean wait, hours", "USD", {"ours": series("abc"), "peers": series(("starburst", "no_wait"))})
+    panel = Panel(
+        "Dollars", "mean wait, hours", "USD", {"ours": series("abc"), "peers": series(("starburst", "no_wait"))}
+    )
     return pictures.svg([panel], height=380)
 
 

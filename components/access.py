@@ -25,7 +25,12 @@ class NodeAccess(pulumi.ComponentResource):
     role_arn: pulumi.Output[str]
 
     def __init__(
-        self, name: str, *, munge_key: str, where: pulumi.Output[policies.Scope], opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        munge_key: str,
+        where: pulumi.Output[policies.Scope],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
@@ -92,7 +97,13 @@ class ControllerAccess(pulumi.ComponentResource):
 
 
 def _controller_policy(
-    config: ClusterConfig, where: policies.Scope, templates: list[str], subnets: list[str], group: str, queues: list[str], node_role: str
+    config: ClusterConfig,
+    where: policies.Scope,
+    templates: list[str],
+    subnets: list[str],
+    group: str,
+    queues: list[str],
+    node_role: str,
 ) -> policies.Document:
     assert config.cloud
     declared = config.cloud.pools

@@ -1,4 +1,6 @@
-"""Owned nodes, as resources of our own provider plugin (plugins/baremetal): one preview and one refresh cover both sides."""
+"""Owned nodes, as resources of our own provider plugin (plugins/baremetal): one preview and one refresh cover both
+sides.
+"""
 
 from typing import Any
 
@@ -9,7 +11,9 @@ from ironburst.config.models import Hall, Nodes
 
 
 class Node(pulumi.CustomResource):
-    """One machine behind a BMC. Inputs and outputs are the provider's (see plugins/baremetal/README.md), in its own spelling."""
+    """One machine behind a BMC. Inputs and outputs are the provider's (see plugins/baremetal/README.md), in its own
+    spelling.
+    """
 
     reachable: pulumi.Output[bool]
     powerState: pulumi.Output[str]
@@ -38,7 +42,9 @@ class BareMetalNodes(pulumi.ComponentResource):
 
 
 def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
-    """The provider's inputs for each node of a declared range; what isn't declared is left out, so it isn't compared."""
+    """The provider's inputs for each node of a declared range; what isn't declared is left out, so it isn't
+    compared.
+    """
     return [
         {
             "name": node,

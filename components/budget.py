@@ -11,9 +11,13 @@ ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
 
 
 class BudgetAlarm(pulumi.ComponentResource):
-    """Mails when the rented nodes of these pools reach the budget. Counts by tag, so the tag must be active for cost allocation."""
+    """Mails when the rented nodes of these pools reach the budget. Counts by tag, so the tag must be active for cost
+    allocation.
+    """
 
-    def __init__(self, name: str, *, budget: Budget, pools: list[str], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, *, budget: Budget, pools: list[str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("ironburst:components:BudgetAlarm", name, None, opts)
         alarms = [
             {

@@ -1,4 +1,6 @@
-"""The envelope of one burst pool: a launch template a zone and the interruption queue. It holds no node: the controller rents those."""
+"""The envelope of one burst pool: a launch template a zone and the interruption queue. It holds no node: the controller
+rents those.
+"""
 
 import json
 
@@ -11,7 +13,8 @@ from ironburst import catalog
 from ironburst.config.models import Cloud, Pool
 from ironburst.document import PoolZone
 
-# EventBridge can't see tags in these events: the queue gets those of all instances in the region, the controller picks its own.
+# EventBridge can't see tags in these events: the queue gets those of all instances in the region, the controller picks
+# its own.
 EVENTS = {
     "interruption": {
         "source": ["aws.ec2"],
@@ -27,7 +30,9 @@ RETENTION_S = 3600  # a notice is of use for two minutes; an hour shows what was
 
 
 class BurstPool(pulumi.ComponentResource):
-    """Outputs: `zones` (PoolZone each), `queue_url`, `queue_arn`, `template_arns`, `subnet_ids`; `worst_case` is an Estimate."""
+    """Outputs: `zones` (PoolZone each), `queue_url`, `queue_arn`, `template_arns`, `subnet_ids`; `worst_case` is an
+    Estimate.
+    """
 
     zones: list[pulumi.Output[PoolZone]]
     queue_url: pulumi.Output[str]
@@ -55,7 +60,8 @@ class BurstPool(pulumi.ComponentResource):
         self._tags = tags(cluster, pool.name, pool=pool.name)
         self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
         templates = {
-            zone: self._template(pool, zone, subnet_ids[zone], security_group_id, instance_profile, key_name) for zone in pool.zones
+            zone: self._template(pool, zone, subnet_ids[zone], security_group_id, instance_profile, key_name)
+            for zone in pool.zones
         }
         self.template_arns = [template.arn for template in templates.values()]
         self.zones = [
@@ -85,12 +91,15 @@ class BurstPool(pulumi.ComponentResource):
         instance_profile: pulumi.Output[str],
         key_name: str | None,
     ) -> aws.ec2.LaunchTemplate:
-        """Everything of a launch but the image, the market and the number: those are the controller's. One a zone, because EC2 refuses
-        a subnet beside a template's network interfaces."""
+        """Everything of a launch but the image, the market and the number: those are the controller's. One a zone,
+        because EC2 refuses a subnet beside a template's network interfaces.
+        """
         return aws.ec2.LaunchTemplate(
             logical(self._name, zone),
             instance_type=pool.instance_type,
-            network_interfaces=launch.interfaces(catalog.network_interfaces(pool.instance_type), subnet_id, security_group_id),
+            network_interfaces=launch.interfaces(
+                catalog.network_interfaces(pool.instance_type), subnet_id, security_group_id
+            ),
             block_device_mappings=launch.root_disk(pool.root_disk_gb),
             metadata_options=launch.metadata(),
             iam_instance_profile={"name": instance_profile},

@@ -1,4 +1,6 @@
-"""The whole cluster: owned nodes, cloud network, fixed nodes and burst pools, and the ClusterDocument that they make."""
+"""The whole cluster: owned nodes, cloud network, fixed nodes and burst pools, and the ClusterDocument that they
+make.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +21,9 @@ from ironburst.software.model import SoftwareSet
 
 
 class Cluster(pulumi.ComponentResource):
-    """Outputs: `document` (ClusterDocument v1 as plain data), `estimates` (worst cases, as sentences), `controller_role_arn`."""
+    """Outputs: `document` (ClusterDocument v1 as plain data), `estimates` (worst cases, as sentences),
+    `controller_role_arn`.
+    """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
@@ -69,7 +73,14 @@ class Cluster(pulumi.ComponentResource):
             for group in cloud.groups
         ]
         pools = {
-            pool.name: BurstPool(logical("burst", pool.name), cluster=name, cloud=cloud, pool=pool, subnet_ids=network.subnet_ids, **shared)
+            pool.name: BurstPool(
+                logical("burst", pool.name),
+                cluster=name,
+                cloud=cloud,
+                pool=pool,
+                subnet_ids=network.subnet_ids,
+                **shared,
+            )
             for pool in cloud.pools
         }
         if pools:

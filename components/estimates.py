@@ -11,7 +11,9 @@ HOURS_PER_MONTH = 730
 
 @dataclass(frozen=True)
 class Estimate:
-    """USD per hour with every declared node running; None where a price isn't known. `as_of`: the oldest list price in it."""
+    """USD per hour with every declared node running; None where a price isn't known. `as_of`: the oldest list price in
+    it.
+    """
 
     what: str
     usd_per_hour: float | None
@@ -32,7 +34,9 @@ def pool(cloud: Cloud, declared: Pool) -> Estimate:
     """Every node of the pool rented all the time, in its dearest market."""
     what = f"burst pool {declared.name}, {declared.max_nodes} x {declared.instance_type}"
     prices = [
-        catalog.price(declared.instance_type, market, cloud.region, override=declared_price(cloud, declared.instance_type, market))
+        catalog.price(
+            declared.instance_type, market, cloud.region, override=declared_price(cloud, declared.instance_type, market)
+        )
         for market in declared.markets
     ]
     return _estimate(what, prices, declared.max_nodes)
@@ -42,7 +46,9 @@ def group(cloud: Cloud, declared: Group) -> Estimate:
     """The fixed nodes at the on-demand price (a reservation or a capacity block is paid for apart, and differently)."""
     what = f"fixed group {declared.name}, {declared.count} x {declared.instance_type}"
     override = declared_price(cloud, declared.instance_type, "on-demand")
-    return _estimate(what, [catalog.price(declared.instance_type, "on-demand", cloud.region, override=override)], declared.count)
+    return _estimate(
+        what, [catalog.price(declared.instance_type, "on-demand", cloud.region, override=override)], declared.count
+    )
 
 
 def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Estimate:

@@ -36,10 +36,13 @@ class GpuNodeGroup(pulumi.ComponentResource):
         placement = None
         if group.placement_group:
             placement = aws.ec2.PlacementGroup(logical(name, "placement"), strategy="cluster", tags=label, opts=child)
-        # An Instance can't lay out network cards itself: the template holds them, and what else the Instance needn't show.
+        # An Instance can't lay out network cards itself: the template holds them, and what else the Instance needn't
+        # show.
         template = aws.ec2.LaunchTemplate(
             logical(name, "template"),
-            network_interfaces=launch.interfaces(catalog.network_interfaces(group.instance_type), subnet_id, security_group_id),
+            network_interfaces=launch.interfaces(
+                catalog.network_interfaces(group.instance_type), subnet_id, security_group_id
+            ),
             metadata_options=launch.metadata(),
             tag_specifications=launch.tagged(label),
             update_default_version=True,
@@ -69,7 +72,9 @@ class GpuNodeGroup(pulumi.ComponentResource):
             self.instances[node] = pulumi.Output.all(instance.id, instance.private_ip).apply(
                 lambda known: CloudInstance(id=known[0], address=known[1])
             )
-        self.register_outputs({"instances": {node: each.apply(lambda one: one.model_dump()) for node, each in self.instances.items()}})
+        self.register_outputs(
+            {"instances": {node: each.apply(lambda one: one.model_dump()) for node, each in self.instances.items()}}
+        )
 
 
 def _capacity(group: Group) -> dict:
@@ -77,7 +82,9 @@ def _capacity(group: Group) -> dict:
     reserved = group.capacity_block.id if group.capacity_block else group.capacity_reservation
     if reserved is None:
         return {}
-    found: dict = {"capacity_reservation_specification": {"capacity_reservation_target": {"capacity_reservation_id": reserved}}}
+    found: dict = {
+        "capacity_reservation_specification": {"capacity_reservation_target": {"capacity_reservation_id": reserved}}
+    }
     if group.capacity_block:
         found["instance_market_options"] = {"market_type": "capacity-block"}
     return found

@@ -1,4 +1,6 @@
-"""What fixed and rented nodes have in common at launch: network interfaces, metadata service, root disk. Pure but for outputs inside."""
+"""What fixed and rented nodes have in common at launch: network interfaces, metadata service, root disk. Pure but for
+outputs inside.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,18 +10,26 @@ import pulumi_aws as aws
 
 from ironburst.catalog import NetworkInterface
 
-# IMDSv2 only (a token, which a request forged through a service on the node can't get); one hop: containers don't reach it.
-METADATA = {"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1, "instance_metadata_tags": "enabled"}
+# IMDSv2 only (a token, which a request forged through a service on the node can't get); one hop: containers don't reach
+# it.
+METADATA = {
+    "http_endpoint": "enabled",
+    "http_tokens": "required",
+    "http_put_response_hop_limit": 1,
+    "instance_metadata_tags": "enabled",
+}
 DISK_TYPE = "gp3"
-# The root disk's name in Debian's images. A template without an image can't look it up; another name would add a second disk.
+# The root disk's name in Debian's images. A template without an image can't look it up; another name would add a second
+# disk.
 ROOT_DEVICE = "/dev/xvda"
 
 
 def interfaces(
     layout: Sequence[NetworkInterface], subnet_id: pulumi.Input[str], security_group_id: pulumi.Input[str]
 ) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
-    """The interfaces of a launch template, none with a public address. EC2 refuses the very mention of a public address beside a
-    second interface, so it is said only where there is one; the subnets give none."""
+    """The interfaces of a launch template, none with a public address. EC2 refuses the very mention of a public address
+    beside a second interface, so it is said only where there is one; the subnets give none.
+    """
     alone: dict[str, Any] = {"associate_public_ip_address": "false"} if len(layout) == 1 else {}
     return [
         aws.ec2.LaunchTemplateNetworkInterfaceArgs(
@@ -43,7 +53,8 @@ def metadata() -> aws.ec2.LaunchTemplateMetadataOptionsArgs:
 def tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecificationArgs]:
     """`tags` for what a launch makes: the instance, its disks, its interfaces."""
     return [
-        aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags) for kind in ("instance", "volume", "network-interface")
+        aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+        for kind in ("instance", "volume", "network-interface")
     ]
 
 

@@ -6,12 +6,16 @@ GROUP = "ironburst:group"
 
 
 def logical(*parts: str) -> str:
-    """The Pulumi name of a resource: its parts joined, `p5-us-east-1a-template`. Stable as long as the declaration's names are."""
+    """The Pulumi name of a resource: its parts joined, `p5-us-east-1a-template`. Stable as long as the declaration's
+    names are.
+    """
     return "-".join(parts)
 
 
 def tags(cluster: str, name: str, *, pool: str | None = None, group: str | None = None) -> dict[str, str]:
-    """Tags of a resource. `name` is what people see in the console; a pool's or a group's resources carry its name too."""
+    """Tags of a resource. `name` is what people see in the console; a pool's or a group's resources carry its name
+    too.
+    """
     found = {"Name": logical(cluster, name), CLUSTER: cluster}
     if pool is not None:
         found[POOL] = pool

@@ -1,4 +1,6 @@
-"""The cloud network: own or existing, with private subnets for the nodes, a way out, the EFA security group and the link to the hall."""
+"""The cloud network: own or existing, with private subnets for the nodes, a way out, the EFA security group and the
+link to the hall.
+"""
 
 import pulumi
 import pulumi_aws as aws
@@ -19,22 +21,34 @@ class Network(pulumi.ComponentResource):
     security_group_id: pulumi.Output[str]
 
     def __init__(
-        self, name: str, *, network: CloudNetwork, region: str, hall_cidrs: dict[str, str], opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        network: CloudNetwork,
+        region: str,
+        hall_cidrs: dict[str, str],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`hall_cidrs`: hall name -> network of its nodes. An existing network gets a security group and nothing else."""
+        """`hall_cidrs`: hall name -> network of its nodes. An existing network gets a security group and nothing
+        else.
+        """
         super().__init__("ironburst:components:Network", name, None, opts)
         self._name, self._network, self._region = name, network, region
         self._child = pulumi.ResourceOptions(parent=self)
         if network.existing:
             assert not network.hall_link  # config's checks
             self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
-            self.subnet_ids = {zone: pulumi.Output.from_input(subnet) for zone, subnet in network.existing.subnets.items()}
+            self.subnet_ids = {
+                zone: pulumi.Output.from_input(subnet) for zone, subnet in network.existing.subnets.items()
+            }
         else:
             self._own()
         self.security_group_id = self._security_group(hall_cidrs)
         if network.egress == "endpoints" and not network.existing:
             self._endpoints()
-        self.register_outputs({"vpc_id": self.vpc_id, "subnet_ids": self.subnet_ids, "security_group_id": self.security_group_id})
+        self.register_outputs(
+            {"vpc_id": self.vpc_id, "subnet_ids": self.subnet_ids, "security_group_id": self.security_group_id}
+        )
 
     def _tags(self, *parts: str) -> dict[str, str]:
         return tags(self._name, logical(*parts))
@@ -65,7 +79,8 @@ class Network(pulumi.ComponentResource):
             vpc_id=self.vpc_id,
             cidr_block=cidr,
             availability_zone=zone,
-            map_public_ip_on_launch=False,  # also in the public subnets: only NAT gateways live there, with addresses of their own
+            # also in the public subnets: only NAT gateways live there, with addresses of their own
+            map_public_ip_on_launch=False,
             tags=self._tags(kind, zone),
             opts=self._child,
         )
@@ -84,19 +99,27 @@ class Network(pulumi.ComponentResource):
         )
         for number, subnet in enumerate(members, 1):
             aws.ec2.RouteTableAssociation(
-                logical(self._name, "routes", label, str(number)), subnet_id=subnet.id, route_table_id=table.id, opts=self._child
+                logical(self._name, "routes", label, str(number)),
+                subnet_id=subnet.id,
+                route_table_id=table.id,
+                opts=self._child,
             )
         return table
 
     def _nat(self, public: dict[str, aws.ec2.Subnet]) -> dict[str, list[dict]]:
-        """Zone -> its routes outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no traffic is paid
-        for between zones)."""
+        """Zone -> its routes outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no
+        traffic is paid for between zones).
+        """
         name, everywhere = self._name, {"cidr_block": "0.0.0.0/0"}
-        gateway = aws.ec2.InternetGateway(logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child)
+        gateway = aws.ec2.InternetGateway(
+            logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child
+        )
         self._route_table("public", [everywhere | {"gateway_id": gateway.id}], list(public.values()))
         found = {}
         for zone, subnet in public.items():
-            address = aws.ec2.Eip(logical(name, "nat", zone), domain="vpc", tags=self._tags("nat", zone), opts=self._child)
+            address = aws.ec2.Eip(
+                logical(name, "nat", zone), domain="vpc", tags=self._tags("nat", zone), opts=self._child
+            )
             nat = aws.ec2.NatGateway(
                 logical(name, "nat", zone),
                 allocation_id=address.id,
@@ -141,7 +164,10 @@ class Network(pulumi.ComponentResource):
             description="GPU nodes",
             ingress=[
                 among_nodes,
-                *(everything | {"cidr_blocks": [cidr], "description": f"Slurm and ssh from {hall}"} for hall, cidr in hall_cidrs.items()),
+                *(
+                    everything | {"cidr_blocks": [cidr], "description": f"Slurm and ssh from {hall}"}
+                    for hall, cidr in hall_cidrs.items()
+                ),
             ],
             egress=[among_nodes, everything | {"cidr_blocks": ["0.0.0.0/0"], "description": "out"}],
             tags=self._tags("nodes"),
@@ -152,7 +178,9 @@ class Network(pulumi.ComponentResource):
     def _link(self, link: HallLink) -> aws.ec2.VpnGateway:
         """The way to the hall; its routes come by BGP into the private route tables."""
         name = self._name
-        gateway = aws.ec2.VpnGateway(logical(name, "hall"), vpc_id=self.vpc_id, tags=self._tags("hall"), opts=self._child)
+        gateway = aws.ec2.VpnGateway(
+            logical(name, "hall"), vpc_id=self.vpc_id, tags=self._tags("hall"), opts=self._child
+        )
         if link.kind == "vpn":
             peer = aws.ec2.CustomerGateway(
                 logical(name, "hall", link.hall),

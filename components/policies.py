@@ -72,9 +72,11 @@ class Pools:
 
 
 def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> Document:
-    """The controller launches the declared types from the pools' templates with the cluster's tags, and ends only instances of the pools.
+    """The controller launches the declared types from the pools' templates with the cluster's tags, and ends only
+    instances of the pools.
 
-    IAM can limit kinds and tags, not how many: the count is the ledger's, the budget's and the account's quotas' business.
+    IAM can limit kinds and tags, not how many: the count is the ledger's, the budget's and the account's quotas'
+    business.
     """
     wanted = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{POOL}": list(pools.names)}
     present = {f"ec2:ResourceTag/{CLUSTER}": cluster, f"ec2:ResourceTag/{POOL}": list(pools.names)}
@@ -90,10 +92,20 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
         _allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
         _allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
         _allow("LaunchFrom", ["ec2:RunInstances"], used),
-        _allow("TagAtLaunch", ["ec2:CreateTags"], [instance, *parts], {"StringEquals": {"ec2:CreateAction": "RunInstances"}}),
+        _allow(
+            "TagAtLaunch",
+            ["ec2:CreateTags"],
+            [instance, *parts],
+            {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
+        ),
         _allow("EndPoolInstances", ["ec2:TerminateInstances"], [instance], {"StringEquals": present}),
         _allow("Look", ["ec2:DescribeInstances"], ["*"]),  # it knows no resource-level permission
-        _allow("PassNodeRole", ["iam:PassRole"], [node_role_arn], {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
+        _allow(
+            "PassNodeRole",
+            ["iam:PassRole"],
+            [node_role_arn],
+            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+        ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
         _allow("Interruptions", ["sqs:ReceiveMessage", "sqs:DeleteMessage"], list(pools.queue_arns)),
     )

@@ -30,7 +30,9 @@ def config() -> str:
         out += [_line(model["description"]), ""] if "description" in model else []
         out += ["| key | type | default | meaning |", "|---|---|---|---|"]
         for key, prop in model["properties"].items():
-            out.append(f"| `{key}` | {_type(prop)} | {_default(prop, key in model.get('required', []))} | {_meaning(prop)} |")
+            out.append(
+                f"| `{key}` | {_type(prop)} | {_default(prop, key in model.get('required', []))} | {_meaning(prop)} |"
+            )
             if (inner := _inner(prop)) and inner[0] not in seen:
                 seen.add(inner[0])
                 todo.append((f"{path}.{key}{inner[1]}".lstrip("."), definitions[inner[0]]))
@@ -56,7 +58,9 @@ def _type(prop: dict[str, Any]) -> str:
         return f"list of {_type(prop['items'])}"
     if prop.get("type") == "object":
         return f"name: {_type(prop['additionalProperties'])}"
-    return "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])
+    return (
+        "section" if "$ref" in prop else {"string": "text", "boolean": "true or false"}.get(prop["type"], prop["type"])
+    )
 
 
 def _default(prop: dict[str, Any], required: bool) -> str:
@@ -70,7 +74,10 @@ def _default(prop: dict[str, Any], required: bool) -> str:
 
 def _meaning(prop: dict[str, Any]) -> str:
     limits = {"exclusiveMinimum": "above", "minimum": "from", "maximum": "up to"}
-    parts = [_line(prop.get("description", "")), " ".join(f"{word} {prop[key]}" for key, word in limits.items() if key in prop)]
+    parts = [
+        _line(prop.get("description", "")),
+        " ".join(f"{word} {prop[key]}" for key, word in limits.items() if key in prop),
+    ]
     if examples := prop.get("examples"):
         parts.append("for example " + ", ".join(f"`{example}`" for example in examples))
     return "; ".join(part for part in parts if part)
@@ -83,7 +90,13 @@ def _line(text: str) -> str:
 def command_line() -> str:
     """What `ironburst VERB --help` prints, of every verb."""
     os.environ["COLUMNS"] = "120"
-    out = [NOTE, "# Command line", "", "`ironburst VERB`, or `python -m ironburst.cli VERB` from the top of the repository.", ""]
+    out = [
+        NOTE,
+        "# Command line",
+        "",
+        "`ironburst VERB`, or `python -m ironburst.cli VERB` from the top of the repository.",
+        "",
+    ]
     for verb, parser in _verbs(cli.parser()):
         out += [f"{'#' * (1 + len(verb.split()))} {verb}", "", "```", parser.format_help().rstrip(), "```", ""]
     return "\n".join(out)

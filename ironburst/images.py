@@ -1,7 +1,7 @@
 """Baking the image of a pool's rented nodes: one build instance, its image, and the parameter that names it.
 
-The build instance is ended in every case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the
-pool with the image that it had.
+The build instance is ended in every case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a
+failed bake leaves the pool with the image that it had.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Images(Protocol):
     """What a bake needs of the cloud. All methods raise CloudError."""
 
     def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id. CapacityError: nothing was started. OutcomeUnknown: repeat unchanged."""
+        """Start the build instance on demand; its id. CapacityError: nothing was started. OutcomeUnknown: repeat
+        unchanged.
+        """
 
     def instance(self, token: str) -> Instance | None:
         """The instance of a launch; None while the cloud doesn't show it."""
@@ -104,9 +106,11 @@ def bake(
     answers: Callable[[str], bool] | None = None,
     pause_s: float = 5.0,
 ) -> Baked:
-    """Bake and publish. `playbook(address)` converges the build instance, `answers(address)` says whether its sshd does (both may raise).
+    """Bake and publish. `playbook(address)` converges the build instance, `answers(address)` says whether its sshd does
+    (both may raise).
 
-    Raises BakeError or CloudError; whatever is raised, the build instance is ended, and an image that wasn't finished is deregistered.
+    Raises BakeError or CloudError; whatever is raised, the build instance is ended, and an image that wasn't finished
+    is deregistered.
     """
     price = hourly(document, pool)
     said = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
@@ -118,9 +122,16 @@ def bake(
     try:
         with _timed(seconds, "instance"):
             build = _launch(images, document, pool, base_image, run_id, tried, say, pause_s)
-            machine = _until(lambda: _running(images.instance(build.token)), pool.boot_s, "the build instance is running", pause_s)
+            machine = _until(
+                lambda: _running(images.instance(build.token)), pool.boot_s, "the build instance is running", pause_s
+            )
             say(f"{machine.id} runs in {machine.zone} at {machine.address}")
-            _until(lambda: (answers or ssh_answers)(machine.address), pool.boot_s, f"sshd answers at {machine.address}", pause_s)
+            _until(
+                lambda: (answers or ssh_answers)(machine.address),
+                pool.boot_s,
+                f"sshd answers at {machine.address}",
+                pause_s,
+            )
             say("it answers by ssh")
         with _timed(seconds, "playbook"):
             playbook(machine.address)
@@ -138,7 +149,9 @@ def bake(
             _answered(lambda: images.publish(pool.image_parameter, image), pause_s)
         except CloudError as error:
             where = pool.image_parameter
-            raise BakeError(f"image {image} is made and kept, but {where} doesn't name it ({error}): write it there") from None
+            raise BakeError(
+                f"image {image} is made and kept, but {where} doesn't name it ({error}): write it there"
+            ) from None
         say(f"{pool.image_parameter} = {image} (was: {previous or 'none'})")
     finally:
         with handled(signal.SIG_IGN):
@@ -146,7 +159,9 @@ def bake(
                 _forget(images, image, name, say)
             ended = _end(images, tried, say, pause_s)
     if not ended:
-        raise BakeError(f"image {image} is made and {pool.image_parameter} names it, but the build instance may still run: see above")
+        raise BakeError(
+            f"image {image} is made and {pool.image_parameter} names it, but the build instance may still run: see above"
+        )
     seconds = {step: round(value, 1) for step, value in seconds.items()}
     if price:
         say(f"about {price * sum(seconds.values()) / 3600:.2f} USD (estimate)")
@@ -163,7 +178,9 @@ def _launch(
     say: Say,
     pause_s: float,
 ) -> Build:
-    """Zone after zone. `tried` holds each request before it is sent, and the instance that it gave: what must be ended."""
+    """Zone after zone. `tried` holds each request before it is sent, and the instance that it gave: what must be
+    ended.
+    """
     for place in pool.zones:
         build = Build(document.cluster, pool.name, place.launch_template_id, base_image, f"image-{run_id}-{place.zone}")
         tried[build] = None
@@ -192,7 +209,9 @@ def _create(images: Images, build: Build, instance_id: str, name: str, tags: dic
 
 def _running(instance: Instance | None) -> Instance | None:
     if instance and instance.state not in ("pending", "running"):
-        raise BakeError(f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})")
+        raise BakeError(
+            f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})"
+        )
     return instance if instance and instance.state == "running" and instance.address else None
 
 
@@ -223,7 +242,9 @@ def _end(images: Images, tried: dict[Build, str | None], say: Say, pause_s: floa
                 _answered(lambda found=found: images.end([found]), pause_s)
                 say(f"{found} ended")
         except CloudError as error:
-            say(f"could not make sure that the build instance has ended ({error}): it has the client token {build.token}; terminate it")
+            say(
+                f"could not make sure that the build instance has ended ({error}): it has the client token {build.token}; terminate it"
+            )
             return False
     return True
 
@@ -256,7 +277,9 @@ def ssh_answers(address: str) -> bool:
 
 
 def _until(condition: Callable[[], T], seconds: float, what: str, pause_s: float) -> T:
-    """The condition's first true result, looked for ever less often; BakeError after `seconds`. No answer is no result."""
+    """The condition's first true result, looked for ever less often; BakeError after `seconds`. No answer is no
+    result.
+    """
     deadline, pause, said = time.monotonic() + seconds, min(0.1, pause_s), ""
     while True:
         try:

@@ -1,4 +1,5 @@
-"""What the controller needs of the world: Protocols, the records that pass through them, and errors named after what to do next.
+"""What the controller needs of the world: Protocols, the records that pass through them, and errors named after what to
+do next.
 
 Times are seconds since 1970 (UTC). Every method either did what it says or raises; all are safe to repeat.
 """
@@ -13,11 +14,30 @@ from ironburst.burst import Job, Node, Resources
 from ironburst.service import SchedulerError, SchedulerMissing
 
 __all__ = [
-    "ALIVE", "CapacityError", "Clock", "Cloud", "CloudError", "Instance", "InsufficientCapacity", "Interruption", "Job", "LaunchRequest",
-    "Node", "Observation", "OutcomeUnknown", "QuotaReached", "Refused", "Resources", "Scheduler", "SchedulerError",
-    "SchedulerMissing", "Throttled",
-    "TokenMismatch", "Uptime", "WrongShape",
-]  # fmt: skip
+    "ALIVE",
+    "CapacityError",
+    "Clock",
+    "Cloud",
+    "CloudError",
+    "Instance",
+    "InsufficientCapacity",
+    "Interruption",
+    "Job",
+    "LaunchRequest",
+    "Node",
+    "Observation",
+    "OutcomeUnknown",
+    "QuotaReached",
+    "Refused",
+    "Resources",
+    "Scheduler",
+    "SchedulerError",
+    "SchedulerMissing",
+    "Throttled",
+    "TokenMismatch",
+    "Uptime",
+    "WrongShape",
+]
 
 
 # ---- errors
@@ -109,10 +129,14 @@ class Scheduler(Protocol):
         """Power down now; cancels or requeues what runs there."""
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """Make powered-down nodes that the scheduler holds for DOWN launchable again: behind the drain, powered down."""
+        """Make powered-down nodes that the scheduler holds for DOWN launchable again: behind the drain, powered
+        down.
+        """
 
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
-        """Set a pending job's partitions and the nodes that it must not be given; `begin_now` lifts the delay of a requeue."""
+        """Set a pending job's partitions and the nodes that it must not be given; `begin_now` lifts the delay of a
+        requeue.
+        """
 
     def requeue(self, job: int) -> None:
         """Stop a job and put it back into the queue."""
@@ -183,7 +207,9 @@ class Cloud(Protocol):
     def by_token(self, token: str) -> list[Instance]: ...
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
-        """Ends them; ids that are gone already are fine. Returns those that end now by the provider's word, so cost no more."""
+        """Ends them; ids that are gone already are fine. Returns those that end now by the provider's word, so cost no
+        more.
+        """
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]: ...
 

@@ -1,7 +1,8 @@
 """References to secrets, resolved at the moment of use.
 
-A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`. The value never enters a stack's state, the
-document, an inventory, an image, a log or the ledger: pass the reference on and resolve it where the secret is needed.
+A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`. The value never enters a stack's state,
+the document, an inventory, an image, a log or the ledger: pass the reference on and resolve it where the secret is
+needed.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ def check(reference: str) -> None:
     """Raise SecretError unless `reference` has the shape of one. Resolves nothing."""
     scheme, colon, name = reference.partition(":")
     if not colon or scheme not in SCHEMES or not name:
-        raise SecretError(f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or aws-secretsmanager:NAME")
+        raise SecretError(
+            f"{shown(reference)} is not a secret reference: write env:NAME, file:PATH or aws-secretsmanager:NAME"
+        )
 
 
 def shown(reference: str) -> str:
-    """What may be printed of a reference: all of it if it has a known scheme, else nothing (it may be the secret itself)."""
+    """What may be printed of a reference: all of it if it has a known scheme, else nothing (it may be the secret
+    itself).
+    """
     return repr(reference) if reference.partition(":")[0] in SCHEMES else "the given value"
 
 
@@ -36,7 +41,9 @@ def resolve(reference: str, *, region: str | None = None) -> str:
     if scheme == "env":
         value = os.environ.get(name)
         if not value:
-            raise SecretError(f"the secret reference {reference!r} does not resolve: set the environment variable {name}")
+            raise SecretError(
+                f"the secret reference {reference!r} does not resolve: set the environment variable {name}"
+            )
         return value
     if scheme == "file":
         try:

@@ -1,4 +1,6 @@
-"""Nodes in service: what a converge needs of the scheduler. Loads nothing else, for the way of an unchanged host is short."""
+"""Nodes in service: what a converge needs of the scheduler. Loads nothing else, for the way of an unchanged host is
+short.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class SchedulerMissing(SchedulerError):
 
 @dataclass(frozen=True)
 class Occupancy:
-    """A node and the jobs on it. `registered`: its daemon has registered with this controller since the node was added."""
+    """A node and the jobs on it. `registered`: its daemon has registered with this controller since the node was
+    added.
+    """
 
     name: str
     partitions: tuple[str, ...]
@@ -40,7 +44,16 @@ class Occupancy:
     @property
     def available(self) -> bool:
         """It can be given jobs; also one that does not respond at the moment, as after a restart of the controller."""
-        return not self.states & {"DRAIN", "DOWN", "FAIL", "UNKNOWN", "FUTURE", "MAINTENANCE", "INVALID_REG", "POWERED_DOWN"}
+        return not self.states & {
+            "DRAIN",
+            "DOWN",
+            "FAIL",
+            "UNKNOWN",
+            "FUTURE",
+            "MAINTENANCE",
+            "INVALID_REG",
+            "POWERED_DOWN",
+        }
 
     @property
     def joined(self) -> bool:

@@ -2,9 +2,9 @@
 
     python -m lab.bmc --prefix P        serves every bare-metal node of the lab P on its BMC address, until it is ended
 
-The protocol is real Redfish (the parts of it that sushy and an inventory need), the hardware is made up. GPUs are listed as on
-an HGX server: under a computer system of their own, HGX_Baseboard_0. Faults are read from one JSON file at every request,
-{node: fault}; see Fault for what there is. Every request is appended to a log, one JSON object a line.
+The protocol is real Redfish (the parts of it that sushy and an inventory need), the hardware is made up. GPUs are
+listed as on an HGX server: under a computer system of their own, HGX_Baseboard_0. Faults are read from one JSON file at
+every request, {node: fault}; see Fault for what there is. Every request is appended to a log, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ class Machine:
 class Fault:
     """What is wrong with one BMC.
 
-    `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body, "garbled" sends half
-    of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what was sent. Only for paths that
-    contain `path`, and only `times` times (None: always). `wrong_password`: every login is refused. `hardware` replaces fields of Machine.
+    `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
+    "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
+    was sent. Only for paths that contain `path`, and only `times` times (None: always). `wrong_password`: every login
+    is refused. `hardware` replaces fields of Machine.
     """
 
     answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo"] | None = None
@@ -79,7 +80,9 @@ class Fault:
 
 
 def read_faults(path: Path) -> dict[str, Fault]:
-    """{node: fault} of the control file; no file, no faults. Raises ValueError or TypeError for one that isn't understood."""
+    """{node: fault} of the control file; no file, no faults. Raises ValueError or TypeError for one that isn't
+    understood.
+    """
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -101,16 +104,27 @@ class Bmc:
     """One node's BMC. `port` 0 takes a free one; raises OSError where the address is in use."""
 
     def __init__(
-        self, machine: Machine, power: Power, password: str, *, address: str = "127.0.0.1", port: int = 80,
-        faults: Path | None = None, log: Path | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        machine: Machine,
+        power: Power,
+        password: str,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 80,
+        faults: Path | None = None,
+        log: Path | None = None,
+    ) -> None:
         self.declared, self.power, self.log = machine, power, log
         self._faults, self._served, self._lock = faults, Counter[str](), threading.Lock()
         self._basic = "Basic " + base64.b64encode(f"{USERNAME}:{password}".encode()).decode()
         self._login = {"UserName": USERNAME, "Password": password}
         self.sessions: dict[str, str] = {}
         """session id: token"""
-        self.boot = {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideMode": "UEFI"}
+        self.boot = {
+            "BootSourceOverrideTarget": "None",
+            "BootSourceOverrideEnabled": "Disabled",
+            "BootSourceOverrideMode": "UEFI",
+        }
         self.closing = threading.Event()
         self._server = _Server((address, port), _Handler)
         self._server.bmc = self
@@ -134,7 +148,9 @@ class Bmc:
 
     def machine(self) -> Machine:
         """The hardware as it is now, with the fault's changes."""
-        changes = {key: tuple(value) if isinstance(value, list) else value for key, value in self.fault().hardware.items()}
+        changes = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in self.fault().hardware.items()
+        }
         return replace(self.declared, **changes)
 
     def answer_fault(self, path: str) -> str | None:
@@ -199,50 +215,107 @@ def documents(machine: Machine, is_on: bool, boot: dict[str, str], sessions: lis
     has_gpus = machine.gpus > 0
     found = {
         ROOT: {
-            "@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot", "Id": "RootService", "Name": "lab BMC (emulated)",
-            "RedfishVersion": "1.15.0", "UUID": machine.uuid, **_links(ROOT, "Systems", "Chassis", "Managers", "SessionService"),
+            "@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot",
+            "Id": "RootService",
+            "Name": "lab BMC (emulated)",
+            "RedfishVersion": "1.15.0",
+            "UUID": machine.uuid,
+            **_links(ROOT, "Systems", "Chassis", "Managers", "SessionService"),
             "Links": {"Sessions": {"@odata.id": f"{ROOT}/SessionService/Sessions"}},
         },
         f"{ROOT}/SessionService": {
-            "@odata.type": "#SessionService.v1_1_8.SessionService", "Id": "SessionService", "Name": "Session Service",
-            "ServiceEnabled": True, "SessionTimeout": 1800, **_links(f"{ROOT}/SessionService", "Sessions"),
+            "@odata.type": "#SessionService.v1_1_8.SessionService",
+            "Id": "SessionService",
+            "Name": "Session Service",
+            "ServiceEnabled": True,
+            "SessionTimeout": 1800,
+            **_links(f"{ROOT}/SessionService", "Sessions"),
         },
-        f"{ROOT}/SessionService/Sessions": _collection("Session", [f"{ROOT}/SessionService/Sessions/{key}" for key in sessions]),
+        f"{ROOT}/SessionService/Sessions": _collection(
+            "Session", [f"{ROOT}/SessionService/Sessions/{key}" for key in sessions]
+        ),
         f"{ROOT}/Systems": _collection("ComputerSystem", [host, board] if has_gpus else [host]),
         f"{ROOT}/Chassis": _collection("Chassis", [f"{ROOT}/Chassis/1"]),
         f"{ROOT}/Managers": _collection("Manager", [bmc]),
         host: {
-            "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem", "Id": "1", "Name": machine.name, "HostName": machine.name,
-            "SystemType": "Physical", "Manufacturer": machine.manufacturer, "Model": machine.model, "SerialNumber": machine.serial,
-            "UUID": machine.uuid, "PowerState": "On" if is_on else "Off", "BiosVersion": "1.0", "Boot": boot, **_OK,
+            "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
+            "Id": "1",
+            "Name": machine.name,
+            "HostName": machine.name,
+            "SystemType": "Physical",
+            "Manufacturer": machine.manufacturer,
+            "Model": machine.model,
+            "SerialNumber": machine.serial,
+            "UUID": machine.uuid,
+            "PowerState": "On" if is_on else "Off",
+            "BiosVersion": "1.0",
+            "Boot": boot,
+            **_OK,
             "ProcessorSummary": {"Count": machine.cpus, "Model": machine.cpu_model},
             "MemorySummary": {"TotalSystemMemoryGiB": machine.memory_gib},
             **_links(host, "EthernetInterfaces", "Processors"),
             "Links": {"ManagedBy": [{"@odata.id": bmc}], "Chassis": [{"@odata.id": f"{ROOT}/Chassis/1"}]},
-            "Actions": {"#ComputerSystem.Reset": {
-                "target": f"{host}/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": RESET_TYPES,
-            }},
+            "Actions": {
+                "#ComputerSystem.Reset": {
+                    "target": f"{host}/Actions/ComputerSystem.Reset",
+                    "ResetType@Redfish.AllowableValues": RESET_TYPES,
+                }
+            },
         },
         f"{ROOT}/Chassis/1": {
-            "@odata.type": "#Chassis.v1_21_0.Chassis", "Id": "1", "Name": machine.name, "ChassisType": "RackMount",
-            "Manufacturer": machine.manufacturer, "Model": machine.model, "SerialNumber": machine.serial,
-            "PowerState": "On" if is_on else "Off", **_OK,
+            "@odata.type": "#Chassis.v1_21_0.Chassis",
+            "Id": "1",
+            "Name": machine.name,
+            "ChassisType": "RackMount",
+            "Manufacturer": machine.manufacturer,
+            "Model": machine.model,
+            "SerialNumber": machine.serial,
+            "PowerState": "On" if is_on else "Off",
+            **_OK,
             "Links": {"ComputerSystems": [{"@odata.id": host}], "ManagedBy": [{"@odata.id": bmc}]},
         },
         bmc: {
-            "@odata.type": "#Manager.v1_15_0.Manager", "Id": "bmc", "Name": "lab BMC (emulated)", "ManagerType": "BMC",
-            "FirmwareVersion": "lab-1.0", **_OK, "Links": {"ManagerForServers": [{"@odata.id": host}]},
+            "@odata.type": "#Manager.v1_15_0.Manager",
+            "Id": "bmc",
+            "Name": "lab BMC (emulated)",
+            "ManagerType": "BMC",
+            "FirmwareVersion": "lab-1.0",
+            **_OK,
+            "Links": {"ManagerForServers": [{"@odata.id": host}]},
         },
-    }  # fmt: skip
-    nics = {f"NIC{i}": {"Name": f"Port {i}", "MACAddress": mac, "PermanentMACAddress": mac} for i, mac in enumerate(machine.macs)}
+    }
+    nics = {
+        f"NIC{i}": {"Name": f"Port {i}", "MACAddress": mac, "PermanentMACAddress": mac}
+        for i, mac in enumerate(machine.macs)
+    }
     found |= _members(f"{host}/EthernetInterfaces", "EthernetInterface", "v1_9_0", nics)
-    cpu = {"ProcessorType": "CPU", "Manufacturer": "Intel", "Model": machine.cpu_model, "TotalCores": 56, "TotalThreads": 112}
-    found |= _members(f"{host}/Processors", "Processor", "v1_18_0", {f"CPU{i}": {"Socket": f"CPU{i}", **cpu} for i in range(machine.cpus)})
+    cpu = {
+        "ProcessorType": "CPU",
+        "Manufacturer": "Intel",
+        "Model": machine.cpu_model,
+        "TotalCores": 56,
+        "TotalThreads": 112,
+    }
+    found |= _members(
+        f"{host}/Processors",
+        "Processor",
+        "v1_18_0",
+        {f"CPU{i}": {"Socket": f"CPU{i}", **cpu} for i in range(machine.cpus)},
+    )
     if has_gpus:
         gpu = {"ProcessorType": "GPU", "Manufacturer": "NVIDIA", "Model": machine.gpu_model}
-        found[board] = {"@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem", "Id": "HGX_Baseboard_0", "Name": "HGX Baseboard",
-                        "SystemType": "Physical", "Manufacturer": "NVIDIA", **_OK, **_links(board, "Processors")}  # fmt: skip
-        found |= _members(f"{board}/Processors", "Processor", "v1_18_0", {f"GPU_SXM_{i + 1}": gpu for i in range(machine.gpus)})
+        found[board] = {
+            "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
+            "Id": "HGX_Baseboard_0",
+            "Name": "HGX Baseboard",
+            "SystemType": "Physical",
+            "Manufacturer": "NVIDIA",
+            **_OK,
+            **_links(board, "Processors"),
+        }
+        found |= _members(
+            f"{board}/Processors", "Processor", "v1_18_0", {f"GPU_SXM_{i + 1}": gpu for i in range(machine.gpus)}
+        )
     return {path: {"@odata.id": path} | document for path, document in found.items()}
 
 
@@ -255,16 +328,24 @@ def _links(path: str, *names: str) -> dict[str, Any]:
 
 def _collection(kind: str, paths: list[str]) -> dict[str, Any]:
     return {
-        "@odata.type": f"#{kind}Collection.{kind}Collection", "Name": f"{kind} Collection",
-        "Members@odata.count": len(paths), "Members": [{"@odata.id": path} for path in paths],
-    }  # fmt: skip
+        "@odata.type": f"#{kind}Collection.{kind}Collection",
+        "Name": f"{kind} Collection",
+        "Members@odata.count": len(paths),
+        "Members": [{"@odata.id": path} for path in paths],
+    }
 
 
 def _members(path: str, kind: str, version: str, each: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """A collection and its members, {path: document}; `each` is {Id: properties}."""
     found = {path: _collection(kind, [f"{path}/{key}" for key in each])}
     for key, properties in each.items():
-        found[f"{path}/{key}"] = {"@odata.type": f"#{kind}.{version}.{kind}", "Id": key, "Name": key, **_OK, **properties}
+        found[f"{path}/{key}"] = {
+            "@odata.type": f"#{kind}.{version}.{kind}",
+            "Id": key,
+            "Name": key,
+            **_OK,
+            **properties,
+        }
     return found
 
 
@@ -315,10 +396,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_any
 
-    def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> tuple[int, dict[str, Any] | None, dict[str, str]]:
+    def _answer(
+        self, bmc: Bmc, path: str, body: bytes, fault: str | None
+    ) -> tuple[int, dict[str, Any] | None, dict[str, str]]:
         """(status, document, headers)"""
         if fault == "unavailable":
-            return 503, _error("ServiceTemporarilyUnavailable", "The service is temporarily unavailable."), {"Retry-After": "1"}
+            return (
+                503,
+                _error("ServiceTemporarilyUnavailable", "The service is temporarily unavailable."),
+                {"Retry-After": "1"},
+            )
         if fault == "echo":
             sent = f"{body.decode(errors='replace')} {dict(self.headers)}"
             return 400, _error("MalformedJSON", f"Could not understand: {sent}"), {}
@@ -335,7 +422,11 @@ class _Handler(BaseHTTPRequestHandler):
             document = {"@odata.id": place, "Id": opened[0], "Name": "session", "UserName": USERNAME}
             return 201, document, {"X-Auth-Token": opened[1], "Location": place}
         if path != ROOT and not bmc.allowed(self.headers):
-            return 401, _error("NoValidSession", "There is no valid session."), {"WWW-Authenticate": 'Basic realm="bmc"'}
+            return (
+                401,
+                _error("NoValidSession", "There is no valid session."),
+                {"WWW-Authenticate": 'Basic realm="bmc"'},
+            )
         host = f"{ROOT}/Systems/1"
         if self.command == "DELETE" and path.removeprefix(sessions + "/") in bmc.sessions:
             del bmc.sessions[path.removeprefix(sessions + "/")]
@@ -348,7 +439,11 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.command, path) == ("PATCH", host):
             bmc.boot |= {key: value for key, value in sent.get("Boot", {}).items() if key in bmc.boot}
             return 204, None, {}
-        document = documents(bmc.machine(), bmc.power.is_on(), bmc.boot, list(bmc.sessions)).get(path) if self.command == "GET" else None
+        document = (
+            documents(bmc.machine(), bmc.power.is_on(), bmc.boot, list(bmc.sessions)).get(path)
+            if self.command == "GET"
+            else None
+        )
         if document is None:
             return 404, _error("ResourceMissingAtURI", f"{self.command} {path} is not here."), {}
         return 200, document, {}
@@ -373,9 +468,14 @@ def lab_machine(name: str) -> Machine:
 
     there = hardware.bare_metal(name)
     return Machine(
-        name=name, serial=names.serial_of(name), uuid=names.uuid_of(name), macs=(names.mac_of(name),),
-        manufacturer=there.vendor, model=there.product, gpus=there.gpus,
-    )  # fmt: skip
+        name=name,
+        serial=names.serial_of(name),
+        uuid=names.uuid_of(name),
+        macs=(names.mac_of(name),),
+        manufacturer=there.vendor,
+        model=there.product,
+        gpus=there.gpus,
+    )
 
 
 class HostPower:
@@ -400,7 +500,9 @@ class HostPower:
 
 
 def main(argv: list[str] | None = None, power: Callable[[str, str], Power] = HostPower) -> int:
-    parser = argparse.ArgumentParser(prog="python -m lab.bmc", description="Redfish BMCs of a lab's bare-metal hosts, in its box")
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.bmc", description="Redfish BMCs of a lab's bare-metal hosts, in its box"
+    )
     parser.add_argument("--prefix", required=True, help="the lab's prefix")
     arguments = parser.parse_args(argv)
     from lab import box, names
@@ -414,7 +516,9 @@ def main(argv: list[str] | None = None, power: Callable[[str, str], Power] = Hos
     try:
         for name, address in names.BMC_ADDRESSES.items():
             files = {"faults": folder / "faults.json", "log": folder / "requests.jsonl"}
-            running.append(Bmc(lab_machine(name), power(arguments.prefix, name), password, address=address, **files).__enter__())
+            running.append(
+                Bmc(lab_machine(name), power(arguments.prefix, name), password, address=address, **files).__enter__()
+            )
     except OSError as error:
         reason = f"{error.strerror}; it runs in the lab's box, once"
         print(f"lab.bmc: the BMC of {name} cannot listen on {address}:80: {reason}", file=sys.stderr)

@@ -51,7 +51,9 @@ def wait_for(condition, seconds: float, what: str, pause: float = 0.02):
 
 @contextlib.contextmanager
 def locked(path: Path, remove: bool = False) -> Iterator[None]:
-    """Hold an exclusive lock on `path` (created if absent), also against other threads and processes; `remove` it at the end."""
+    """Hold an exclusive lock on `path` (created if absent), also against other threads and processes; `remove` it at
+    the end.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with open(path, "w") as handle:
@@ -135,11 +137,15 @@ class Box:
     # --- entering ----------------------------------------------------------------------------------------------
 
     def net_prefix(self) -> list[str]:
-        """Command prefix that runs a client (ssh, ansible, curl, pytest) in the lab's network; files and pids stay the machine's."""
+        """Command prefix that runs a client (ssh, ansible, curl, pytest) in the lab's network; files and pids stay the
+        machine's.
+        """
         return [] if self.inside() else ["nsenter", f"--net=/proc/{self.pid()}/ns/net", "--"]
 
     def enter_prefix(self) -> list[str]:
-        """Command prefix that runs a command wholly in the box. Its working directory becomes /: pass absolute paths."""
+        """Command prefix that runs a command wholly in the box. Its working directory becomes /: pass absolute
+        paths.
+        """
         if self.inside():
             return []
         return [
@@ -156,7 +162,9 @@ class Box:
         ]
 
     def call(self, module: str, *arguments: str, timeout: float = 120) -> str:
-        """Run `python -m module prefix root arguments...` in the box and return its output (LabError: its error line)."""
+        """Run `python -m module prefix root arguments...` in the box and return its output (LabError: its error
+        line).
+        """
         argv = [*self.enter_prefix(), sys.executable, "-m", module, self.prefix, str(self.root), *arguments]
         done = subprocess.run(argv, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL)
         if done.returncode:
@@ -164,11 +172,16 @@ class Box:
         return done.stdout
 
     def spawn(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> int:
-        """Start a daemon in the box; it dies with the box. Output is appended to `log`. Returns its pid *in the box*."""
+        """Start a daemon in the box; it dies with the box. Output is appended to `log`. Returns its pid *in the
+        box*.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         script = 'log=$1; shift; setsid "$@" < /dev/null >> "$log" 2>&1 & echo $!'
         return int(
-            run([*self.enter_prefix(), "sh", "-c", script, "spawn", str(log), *map(str, argv)], env=os.environ | dict(env or {}))
+            run(
+                [*self.enter_prefix(), "sh", "-c", script, "spawn", str(log), *map(str, argv)],
+                env=os.environ | dict(env or {}),
+            )
         )
 
     def kill(self, pid: int, sig: int = signal.SIGTERM) -> None:
@@ -182,7 +195,8 @@ class Box:
     # --- up and down -------------------------------------------------------------------------------------------
 
     def up(self, tied: bool = False) -> None:
-        """Make the namespaces and the bridge. With `tied` the box dies with this process (call it from the main thread).
+        """Make the namespaces and the bridge. With `tied` the box dies with this process (call it from the main
+        thread).
 
         LabError if this lab is up already. Tidies first what an earlier crash left.
         """
@@ -227,7 +241,9 @@ class Box:
                     env=os.environ | {"LAB_BOX": str(self.dir), "PYTHONPATH": str(REPO)},
                 )
             try:
-                wait_for(lambda: self._find_pid() or self._starter.poll(), 10, f"starting the box of lab {self.prefix!r}")
+                wait_for(
+                    lambda: self._find_pid() or self._starter.poll(), 10, f"starting the box of lab {self.prefix!r}"
+                )
             finally:
                 if self._find_pid() is None:
                     self._starter.kill()
@@ -240,7 +256,9 @@ class Box:
         with locked(self.root / "locks" / f"{self.prefix}.lock", remove=True):
             if (pid := self._find_pid()) is not None:
                 os.kill(pid, signal.SIGKILL)
-                wait_for(lambda: not Path(f"/proc/{pid}").exists(), 20, f"the end of lab {self.prefix!r} (process {pid})")
+                wait_for(
+                    lambda: not Path(f"/proc/{pid}").exists(), 20, f"the end of lab {self.prefix!r} (process {pid})"
+                )
             if self._starter is not None:
                 self._starter.wait(timeout=10)
                 self._starter = None
@@ -254,7 +272,9 @@ class Box:
         return [path for root in cgroup_roots() for path in root.glob(self.cgroup("*"))]
 
     def _mounts(self) -> list[str]:
-        """Mount points of this lab in the caller's mount namespace (none, unless something went wrong), innermost first."""
+        """Mount points of this lab in the caller's mount namespace (none, unless something went wrong), innermost
+        first.
+        """
         points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         return [point for point in reversed(points) if point.startswith(f"{self.dir}/")]
 
@@ -308,10 +328,17 @@ def _init(folder: Path) -> None:
     outer = os.readlink("/proc/self")  # /proc is still the machine's, so this is our pid as seen from outside
     # not /proc/self in a new proc: that one counts in the box
     run(["mount", "-t", "proc", "proc", "/proc"])
-    run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])  # private: names of network namespaces, nspawn's locks
+    run(
+        ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"]
+    )  # private: names of network namespaces, nspawn's locks
     Path("/run/netns").mkdir()
     MARK.write_text(str(folder))
-    addresses = [f"{names.HALL_GATEWAY}/16", f"{names.BMC_GATEWAY}/24", f"{names.VPC_GATEWAY}/16", f"{names.METADATA_ADDRESS}/32"]
+    addresses = [
+        f"{names.HALL_GATEWAY}/16",
+        f"{names.BMC_GATEWAY}/24",
+        f"{names.VPC_GATEWAY}/16",
+        f"{names.METADATA_ADDRESS}/32",
+    ]
     addresses += [f"{address}/24" for address in names.BMC_ADDRESSES.values()]
     commands = [
         "link set lo up",

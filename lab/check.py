@@ -11,9 +11,24 @@ from lab.box import LAB_ROOT, LabError, cgroup_roots
 FREE_BYTES = 2 * 10**9
 # of the Debian packages in packages.sh
 COMMANDS = (
-    "systemd-nspawn", "mmdebstrap", "ip", "apt-ftparchive", "ssh", "ssh-keygen", "gpg", "gpgconf", "gpg-agent", "unshare", "nsenter",
-    "setpriv", "flock", "mount", "dpkg-deb", "apt-get", "chroot",
-)  # fmt: skip
+    "systemd-nspawn",
+    "mmdebstrap",
+    "ip",
+    "apt-ftparchive",
+    "ssh",
+    "ssh-keygen",
+    "gpg",
+    "gpgconf",
+    "gpg-agent",
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "flock",
+    "mount",
+    "dpkg-deb",
+    "apt-get",
+    "chroot",
+)
 
 
 def check(root: Path = LAB_ROOT) -> None:
@@ -23,7 +38,9 @@ def check(root: Path = LAB_ROOT) -> None:
             "the lab makes namespaces and mounts, which needs root on Linux: run it as root (sudo), or run only the tests without hosts"
         )
     if missing := [command for command in COMMANDS if shutil.which(command) is None]:
-        raise LabError(f"the lab needs {', '.join(missing)}, not found on this machine: install them with `make lab-packages`")
+        raise LabError(
+            f"the lab needs {', '.join(missing)}, not found on this machine: install them with `make lab-packages`"
+        )
     if any(blank in str(root) for blank in " \t\n:,"):
         raise LabError(
             f"the lab's folder {str(root)!r} has a blank, colon or comma in its path, which overlay mounts can't take: move the checkout"
@@ -35,7 +52,9 @@ def check(root: Path = LAB_ROOT) -> None:
             f"the lab needs {FREE_BYTES / 1e9:g} GB of free disk at {root}, there are {free / 1e9:.1f} GB: free some, or move the checkout"
         )
     if not cgroup_roots():
-        raise LabError("the lab needs a cgroup tree for systemd (v2, or v1 name=systemd), and found none below /sys/fs/cgroup")
+        raise LabError(
+            "the lab needs a cgroup tree for systemd (v2, or v1 name=systemd), and found none below /sys/fs/cgroup"
+        )
     with tempfile.TemporaryDirectory(prefix="check-", dir=root) as scratch:
         for name in ("lower", "upper", "work", "mount"):
             os.mkdir(f"{scratch}/{name}")

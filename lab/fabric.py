@@ -1,8 +1,10 @@
-"""A simulated InfiniBand fabric: ibsim on the head, one HCA a bare-metal host, two leaves and a spine. OpenSM and the tools are real.
+"""A simulated InfiniBand fabric: ibsim on the head, one HCA a bare-metal host, two leaves and a spine. OpenSM and the
+tools are real.
 
-Simulator and subnet manager stand for the fabric's switches and are part of the lab's base image; they run on the head, so ports are
-Active while it is on. `host_files` are put on each bare-metal disk at every start: the units on the head, and on every host wrappers in
-/usr/local/sbin that let Debian's tools (installed by whoever manages the host) talk to the simulator.
+Simulator and subnet manager stand for the fabric's switches and are part of the lab's base image; they run on the head,
+so ports are Active while it is on. `host_files` are put on each bare-metal disk at every start: the units on the head,
+and on every host wrappers in /usr/local/sbin that let Debian's tools (installed by whoever manages the host) talk to
+the simulator.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def topology(hosts: list[str]) -> str:
         lines += [f'[{port}] "{host}"[1]' for port, host in enumerate(members, 1)]
         lines += [f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)] + [""]
     lines.append('Switch 4 "SPINE1"')
-    lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for number, leaf in enumerate(leaves) for up in (1, 2)] + [""]
+    lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for number, leaf in enumerate(leaves) for up in (1, 2)] + [
+        ""
+    ]
     for leaf, members in leaves.items():
         for port, host in enumerate(members, 1):
             lines += [f'Ca 1 "{host}"', f'[1] "{leaf}"[{port}]', ""]
@@ -89,7 +93,9 @@ def host_files(name: str, hosts: Mapping[str, str], head: str = "head") -> dict[
 
 
 def _units(environment: Mapping[str, str]) -> dict[str, str]:
-    """The two units on the head. A FIFO opened for reading and writing keeps the simulator's input open, and takes commands."""
+    """The two units on the head. A FIFO opened for reading and writing keeps the simulator's input open, and takes
+    commands.
+    """
     home = SUBNET_MANAGER_HOME
     settings = environment | {"LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
     restart = "Restart=on-failure\nRestartSec=1\n"

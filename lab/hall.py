@@ -1,4 +1,6 @@
-"""A bigger hall: the head and any number of nodes like dgx01, four a rack, and the ClusterDocument that declares them."""
+"""A bigger hall: the head and any number of nodes like dgx01, four a rack, and the ClusterDocument that declares
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def addresses(nodes: int) -> dict[str, str]:
     """{name: address} of the head and `nodes` nodes; the first two are the lab's own dgx01 and dgx02."""
     if not 0 <= nodes <= LIMIT:
         raise LabError(f"the lab's hall has room for 0 to {LIMIT} nodes, not {nodes}")
-    return {"head": names.ADDRESSES["head"]} | {f"dgx{number:02}": f"10.78.0.{10 + number}" for number in range(1, nodes + 1)}
+    return {"head": names.ADDRESSES["head"]} | {
+        f"dgx{number:02}": f"10.78.0.{10 + number}" for number in range(1, nodes + 1)
+    }
 
 
 def grown(document: ClusterDocument, nodes: int, racks: Sequence[str] = ()) -> ClusterDocument:

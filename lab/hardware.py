@@ -1,8 +1,9 @@
-"""The hardware that a host sees: DMI and SMBIOS, PCI functions, /sys/class/infiniband. Simulated, in the shape of sysfs.
+"""The hardware that a host sees: DMI and SMBIOS, PCI functions, /sys/class/infiniband. Simulated, in the shape of
+sysfs.
 
-`plan` is a pure function: hardware and identity in, {path: content} out. `write` puts it below a host's folder `hw`, which lies over the
-host's /sys (lab-hw.service in the base image). A fault is a write into one of these files *in place*: the host sees it at once.
-Every start of a host writes them anew, so a start repairs what `fail_*` broke.
+`plan` is a pure function: hardware and identity in, {path: content} out. `write` puts it below a host's folder `hw`,
+which lies over the host's /sys (lab-hw.service in the base image). A fault is a write into one of these files *in
+place*: the host sees it at once. Every start of a host writes them anew, so a start repairs what `fail_*` broke.
 """
 
 import shutil
@@ -57,7 +58,9 @@ class PciFunction:
 
 
 def pci_functions(hardware: Hardware) -> list[PciFunction]:
-    """All PCI functions, by address. Cloud machines follow p5.48xlarge: four EFA devices, then their GPU, on neighbouring buses."""
+    """All PCI functions, by address. Cloud machines follow p5.48xlarge: four EFA devices, then their GPU, on
+    neighbouring buses.
+    """
     cloud = hardware.efa > 0
     gpu_bus = [0x53 + 0x11 * i if cloud else 0x18 + 0x10 * i for i in range(hardware.gpus)]
     efa_bus = [0x4F + 0x11 * (i // 4) + i % 4 for i in range(hardware.efa)]
@@ -66,7 +69,10 @@ def pci_functions(hardware: Hardware) -> list[PciFunction]:
 
     def functions(buses: list[int], vendor: int, device: int, class_code: int) -> list[PciFunction]:
         half = (len(buses) + 1) // 2  # first half of each kind at the first socket
-        return [PciFunction(f"0000:{bus:02x}:00.0", vendor, device, class_code, int(i >= half)) for i, bus in enumerate(buses)]
+        return [
+            PciFunction(f"0000:{bus:02x}:00.0", vendor, device, class_code, int(i >= half))
+            for i, bus in enumerate(buses)
+        ]
 
     found = (
         functions(gpu_bus, NVIDIA, hardware.gpu_device, CLASS_3D)
@@ -83,7 +89,9 @@ def _pci_files(function: PciFunction) -> dict[str, str | bytes]:
     config = struct.pack(
         "<HHHHBBBB", function.vendor, function.device, 0x0006, 0x0010, 0xA1, cls & 255, cls >> 8 & 255, cls >> 16
     )
-    config = config.ljust(0x2C, b"\0") + struct.pack("<HH", function.vendor, 1) + bytes(16)  # 64 bytes: a standard header
+    config = (
+        config.ljust(0x2C, b"\0") + struct.pack("<HH", function.vendor, 1) + bytes(16)
+    )  # 64 bytes: a standard header
     return {
         f"{folder}/vendor": f"0x{function.vendor:04x}",
         f"{folder}/device": f"0x{function.device:04x}",
@@ -123,7 +131,11 @@ def _rdma_files(name: str, function: PciFunction, host: str, host_number: int, l
         port = {"rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand", "lid": f"0x{lid:x}", "sm_lid": "0x1"}
     files = {"node_guid": guid, "sys_image_guid": guid} | kind
     files |= {f"ports/1/{key}": value for key, value in port.items()}
-    files |= {"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/gids/0": f"fe80:0000:0000:0000:{guid}"}
+    files |= {
+        "ports/1/state": "4: ACTIVE",
+        "ports/1/phys_state": "5: LinkUp",
+        "ports/1/gids/0": f"fe80:0000:0000:0000:{guid}",
+    }
     files |= {
         f"ports/1/counters/{counter}": "0"
         for counter in ("symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors")
@@ -139,7 +151,9 @@ def _smbios(dmi: dict[str, str]) -> tuple[bytes, bytes]:
         return struct.pack("<BBH", kind, 4 + len(fixed), handle) + fixed + text
 
     vendor, product = dmi["sys_vendor"], dmi["product_name"]
-    table = structure(0, 0, bytes([1, 2, 0, 0, 3, 0]) + bytes(14), dmi["bios_vendor"], dmi["bios_version"], dmi["bios_date"])
+    table = structure(
+        0, 0, bytes([1, 2, 0, 0, 3, 0]) + bytes(14), dmi["bios_vendor"], dmi["bios_version"], dmi["bios_date"]
+    )
     table += structure(
         1,
         1,
@@ -149,7 +163,9 @@ def _smbios(dmi: dict[str, str]) -> tuple[bytes, bytes]:
         dmi["product_version"],
         dmi["product_serial"],
     )
-    table += structure(2, 2, bytes([1, 2, 0, 3, 4]), vendor, dmi["board_name"], dmi["board_serial"], dmi["board_asset_tag"])
+    table += structure(
+        2, 2, bytes([1, 2, 0, 3, 4]), vendor, dmi["board_name"], dmi["board_serial"], dmi["board_asset_tag"]
+    )
     table += structure(3, 3, bytes([1, 23, 0, 2, 3]), vendor, dmi["chassis_serial"], dmi["chassis_asset_tag"])
     table += structure(127, 4, b"")
     entry = bytearray(b"_SM3_" + bytes([0, 24, 3, 2, 0, 1, 0]) + struct.pack("<IQ", len(table), 0))
@@ -229,7 +245,10 @@ def write(folder: Path, hardware: Hardware, name: str, serial: str, system_uuid:
 def set_link(folder: Path, device: str, up: bool) -> None:
     """Let the port of an RDMA device go down or come up, as sysfs shows it."""
     port = folder / "class/infiniband" / device / "ports/1"
-    for name, value in {"state": "4: ACTIVE" if up else "1: DOWN", "phys_state": "5: LinkUp" if up else "3: Disabled"}.items():
+    for name, value in {
+        "state": "4: ACTIVE" if up else "1: DOWN",
+        "phys_state": "5: LinkUp" if up else "3: Disabled",
+    }.items():
         with open(port / name, "r+") as handle:  # in place: the host would not see a rename
             handle.truncate()
             handle.write(value + "\n")
@@ -237,6 +256,8 @@ def set_link(folder: Path, device: str, up: bool) -> None:
 
 def remove_gpu(folder: Path, index: int = 0) -> str:
     """Let a GPU fall off the bus: lspci and nvidia-smi show one less. Returns its PCI address."""
-    gpus = sorted(path.parent for path in (folder / "pci").glob("*/class") if path.read_text().strip() == f"0x{CLASS_3D:06x}")
+    gpus = sorted(
+        path.parent for path in (folder / "pci").glob("*/class") if path.read_text().strip() == f"0x{CLASS_3D:06x}"
+    )
     shutil.rmtree(gpus[index])
     return gpus[index].name

@@ -1,4 +1,5 @@
-"""Hosts: real systemd machines (systemd-nspawn), bare metal and cloud instances alike, with their own disk, network and hardware.
+"""Hosts: real systemd machines (systemd-nspawn), bare metal and cloud instances alike, with their own disk, network and
+hardware.
 
 All methods work from outside and from inside the box (a BMC, a cloud API): from outside they enter it first.
 """
@@ -53,7 +54,9 @@ class HostSpec:
     image: str | None = None  # id of a baked image (images/<id>), None: the base image
     shared: bool = True  # /shared is bound in (stand-in for NFS); False for fault tests
     environment: dict[str, str] = field(default_factory=dict)  # systemd's DefaultEnvironment
-    hosts: dict[str, str] = field(default_factory=dict)  # {name: address} for /etc/hosts: the lab's stand-in for the hall's DNS
+    hosts: dict[str, str] = field(
+        default_factory=dict
+    )  # {name: address} for /etc/hosts: the lab's stand-in for the hall's DNS
     # {path without leading /: text} put on the disk at every start; "#!..." is executable, "-> target" a symbolic link
     files: dict[str, str] = field(default_factory=dict)
 
@@ -90,7 +93,9 @@ def bare_metal(name: str, address: str | None = None, **changes) -> HostSpec:
 
 
 def cloud(instance_id: str, address: str, instance_type: str, image: str | None = None, **changes) -> HostSpec:
-    """Spec of a cloud instance: hostname ip-A-B-C-D, knows no other host, and gets the AWS endpoint in systemd's environment."""
+    """Spec of a cloud instance: hostname ip-A-B-C-D, knows no other host, and gets the AWS endpoint in systemd's
+    environment.
+    """
     values = dict(
         name=instance_id,
         address=address,
@@ -134,7 +139,9 @@ class Host:
         return self.dir / "hw"
 
     def state(self) -> str:
-        """ "on" from the moment `start` returns until the host is off for good; also through its own reboots. "off" otherwise."""
+        """ "on" from the moment `start` returns until the host is off for good; also through its own reboots. "off"
+        otherwise.
+        """
         try:
             handle = open(self.dir / "power")
         except FileNotFoundError:
@@ -156,7 +163,8 @@ class Host:
     def start(self, spec: HostSpec | None = None) -> None:
         """Power on; returns when the host's systemd is starting (see `wait`). On already: nothing happens.
 
-        `spec` is needed for a host that isn't defined yet, and must not differ later. Writes the hardware anew, so faults are repaired.
+        `spec` is needed for a host that isn't defined yet, and must not differ later. Writes the hardware anew, so
+        faults are repaired.
         """
         if spec is not None:
             self.define(spec)
@@ -175,7 +183,9 @@ class Host:
         self._in_box("destroy")
 
     def wipe(self) -> None:
-        """Power off and empty the disk: the next start boots the image of the spec as if for the first time (a reinstall)."""
+        """Power off and empty the disk: the next start boots the image of the spec as if for the first time (a
+        reinstall).
+        """
         self._in_box("wipe")
 
     # --- talking to it -----------------------------------------------------------------------------------------
@@ -231,7 +241,9 @@ class Host:
             raise LabError(f"host {self.name!r} exists with another {', '.join(changed)}: destroy it first")
         for other in all_hosts(self.box):
             if other.name != self.name and other.spec.address == spec.address:
-                raise LabError(f"address {spec.address} of host {self.name!r} is taken by {other.name!r}: choose another")
+                raise LabError(
+                    f"address {spec.address} of host {self.name!r} is taken by {other.name!r}: choose another"
+                )
         image.layers(self.box, spec.image)  # says so if the image is missing
         self.dir.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".new")
@@ -269,15 +281,17 @@ class Host:
             ],
             self.dir / "console.log",
         )
-        wait_for((self.dir / "started").exists, 10, f"power-on of {self.name} (see {self.dir / 'console.log'})", pause=0.005)
+        wait_for(
+            (self.dir / "started").exists, 10, f"power-on of {self.name} (see {self.dir / 'console.log'})", pause=0.005
+        )
 
     def _mount(self, spec: HostSpec) -> None:
         mount = self.dir / "mnt"
         for folder in ("up", "work", "mnt"):
             (self.dir / folder).mkdir(exist_ok=True)
         if not os.path.ismount(mount):
-            # volatile: never wait for the machine's disk, as a lab doesn't outlive a crash of the machine. The mark that this leaves
-            # would refuse a second mount
+            # volatile: never wait for the machine's disk, as a lab doesn't outlive a crash of the machine. The mark
+            # that this leaves would refuse a second mount
             shutil.rmtree(self.dir / "work/work/incompat", ignore_errors=True)
             options = {
                 "lowerdir": ":".join(map(str, image.layers(self.box, spec.image))),
@@ -332,7 +346,9 @@ class Host:
         return "v" + hashlib.sha256(self.name.encode()).hexdigest()[:8]  # interface names have at most 15 characters
 
     def _end(self) -> None:
-        """Kill what is left in the host and remove its groups: one that was killed once also kills what joins it later."""
+        """Kill what is left in the host and remove its groups: one that was killed once also kills what joins it
+        later.
+        """
         self._kill()
         for root in cgroup_roots():
             remove_cgroup(root / self.box.cgroup(self.name))
@@ -346,7 +362,9 @@ class Host:
 
     def _stop(self) -> None:
         try:
-            os.kill(int((self.dir / "nspawn.pid").read_text()), signal.SIGTERM)  # nspawn asks the host's systemd to power off
+            os.kill(
+                int((self.dir / "nspawn.pid").read_text()), signal.SIGTERM
+            )  # nspawn asks the host's systemd to power off
         except (OSError, ValueError):
             pass
         else:
@@ -391,7 +409,14 @@ class Host:
         journal = self.dir / "up/var/log/journal"
         if journal.is_dir():
             with open(self.box.dir / "log" / f"{self.name}.log", "w") as log:
-                argv = ["journalctl", f"--directory={journal}", "--no-pager", "--quiet", "--lines=1000", "--output=short-precise"]
+                argv = [
+                    "journalctl",
+                    f"--directory={journal}",
+                    "--no-pager",
+                    "--quiet",
+                    "--lines=1000",
+                    "--output=short-precise",
+                ]
                 subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT)
 
 

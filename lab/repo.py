@@ -1,6 +1,8 @@
-"""The lab's signed apt repositories: `nv` (stub packages) and `debian` (real packages, mirrored), so that hosts need no way out.
+"""The lab's signed apt repositories: `nv` (stub packages) and `debian` (real packages, mirrored), so that hosts need no
+way out.
 
-Cached as .lab/cache/repo-<hash of the recipe>/ and served at http://10.78.0.1/: nv/, debian/, lab.gpg and lab.asc (the key).
+Cached as .lab/cache/repo-<hash of the recipe>/ and served at http://10.78.0.1/: nv/, debian/, lab.gpg and lab.asc (the
+key).
 """
 
 import os
@@ -75,7 +77,9 @@ def repo_path(root: Path = LAB_ROOT) -> Path:
 
 
 def repositories(root: Path = LAB_ROOT) -> Path:
-    """Folder of the repositories; built now (about a minute) if it isn't there. Several callers at once build it once."""
+    """Folder of the repositories; built now (about a minute) if it isn't there. Several callers at once build it
+    once.
+    """
     rootfs.base_image(root)
     target = repo_path(root)
     if target.is_dir():
@@ -88,7 +92,9 @@ def repositories(root: Path = LAB_ROOT) -> Path:
 
 
 def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dict[str, str]:
-    """{path: text} of the apt source that a host needs for repository `name` ("nv" or "debian"), its key being at `keyring`."""
+    """{path: text} of the apt source that a host needs for repository `name` ("nv" or "debian"), its key being at
+    `keyring`.
+    """
     text = f"Types: deb\nURIs: {names.REPOSITORY_URL}/{name}\nSuites: stable\nComponents: main\nSigned-By: {keyring}\n"
     return {f"/etc/apt/sources.list.d/lab-{name}.sources": text}
 
@@ -114,7 +120,11 @@ def serve(box: Box) -> int:
         "-c",
         f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)",
     ]
-    wait_for(lambda: subprocess.run(probe, capture_output=True).returncode == 0, 10, "the repository server (see log/repo.log)")
+    wait_for(
+        lambda: subprocess.run(probe, capture_output=True).returncode == 0,
+        10,
+        "the repository server (see log/repo.log)",
+    )
     return pid
 
 
@@ -169,7 +179,9 @@ def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
 
 
 def _mirror(root: Path, pool: Path) -> None:
-    """Download PACKAGES and all they need beyond the base image: apt itself works it out in a throw-away overlay of the base."""
+    """Download PACKAGES and all they need beyond the base image: apt itself works it out in a throw-away overlay of the
+    base.
+    """
     scratch = root / "cache" / "repo-build"
     shutil.rmtree(scratch, ignore_errors=True)
     up, work, mount = (scratch / name for name in ("up", "work", "mnt"))

@@ -1,6 +1,7 @@
 """The base image of every host: a bare Debian with sshd and python3, built once from the machine's own apt sources.
 
-Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to it.
+Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to
+it.
 """
 
 import ast
@@ -35,8 +36,8 @@ PACKAGES = [
     "udev",
     "ibsim-utils",  # the fabric simulator belongs to the lab, not to what the product installs
 ]
-# The subnet manager of the lab's simulated switches: unpacked beside the system, since opensm as a package would bring the RDMA tools
-# that a bare host must not have yet
+# The subnet manager of the lab's simulated switches: unpacked beside the system, since opensm as a package would bring
+# the RDMA tools that a bare host must not have yet
 SUBNET_MANAGER = ["opensm", "libopensm9", "libosmcomp5", "libosmvendor5"]
 SUBNET_MANAGER_HOME = "/opt/lab-opensm"
 LEFT_OUT = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*"]
@@ -86,7 +87,9 @@ def apt_sources() -> str:
         raise LabError(
             "the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13"
         )
-    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"])
+    targets = run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
+    )
     found = set()
     for line in targets.splitlines():
         uri, suite, component = line.split()
@@ -142,9 +145,20 @@ def forget_older(root: Path, target: Path) -> None:
 
 
 def build_apart(module: str, root: Path, target: Path) -> None:
-    """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no process."""
+    """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no
+    process.
+    """
     repo = Path(__file__).resolve().parents[1]
-    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private"]
+    namespaces = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child=KILL",
+        "--mount-proc",
+        "--propagation",
+        "private",
+    ]
     command = ["setpriv", "--pdeathsig", "KILL", *namespaces, sys.executable, "-m", module, str(root)]
     run(command, cwd=repo, env=os.environ | {"PYTHONPATH": str(repo)})
     if not target.is_dir():
@@ -192,7 +206,20 @@ def _build(root: Path, target: Path) -> None:
     ssh.mkdir(mode=0o700, exist_ok=True)
     shutil.copy(f"{key}.pub", ssh / "authorized_keys")
     # one host key for all hosts: nothing to generate at boot, and nothing of a host's identity in a baked image
-    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab host", "-f", str(new / "etc/ssh/ssh_host_ed25519_key")])
+    run(
+        [
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            "lab host",
+            "-f",
+            str(new / "etc/ssh/ssh_host_ed25519_key"),
+        ]
+    )
     run(["chroot", str(new), "useradd", "-u", "1500", "-m", "-s", "/bin/bash", "alice"])
     (new / "shared").mkdir(mode=0o755)
     for unit in MASKED:

@@ -30,14 +30,18 @@ class Site:
     # --- life --------------------------------------------------------------------------------------------------
 
     def up(
-        self, start: Iterable[str] = tuple(names.ADDRESSES), tied: bool = False, hall: Mapping[str, str] = names.ADDRESSES
+        self,
+        start: Iterable[str] = tuple(names.ADDRESSES),
+        tied: bool = False,
+        hall: Mapping[str, str] = names.ADDRESSES,
     ) -> None:
-        """Build what is missing in the cache, make the box, serve the repositories, define all bare-metal hosts, and start `start`.
+        """Build what is missing in the cache, make the box, serve the repositories, define all bare-metal hosts, and
+        start `start`.
 
         `hall`: {name: address} of the bare-metal hosts (lab.hall has bigger ones).
 
-        Returns when the started hosts answer by ssh. With `tied` the lab dies with this process (call from its main thread).
-        LabError if the lab is up already, or if the machine lacks something.
+        Returns when the started hosts answer by ssh. With `tied` the lab dies with this process (call from its main
+        thread). LabError if the lab is up already, or if the machine lacks something.
         """
         check(self.box.root)
         self.prepare()
@@ -82,7 +86,9 @@ class Site:
         return Host(self.box, name)
 
     def start_host(self, spec: HostSpec) -> Host:
-        """Define and start a host (`host.bare_metal(...)`, `host.cloud(...)`); returns when it is on, not yet booted."""
+        """Define and start a host (`host.bare_metal(...)`, `host.cloud(...)`); returns when it is on, not yet
+        booted.
+        """
         machine = self.host(spec.name)
         machine.start(spec)
         return machine
@@ -110,7 +116,9 @@ class Site:
         return bake(self.host(name), image)
 
     def spawn(self, argv: Sequence[str], log_name: str, env: Mapping[str, str] | None = None) -> int:
-        """Start a daemon in the box, which dies with it; output goes to .lab/<prefix>/log/<log_name>.log. Returns its pid in the box."""
+        """Start a daemon in the box, which dies with it; output goes to .lab/<prefix>/log/<log_name>.log. Returns its
+        pid in the box.
+        """
         return self.box.spawn(argv, self.log(log_name), env)
 
     def log(self, log_name: str) -> Path:

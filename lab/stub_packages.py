@@ -1,6 +1,7 @@
 """Stub packages of the lab: NVIDIA's names, versions and relations on Debian, without NVIDIA's software. Pure data.
 
-Every description begins with STUB and every tool says so. Three driver versions are served, so that an exact version has to be asked for.
+Every description begins with STUB and every tool says so. Three driver versions are served, so that an exact version
+has to be asked for.
 """
 
 from collections.abc import Iterator
@@ -46,9 +47,7 @@ def _says(name: str, version_words: str, answer: str) -> str:
 
 
 def _unit(description: str, service: str, unit: str = "") -> str:
-    return (
-        f"[Unit]\nDescription={description} (STUB of the lab)\n{unit}[Service]\n{service}[Install]\nWantedBy=multi-user.target\n"
-    )
+    return f"[Unit]\nDescription={description} (STUB of the lab)\n{unit}[Service]\n{service}[Install]\nWantedBy=multi-user.target\n"
 
 
 def _driver(version: str) -> Iterator[StubPackage]:
@@ -58,16 +57,23 @@ def _driver(version: str) -> Iterator[StubPackage]:
         "nvidia-open", v, depends=f"nvidia-driver-cuda {same}, nvidia-kernel-open-dkms {same}", conflicts="cuda-drivers"
     )
     yield StubPackage("nvidia-open-580", v, depends=f"nvidia-open {same}")
-    yield StubPackage("cuda-drivers", v, depends=f"nvidia-driver-cuda {same}, nvidia-kernel-dkms {same}", conflicts="nvidia-open")
+    yield StubPackage(
+        "cuda-drivers", v, depends=f"nvidia-driver-cuda {same}, nvidia-kernel-dkms {same}", conflicts="nvidia-open"
+    )
     yield StubPackage("cuda-drivers-580", v, depends=f"cuda-drivers {same}")
-    for name, other in (("nvidia-kernel-open-dkms", "nvidia-kernel-dkms"), ("nvidia-kernel-dkms", "nvidia-kernel-open-dkms")):
+    for name, other in (
+        ("nvidia-kernel-open-dkms", "nvidia-kernel-dkms"),
+        ("nvidia-kernel-dkms", "nvidia-kernel-open-dkms"),
+    ):
         yield StubPackage(
             name,
             v,
             depends="dkms",
             provides="nvidia-kernel",
             conflicts=other,
-            files={f"usr/src/nvidia-{version}/dkms.conf": f'# STUB of the lab\nPACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n'},
+            files={
+                f"usr/src/nvidia-{version}/dkms.conf": f'# STUB of the lab\nPACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n'
+            },
             after_install=f"dkms install nvidia/{version}",
             before_removal=f"dkms remove nvidia/{version} || true",
         )
@@ -78,7 +84,9 @@ def _driver(version: str) -> Iterator[StubPackage]:
             "usr/bin/nvidia-modprobe": _tool("nvidia-modprobe"),
             "usr/share/lab-nvidia/driver-version": f"{version}\n",
             "usr/lib/systemd/system/lab-nvidia-load.service": _unit(
-                "Load the NVIDIA driver", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/nvidia-modprobe\n", early
+                "Load the NVIDIA driver",
+                "Type=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/nvidia-modprobe\n",
+                early,
             ).replace("multi-user.target", "sysinit.target"),
         },
         enable=("lab-nvidia-load.service",),
@@ -118,7 +126,9 @@ def _driver(version: str) -> Iterator[StubPackage]:
         v,
         files={
             "usr/bin/nvidia-imex": _says("nvidia-imex", "--version", f"IMEX version is: {version}"),
-            "usr/lib/systemd/system/nvidia-imex.service": _unit("NVIDIA IMEX service", "ExecStart=/bin/sleep infinity\n"),
+            "usr/lib/systemd/system/nvidia-imex.service": _unit(
+                "NVIDIA IMEX service", "ExecStart=/bin/sleep infinity\n"
+            ),
         },
     )
 
@@ -160,7 +170,9 @@ def _dcgm(version: str) -> Iterator[StubPackage]:
         conflicts="datacenter-gpu-manager",
         files={
             "usr/bin/dcgmi": _tool("dcgmi", version=version),
-            "usr/lib/systemd/system/nvidia-dcgm.service": _unit("NVIDIA DCGM service", "ExecStart=/bin/sleep infinity\n"),
+            "usr/lib/systemd/system/nvidia-dcgm.service": _unit(
+                "NVIDIA DCGM service", "ExecStart=/bin/sleep infinity\n"
+            ),
         },
     )
     for cuda in (12, 13):

@@ -1,4 +1,5 @@
-"""Stub packages of what Debian does not have, beside the driver's: Apptainer, Enroot, pyxis, DOCA-OFED, the DCGM exporter. Pure data.
+"""Stub packages of what Debian does not have, beside the driver's: Apptainer, Enroot, pyxis, DOCA-OFED, the DCGM
+exporter. Pure data.
 
 Names, versions and paths are the projects' own; the tools only say that they are stubs.
 """
@@ -33,7 +34,10 @@ def runtimes() -> Iterator[StubPackage]:
     yield StubPackage(
         "enroot",
         f"{ENROOT_VERSION}-1",
-        files={"usr/bin/enroot": _says("enroot", "version", ENROOT_VERSION), "etc/enroot/enroot.conf": "# STUB of the lab\n"},
+        files={
+            "usr/bin/enroot": _says("enroot", "version", ENROOT_VERSION),
+            "etc/enroot/enroot.conf": "# STUB of the lab\n",
+        },
     )
     yield StubPackage("enroot+caps", f"{ENROOT_VERSION}-1", depends=f"enroot (= {ENROOT_VERSION}-1)")
     plugin = "/usr/lib/x86_64-linux-gnu/slurm/spank_pyxis.so"
@@ -46,7 +50,9 @@ def runtimes() -> Iterator[StubPackage]:
         },
     )
     yield StubPackage(
-        "doca-ofed", f"{DOCA_VERSION}-1", files={"usr/bin/ofed_info": _says("ofed_info", "-s", f"OFED-internal-{DOCA_VERSION}:")}
+        "doca-ofed",
+        f"{DOCA_VERSION}-1",
+        files={"usr/bin/ofed_info": _says("ofed_info", "-s", f"OFED-internal-{DOCA_VERSION}:")},
     )
     yield StubPackage(
         "datacenter-gpu-manager-exporter",
@@ -56,7 +62,8 @@ def runtimes() -> Iterator[StubPackage]:
             "usr/bin/dcgm-exporter": _tool("dcgm-exporter", version=DCGM_EXPORTER_VERSION),
             "etc/dcgm-exporter/default-counters.csv": "# STUB of the lab\nDCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).\n",
             "usr/lib/systemd/system/nvidia-dcgm-exporter.service": _unit(
-                "NVIDIA DCGM-exporter service", "ExecStart=/usr/bin/dcgm-exporter -f /etc/dcgm-exporter/default-counters.csv\n"
+                "NVIDIA DCGM-exporter service",
+                "ExecStart=/usr/bin/dcgm-exporter -f /etc/dcgm-exporter/default-counters.csv\n",
             ),
         },
     )

@@ -1,5 +1,7 @@
-"""In-memory ports for tests of the controller: a clock that only tests move, a Slurm and an EC2 that behave like the real ones where it
-matters (power states, drains, leases, first-come scheduling, requeue; client tokens, capacity, interruption)."""
+"""In-memory ports for tests of the controller: a clock that only tests move, a Slurm and an EC2 that behave like the
+real ones where it matters (power states, drains, leases, first-come scheduling, requeue; client tokens, capacity,
+interruption).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class FakeClock:
 
 
 class Breaking:
-    """A port whose n-th changing call dies, before or after it has done its work. Ports that share `counter` count together."""
+    """A port whose n-th changing call dies, before or after it has done its work. Ports that share `counter` count
+    together.
+    """
 
     READS = ("observe", "instances", "image_id", "by_token", "interruptions")
 
@@ -102,9 +106,19 @@ class FakeSlurm:
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
         now = self.clock.now()
         job = Job(
-            id=next(self.ids), name="train", user="alice", state="PENDING", submit_s=now, nodes=nodes, each=more.pop("each", ASK),
-            time_limit_s=limit_s, partitions=more.pop("partitions", ("home",)), eligible_s=now, priority=1, **more,
-        )  # fmt: skip
+            id=next(self.ids),
+            name="train",
+            user="alice",
+            state="PENDING",
+            submit_s=now,
+            nodes=nodes,
+            each=more.pop("each", ASK),
+            time_limit_s=limit_s,
+            partitions=more.pop("partitions", ("home",)),
+            eligible_s=now,
+            priority=1,
+            **more,
+        )
         self.jobs[job.id] = FakeJob(job, runs_s)
         self.schedule()
         return job.id
@@ -125,7 +139,12 @@ class FakeSlurm:
                     node.states = {"IDLE", "CLOUD", "POWERING_UP", "NOT_RESPONDING"} | ({"DRAIN"} & node.states)
                 else:
                     self._power_down(node)
-            if "POWERING_UP" in node.states and self.cloud and node.name not in self.gate_fails and (up := self.cloud.booted(node.name)):
+            if (
+                "POWERING_UP" in node.states
+                and self.cloud
+                and node.name not in self.gate_fails
+                and (up := self.cloud.booted(node.name))
+            ):
                 node.states -= {"POWERING_UP", "NOT_RESPONDING"}
                 node.address = up.address or ""
             if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
@@ -148,7 +167,9 @@ class FakeSlurm:
                 continue
             for partition in job.partitions:  # a job never spans partitions
                 free = [
-                    n.name for n in self.nodes.values() if partition in n.partitions and n.name not in job.excluded and self._free(n, job)
+                    n.name
+                    for n in self.nodes.values()
+                    if partition in n.partitions and n.name not in job.excluded and self._free(n, job)
                 ]
                 if len(free) >= job.nodes:
                     on = tuple(free[: job.nodes])
@@ -236,8 +257,16 @@ class FakeSlurm:
 
     def _requeued(self, fake: FakeJob) -> None:
         now, fake.completes = self.clock.now(), None
-        fake.job = replace(fake.job, state="PENDING", on=(), start_s=None, end_s=None, submit_s=now, eligible_s=now + self.requeue_s,
-                           restarts=fake.job.restarts + 1)  # fmt: skip
+        fake.job = replace(
+            fake.job,
+            state="PENDING",
+            on=(),
+            start_s=None,
+            end_s=None,
+            submit_s=now,
+            eligible_s=now + self.requeue_s,
+            restarts=fake.job.restarts + 1,
+        )
 
 
 @dataclass
@@ -268,7 +297,9 @@ class FakeCloud:
 
     def booted(self, node: str) -> Instance | None:
         now = self.clock.now()
-        return next((f.instance for f in self.all.values() if f.node == node and f.instance.alive and now >= f.boots_at), None)
+        return next(
+            (f.instance for f in self.all.values() if f.node == node and f.instance.alive and now >= f.boots_at), None
+        )
 
     def alive(self) -> list[Instance]:
         return [fake.instance for fake in self.all.values() if fake.instance.alive]
@@ -302,7 +333,9 @@ class FakeCloud:
         names, ids, now = json.loads(request.user_data)["nodes"], [], self.clock.now()
         for index in range(request.count):
             id = f"i-{next(self.ids)}"
-            instance = Instance(id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now)
+            instance = Instance(
+                id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
+            )
             self.all[id] = FakeInstance(instance, names[index], now + self.boot_s)
             ids.append(id)
         self.tokens[request.token] = (request, ids)
@@ -341,21 +374,64 @@ def document(**burst):
         "boot_s": 120,
         "idle_s": 60,
     }
-    settings |= {"max_run_s": 86400, "wait_limit_s": 60, "cool_down_s": 30, "tick_s": 2, "nodes": ["p5-1", "p5-2", "p5-3"]} | burst
+    settings |= {
+        "max_run_s": 86400,
+        "wait_limit_s": 60,
+        "cool_down_s": 30,
+        "tick_s": 2,
+        "nodes": ["p5-1", "p5-2", "p5-3"],
+    } | burst
     pool = {
-        "name": "p5", "partition": "burst-p5", "nodes": settings["nodes"], "instance_type": "p5.48xlarge", "roles": ["base"],
-        "gpu": {"model": "H100 SXM5 80GB", "count": 8}, "fabric": "efa", "fabric_links": 32, "slurm": {"cpus": 2, "memory_mb": 1000},
-        "markets": settings["markets"], "usd_per_hour": {"on-demand": 55.04, "spot": 24.0}, "price_as_of": "2026-11-01",
-        "zones": [{"zone": zone, "subnet_id": f"subnet-{zone}", "launch_template_id": f"lt-{zone}"} for zone in settings["zones"]],
-        "image_parameter": "/ironburst/lab/p5/image", "interruption_queue_url": "q", "capacity_reservation_id": None,
-        "boot_s": settings["boot_s"], "idle_s": settings["idle_s"], "max_run_s": settings["max_run_s"],
-    }  # fmt: skip
-    return parse({
-        "version": 1, "serial": settings.get("serial", 1), "cluster": "lab", "region": "us-east-1", "ssh": {"user": "root"},
-        "software": {"driver": "580.95.05", "kernel_module": "open", "cuda": "13.0", "container_toolkit": "1.18.0",
-                     "container_runtime": "containerd", "rdma": "inbox", "slurm": "24.11"},
-        "scheduler": {"kind": "slurm", "head": "head", "head_address": "10.78.0.10", "home_partition": "home",
-                      "munge_key": "aws-secretsmanager:ironburst/lab/munge-key", "shared_filesystem": "/shared"},
-        "hosts": [], "pools": [pool], "budget": {"usd_per_month": settings["usd_per_month"]},
-        "burst": {key: settings[key] for key in ("tick_s", "wait_limit_s", "cool_down_s")},
-    })  # fmt: skip
+        "name": "p5",
+        "partition": "burst-p5",
+        "nodes": settings["nodes"],
+        "instance_type": "p5.48xlarge",
+        "roles": ["base"],
+        "gpu": {"model": "H100 SXM5 80GB", "count": 8},
+        "fabric": "efa",
+        "fabric_links": 32,
+        "slurm": {"cpus": 2, "memory_mb": 1000},
+        "markets": settings["markets"],
+        "usd_per_hour": {"on-demand": 55.04, "spot": 24.0},
+        "price_as_of": "2026-11-01",
+        "zones": [
+            {"zone": zone, "subnet_id": f"subnet-{zone}", "launch_template_id": f"lt-{zone}"}
+            for zone in settings["zones"]
+        ],
+        "image_parameter": "/ironburst/lab/p5/image",
+        "interruption_queue_url": "q",
+        "capacity_reservation_id": None,
+        "boot_s": settings["boot_s"],
+        "idle_s": settings["idle_s"],
+        "max_run_s": settings["max_run_s"],
+    }
+    return parse(
+        {
+            "version": 1,
+            "serial": settings.get("serial", 1),
+            "cluster": "lab",
+            "region": "us-east-1",
+            "ssh": {"user": "root"},
+            "software": {
+                "driver": "580.95.05",
+                "kernel_module": "open",
+                "cuda": "13.0",
+                "container_toolkit": "1.18.0",
+                "container_runtime": "containerd",
+                "rdma": "inbox",
+                "slurm": "24.11",
+            },
+            "scheduler": {
+                "kind": "slurm",
+                "head": "head",
+                "head_address": "10.78.0.10",
+                "home_partition": "home",
+                "munge_key": "aws-secretsmanager:ironburst/lab/munge-key",
+                "shared_filesystem": "/shared",
+            },
+            "hosts": [],
+            "pools": [pool],
+            "budget": {"usd_per_month": settings["usd_per_month"]},
+            "burst": {key: settings[key] for key in ("tick_s", "wait_limit_s", "cool_down_s")},
+        }
+    )

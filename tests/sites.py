@@ -25,7 +25,9 @@ def need_lab() -> None:
 
 @contextmanager
 def running(prefix: str, *hosts: str, hall: Mapping[str, str] = names.ADDRESSES) -> Iterator[Site]:
-    """The lab `prefix` with these bare-metal hosts on (of those in `hall`); afterwards it is down, and nothing is left of it."""
+    """The lab `prefix` with these bare-metal hosts on (of those in `hall`); afterwards it is down, and nothing is left
+    of it.
+    """
     need_lab()
     site = Site(prefix)
     site.up(start=hosts, tied=True, hall=hall)
@@ -38,7 +40,9 @@ def running(prefix: str, *hosts: str, hall: Mapping[str, str] = names.ADDRESSES)
 
 def converge(inside: Inside, *options: str, code: int = 0) -> dict:
     """The receipt of `ironburst converge` on the lab's hosts; `code` is the exit code that it must end with."""
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options)
+    command = inside.ironburst(
+        "converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--json", *options
+    )
     return json.loads(inside.run(command, ok=(code,)))
 
 

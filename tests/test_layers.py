@@ -33,8 +33,21 @@ MAY = {
     "ironburst.software": PURE,
     "ironburst.secrets": {"boto3", "botocore"},
     "ironburst.catalog": {"yaml"},
-    "ironburst.config": {"pydantic", "yaml", "ironburst.catalog", "ironburst.files", "ironburst.secrets", "ironburst.software"},
-    "ironburst.document": {"pydantic", "ironburst.config", "ironburst.catalog", "ironburst.files", "ironburst.software"},
+    "ironburst.config": {
+        "pydantic",
+        "yaml",
+        "ironburst.catalog",
+        "ironburst.files",
+        "ironburst.secrets",
+        "ironburst.software",
+    },
+    "ironburst.document": {
+        "pydantic",
+        "ironburst.config",
+        "ironburst.catalog",
+        "ironburst.files",
+        "ironburst.software",
+    },
     "ironburst.ports": {"ironburst.burst", "ironburst.service"},
     "ironburst.service": set(),
     "ironburst.signals": set(),
@@ -44,12 +57,23 @@ MAY = {
     "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
     "ironburst.convergence": {"yaml", "ironburst.document", "ironburst.files", "ironburst.service", "ironburst.health"},
     "ironburst.adapters": {
-        *{"ironburst.ports", "ironburst.images", "ironburst.document", "ironburst.burst", "ironburst.baremetal", "ironburst.secrets"},
+        *{
+            "ironburst.ports",
+            "ironburst.images",
+            "ironburst.document",
+            "ironburst.burst",
+            "ironburst.baremetal",
+            "ironburst.secrets",
+        },
         *{"ironburst.service", "ironburst.signals"},
         *{"boto3", "botocore", "sushy", "requests", "urllib3", "ansible_runner"},
     },
     "ironburst.cli": {"ironburst"},
-    "components": {"pulumi", "pulumi_aws", *(f"ironburst.{name}" for name in ("config", "catalog", "document", "hall", "software"))},
+    "components": {
+        "pulumi",
+        "pulumi_aws",
+        *(f"ironburst.{name}" for name in ("config", "catalog", "document", "hall", "software")),
+    },
 }
 
 
@@ -71,7 +95,10 @@ def imports(path, module):
 
 
 def layer_of(module):
-    return next((layer for layer in sorted(MAY, key=len, reverse=True) if module == layer or module.startswith(layer + ".")), None)
+    return next(
+        (layer for layer in sorted(MAY, key=len, reverse=True) if module == layer or module.startswith(layer + ".")),
+        None,
+    )
 
 
 def within(name, allowed):
@@ -85,7 +112,11 @@ def test_imports_point_the_right_way(path, module):
         return
     layer = layer_of(module)
     assert layer, f"{module} belongs to no layer of test_layers.py: name the layer and what it may import"
-    wrong = [name for name in imports(path, module) if name.split(".")[0] not in STDLIB and not within(name, {layer, *MAY[layer]})]
+    wrong = [
+        name
+        for name in imports(path, module)
+        if name.split(".")[0] not in STDLIB and not within(name, {layer, *MAY[layer]})
+    ]
     assert wrong == [], f"{module} ({layer}) may not import these"
 
 
@@ -96,7 +127,11 @@ def test_the_product_never_imports_the_lab_or_the_tests():
 
 def test_nothing_in_the_package_imports_pulumi():
     found = [
-        (m, name) for p, m in modules() if m.startswith("ironburst") for name in imports(p, m) if name.split(".")[0].startswith("pulumi")
+        (m, name)
+        for p, m in modules()
+        if m.startswith("ironburst")
+        for name in imports(p, m)
+        if name.split(".")[0].startswith("pulumi")
     ]
     assert found == []
 

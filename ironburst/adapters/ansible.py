@@ -36,7 +36,9 @@ class HostResult:
 
 @dataclass(frozen=True)
 class PlaybookRun:
-    """The outcome of one ansible-playbook. `error`: why no host was reached at all (an inventory that can't be read), else None."""
+    """The outcome of one ansible-playbook. `error`: why no host was reached at all (an inventory that can't be read),
+    else None.
+    """
 
     playbook: str
     returncode: int
@@ -48,7 +50,8 @@ class PlaybookRun:
 class Event:
     """One task's end on one host. `status`: ok, failed, unreachable or skipped; `result`: the module's own answer.
 
-    `tags`: with the inherited ones; `literal`: of a task whose output is hidden the arguments that say where, as written in the role.
+    `tags`: with the inherited ones; `literal`: of a task whose output is hidden the arguments that say where, as
+    written in the role.
     """
 
     host: str
@@ -69,11 +72,20 @@ class Event:
     def results(self) -> list[Mapping[str, Any]]:
         """The module's answers: one an item of a loop, or the only one."""
         items = self.result.get("results")
-        loop = isinstance(items, list) and items and all(isinstance(item, Mapping) and "ansible_loop_var" in item for item in items)
+        loop = (
+            isinstance(items, list)
+            and items
+            and all(isinstance(item, Mapping) and "ansible_loop_var" in item for item in items)
+        )
         return list(items) if loop else [self.result]
 
 
-STATUS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable", "runner_on_skipped": "skipped"}
+STATUS = {
+    "runner_on_ok": "ok",
+    "runner_on_failed": "failed",
+    "runner_on_unreachable": "unreachable",
+    "runner_on_skipped": "skipped",
+}
 
 
 class Tasks:
@@ -107,9 +119,16 @@ def event_of(data: Mapping[str, Any], tasks: Tasks | None = None) -> Event | Non
     said = tasks.of(str(details.get("task_uuid"))) if tasks else {}
     action = details.get("resolved_action") or details.get("task_action") or ""
     return Event(
-        details["host"], details.get("role"), details.get("task") or "", status, details.get("res") or {}, action,
-        frozenset(said.get("tags", ())), said.get("literal", {}), said.get("handler", False),
-    )  # fmt: skip
+        details["host"],
+        details.get("role"),
+        details.get("task") or "",
+        status,
+        details.get("res") or {},
+        action,
+        frozenset(said.get("tags", ())),
+        said.get("literal", {}),
+        said.get("handler", False),
+    )
 
 
 def error_of(event: Event) -> str:
@@ -125,8 +144,8 @@ def error_of(event: Event) -> str:
 class Ansible:
     """Runs playbooks of this repository with one inventory.
 
-    `document` is the ClusterDocument that the inventory reads. Every run has its own folder of ssh connections, closed at its end: two labs
-    with the same addresses never share one, and none is left behind.
+    `document` is the ClusterDocument that the inventory reads. Every run has its own folder of ssh connections, closed
+    at its end: two labs with the same addresses never share one, and none is left behind.
     """
 
     def __init__(self, inventory: Path, document: Path, environment: Mapping[str, str] | None = None):
@@ -146,8 +165,8 @@ class Ansible:
     ) -> PlaybookRun:
         """Run playbooks/`playbook` on `hosts` (none: all of the inventory).
 
-        SIGINT or SIGTERM ends it, also what its tasks have started on the hosts (a package manager may end its transaction), and raises
-        KeyboardInterrupt. Main thread only.
+        SIGINT or SIGTERM ends it, also what its tasks have started on the hosts (a package manager may end its
+        transaction), and raises KeyboardInterrupt. Main thread only.
         """
         import ansible_runner  # imported here: most verbs don't need it
 
@@ -203,7 +222,9 @@ class Ansible:
         return PlaybookRun(playbook, runner.rc, results, error)
 
     def connections(self, hosts: Sequence[str]) -> dict[str, Connection]:
-        """How Ansible reaches these hosts, without those that it reaches otherwise than by ssh, or not as root or by sudo."""
+        """How Ansible reaches these hosts, without those that it reaches otherwise than by ssh, or not as root or by
+        sudo.
+        """
         said: dict[str, Mapping[str, Any]] = {}
 
         def remember(event: Event) -> None:
@@ -236,7 +257,9 @@ def _result(stats: Mapping[str, Any], host: str, error: str | None) -> HostResul
 def _first_error(output: str) -> str:
     """The sentence that ansible gave when it reached no host."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
-    found = re.search(r"^\[ERROR\]: (.+?)(?=\n\n|\n\[|\nOrigin:|\Z)", plain, re.S | re.M) or re.search(r"^ERROR! (.+)$", plain, re.M)
+    found = re.search(r"^\[ERROR\]: (.+?)(?=\n\n|\n\[|\nOrigin:|\Z)", plain, re.S | re.M) or re.search(
+        r"^ERROR! (.+)$", plain, re.M
+    )
     return " ".join((found.group(1) if found else plain.strip()[-500:] or "ansible-playbook said nothing").split())
 
 
@@ -246,7 +269,11 @@ def connection_of(told: Mapping[str, Any]) -> Connection | None:
         return None
     port, python = str(told.get("port") or ""), str(told.get("python") or "")
     return Connection(
-        address=str(told["address"]), user=str(told.get("user") or "") or None, port=int(port) if port.isdigit() else None,
-        key=str(told.get("key") or "") or None, options=tuple(shlex.split(str(told.get("options") or ""))),
-        become=told.get("become") in (True, "True", "true"), python=python if python.startswith("/") else "python3",
-    )  # fmt: skip
+        address=str(told["address"]),
+        user=str(told.get("user") or "") or None,
+        port=int(port) if port.isdigit() else None,
+        key=str(told.get("key") or "") or None,
+        options=tuple(shlex.split(str(told.get("options") or ""))),
+        become=told.get("become") in (True, "True", "true"),
+        python=python if python.startswith("/") else "python3",
+    )

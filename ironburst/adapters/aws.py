@@ -1,7 +1,7 @@
 """The AWS side of the controller: launching, finding and ending rented instances.
 
-Endpoint, credentials and region come as boto3 finds them (AWS_ENDPOINT_URL, instance role, ...). Capacity calls are tried once:
-botocore would repeat InsufficientInstanceCapacity, a server error, by itself.
+Endpoint, credentials and region come as boto3 finds them (AWS_ENDPOINT_URL, instance role, ...). Capacity calls are
+tried once: botocore would repeat InsufficientInstanceCapacity, a server error, by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Aws:
     def __init__(self, region: str, session: Any = None, *, read_timeout_s: float = 30.0):
         """`session`: a boto3.Session, for tests; its clients are made here, once."""
         session = session or boto3.Session()
-        patient = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5, read_timeout=read_timeout_s)
+        patient = Config(
+            retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5, read_timeout=read_timeout_s
+        )
         once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=read_timeout_s)
         self._ec2 = session.client("ec2", region_name=region, config=patient)
         self._ec2_once = session.client("ec2", region_name=region, config=once)
@@ -61,19 +63,25 @@ class Aws:
             return set()
         try:
             said = _call(self._ec2.terminate_instances, InstanceIds=list(ids))
-            return {each["InstanceId"] for each in said["TerminatingInstances"] if each["CurrentState"]["Name"] not in ALIVE}
+            return {
+                each["InstanceId"] for each in said["TerminatingInstances"] if each["CurrentState"]["Name"] not in ALIVE
+            }
         except aws_errors.CloudError as error:
             if error.code != "InvalidInstanceID.NotFound":
                 raise
             if len(ids) == 1:  # it may also be so new that it isn't known everywhere
                 return set()
-            return {gone for one in ids for gone in self.terminate([one])}  # one that is gone must not keep the others alive
+            return {
+                gone for one in ids for gone in self.terminate([one])
+            }  # one that is gone must not keep the others alive
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         found = []
         for queue in dict.fromkeys(queues):
             for _ in range(_BATCHES):
-                messages = _call(self._sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
+                messages = _call(
+                    self._sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0
+                ).get("Messages", [])
                 for message in messages:
                     instance = _interrupted(message["Body"])
                     if instance:
@@ -93,7 +101,9 @@ class Aws:
             pages = list(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
         except (ClientError, BotoCoreError) as error:
             raise aws_errors.of(error, "DescribeInstances") from None
-        return [_instance(raw) for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"]]
+        return [
+            _instance(raw) for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"]
+        ]
 
 
 def parameters(request: LaunchRequest) -> dict[str, Any]:
@@ -106,11 +116,16 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
     }
     spelled = [{"Key": key, "Value": value} for key, value in tags.items()]
     out: dict[str, Any] = {
-        "MinCount": request.count, "MaxCount": request.count, "ClientToken": request.token, "ImageId": request.image_id,
+        "MinCount": request.count,
+        "MaxCount": request.count,
+        "ClientToken": request.token,
+        "ImageId": request.image_id,
         "LaunchTemplate": {"LaunchTemplateId": request.launch_template_id, "Version": "$Latest"},
         "UserData": request.user_data,  # botocore encodes it as base64
-        "TagSpecifications": [{"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")],
-    }  # fmt: skip
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")
+        ],
+    }
     if request.market == "spot":
         out["InstanceMarketOptions"] = {
             "MarketType": "spot",
@@ -135,10 +150,16 @@ def _call(method: Callable[..., Any], **parameters: Any) -> Any:
 def _instance(raw: dict[str, Any]) -> Instance:
     tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
     return Instance(
-        id=raw["InstanceId"], index=int(raw.get("AmiLaunchIndex", 0)), state=raw["State"]["Name"], address=raw.get("PrivateIpAddress"),
-        zone=raw["Placement"]["AvailabilityZone"], launch=tags.get(LEASE, ""), token=raw.get("ClientToken") or "",
-        launched_s=raw["LaunchTime"].timestamp(), reason=(raw.get("StateReason") or {}).get("Code", ""),
-    )  # fmt: skip
+        id=raw["InstanceId"],
+        index=int(raw.get("AmiLaunchIndex", 0)),
+        state=raw["State"]["Name"],
+        address=raw.get("PrivateIpAddress"),
+        zone=raw["Placement"]["AvailabilityZone"],
+        launch=tags.get(LEASE, ""),
+        token=raw.get("ClientToken") or "",
+        launched_s=raw["LaunchTime"].timestamp(),
+        reason=(raw.get("StateReason") or {}).get("Code", ""),
+    )
 
 
 def _interrupted(body: str) -> str | None:

@@ -1,21 +1,50 @@
-"""EC2's error codes, by what the caller does next. Decided on the code, never on the message; an unknown refusal is `Refused`."""
+"""EC2's error codes, by what the caller does next. Decided on the code, never on the message; an unknown refusal is
+`Refused`.
+"""
 
 from __future__ import annotations
 
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+)
 
-from ironburst.ports import CloudError, InsufficientCapacity, OutcomeUnknown, QuotaReached, Refused, Throttled, TokenMismatch
+from ironburst.ports import (
+    CloudError,
+    InsufficientCapacity,
+    OutcomeUnknown,
+    QuotaReached,
+    Refused,
+    Throttled,
+    TokenMismatch,
+)
 
 # nothing was started; another zone, market or pool may have some
 ELSEWHERE = {
-    "InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
-    "InsufficientCapacityOnHost", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded", "Unsupported",
-    "InvalidFleetConfiguration", "SpotMaxPriceTooLow", "InsufficientFreeAddressesInSubnet", "InsufficientVolumeCapacity",
-}  # fmt: skip
+    "InsufficientInstanceCapacity",
+    "UnfulfillableCapacity",
+    "InsufficientCapacity",
+    "InsufficientHostCapacity",
+    "InsufficientCapacityOnHost",
+    "InsufficientReservedInstanceCapacity",
+    "ReservationCapacityExceeded",
+    "Unsupported",
+    "InvalidFleetConfiguration",
+    "SpotMaxPriceTooLow",
+    "InsufficientFreeAddressesInSubnet",
+    "InsufficientVolumeCapacity",
+}
 QUOTA = {
-    "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded", "VolumeLimitExceeded", "MaxIOPSLimitExceeded",
+    "MaxSpotInstanceCountExceeded",
+    "VcpuLimitExceeded",
+    "InstanceLimitExceeded",
+    "VolumeLimitExceeded",
+    "MaxIOPSLimitExceeded",
     "MaxFleetCountExceeded",
-}  # fmt: skip
+}
 SLOWED = {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}
 # the provider's own fault: the instances may exist
 SAME = {"InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable"}
@@ -31,11 +60,15 @@ def of(error: Exception, what: str) -> CloudError:
         code = error.response.get("Error", {}).get("Code", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return by_code(
-            code, status, f"{what}: {code or f'HTTP {status}'}: {error.response.get('Error', {}).get('Message', '')}".rstrip(": ")
+            code,
+            status,
+            f"{what}: {code or f'HTTP {status}'}: {error.response.get('Error', {}).get('Message', '')}".rstrip(": "),
         )
     if isinstance(error, NoCredentialsError | ParamValidationError):
         return Refused(f"{what}: {error}", type(error).__name__)
-    if isinstance(error, EndpointConnectionError):  # never reached, but a proxy in between may have: unknown is the safe side
+    if isinstance(
+        error, EndpointConnectionError
+    ):  # never reached, but a proxy in between may have: unknown is the safe side
         return OutcomeUnknown(f"{what}: {error}")
     if isinstance(error, BotoCoreError):
         return OutcomeUnknown(f"{what}: no answer ({error})")
@@ -44,8 +77,12 @@ def of(error: Exception, what: str) -> CloudError:
 
 def by_code(code: str, status: int, text: str) -> CloudError:
     kinds = (
-        (ELSEWHERE, InsufficientCapacity), (QUOTA, QuotaReached), (SLOWED, Throttled), (SAME, OutcomeUnknown), (MISMATCH, TokenMismatch),
-    )  # fmt: skip
+        (ELSEWHERE, InsufficientCapacity),
+        (QUOTA, QuotaReached),
+        (SLOWED, Throttled),
+        (SAME, OutcomeUnknown),
+        (MISMATCH, TokenMismatch),
+    )
     for codes, kind in kinds:
         if code in codes:
             return kind(text, code)

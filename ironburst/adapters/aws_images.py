@@ -1,8 +1,9 @@
 """The EC2 and SSM side of baking the image of a pool: one build instance, its image, and the pool's parameter.
 
-The operator's rights, not the controller's: ec2:RunInstances, CreateTags, DescribeInstances, TerminateInstances, DescribeImages,
-CreateImage, DeregisterImage, DeleteSnapshot, ssm:GetParameter, ssm:PutParameter, and iam:PassRole for the nodes' role.
-A build instance has no tag `ironburst:lease`, by which the controller and its reaper know their instances: they never touch it.
+The operator's rights, not the controller's: ec2:RunInstances, CreateTags, DescribeInstances, TerminateInstances,
+DescribeImages, CreateImage, DeregisterImage, DeleteSnapshot, ssm:GetParameter, ssm:PutParameter, and iam:PassRole for
+the nodes' role. A build instance has no tag `ironburst:lease`, by which the controller and its reaper know their
+instances: they never touch it.
 """
 
 from __future__ import annotations
@@ -28,18 +29,28 @@ class AwsImages:
         """`session`: a boto3.Session, for tests."""
         session = session or boto3.Session()
         self._aws = Aws(region, session)
-        self._ec2 = session.client("ec2", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4}))
+        self._ec2 = session.client(
+            "ec2", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4})
+        )
         self._once = session.client("ec2", region_name=region, config=Config(retries={"total_max_attempts": 1}))
-        self._ssm = session.client("ssm", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4}))
+        self._ssm = session.client(
+            "ssm", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 4})
+        )
 
     def launch(self, build: Build) -> str:
         name = f"{build.cluster}-{build.pool}-image-build"
         tags = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": name})
         answer = self._call(
-            self._once.run_instances, MinCount=1, MaxCount=1, ClientToken=build.token, ImageId=build.base_image,
+            self._once.run_instances,
+            MinCount=1,
+            MaxCount=1,
+            ClientToken=build.token,
+            ImageId=build.base_image,
             LaunchTemplate={"LaunchTemplateId": build.launch_template_id, "Version": "$Latest"},
-            TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", "network-interface")],
-        )  # fmt: skip
+            TagSpecifications=[
+                {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", "network-interface")
+            ],
+        )
         return answer["Instances"][0]["InstanceId"]
 
     def instance(self, token: str) -> Instance | None:
@@ -52,12 +63,17 @@ class AwsImages:
     def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
         spelled = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image", "Name": name} | tags)
         return self._call(
-            self._once.create_image, InstanceId=instance_id, Name=name, Description=f"rented nodes of pool {build.pool}",
+            self._once.create_image,
+            InstanceId=instance_id,
+            Name=name,
+            Description=f"rented nodes of pool {build.pool}",
             TagSpecifications=[{"ResourceType": kind, "Tags": spelled} for kind in ("image", "snapshot")],
-        )["ImageId"]  # fmt: skip
+        )["ImageId"]
 
     def named(self, name: str) -> str | None:
-        found = self._call(self._ec2.describe_images, Owners=["self"], Filters=[{"Name": "name", "Values": [name]}])["Images"]
+        found = self._call(self._ec2.describe_images, Owners=["self"], Filters=[{"Name": "name", "Values": [name]}])[
+            "Images"
+        ]
         return found[0]["ImageId"] if found else None
 
     def image(self, image_id: str) -> Image | None:
@@ -67,7 +83,11 @@ class AwsImages:
             if error.code in ("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidAMIID.Malformed"):
                 return None
             raise
-        return Image(found[0]["ImageId"], found[0]["State"], (found[0].get("StateReason") or {}).get("Message", "")) if found else None
+        return (
+            Image(found[0]["ImageId"], found[0]["State"], (found[0].get("StateReason") or {}).get("Message", ""))
+            if found
+            else None
+        )
 
     def forget(self, image_id: str) -> None:
         self._call(self._ec2.deregister_image, ImageId=image_id, DeleteAssociatedSnapshots=True)

@@ -1,8 +1,8 @@
 """Ends what a cancelled Ansible leaves: its processes on this machine, and what its tasks have started on the hosts.
 
-On a host sshd gives every process of a connection the variable SSH_CONNECTION; all of one run share one connection a host (ControlMaster).
-So a program that is sent through that same connection finds them by its own variable, also those in other sessions. On this machine every
-process of a run has the path of the run's folder in its environment.
+On a host sshd gives every process of a connection the variable SSH_CONNECTION; all of one run share one connection a
+host (ControlMaster). So a program that is sent through that same connection finds them by its own variable, also those
+in other sessions. On this machine every process of a run has the path of the run's folder in its environment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import subprocess
 import time
 from pathlib import Path
 
-PACKAGES_S = 120  # a package manager that is at work may end its transaction: a killed one leaves packages half installed
+PACKAGES_S = (
+    120  # a package manager that is at work may end its transaction: a killed one leaves packages half installed
+)
 ENDED_S = 5
 
 # Python 3.6 on EL 8; its argument is the value of SSH_CONNECTION, for sudo drops the variable
@@ -82,18 +84,35 @@ sys.exit(1 if found() else 0)
 
 
 def end_on_hosts(folder: Path) -> list[str]:
-    """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may be left."""
+    """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may
+    be left.
+    """
     shell = (
         'if [ "$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; '
         f'exec $root python3 - "$SSH_CONNECTION" {PACKAGES_S} {ENDED_S}'
     )
     running = {
         socket.name: subprocess.Popen(
-            ["ssh", "-o", f"ControlPath={socket}", "-o", "ControlMaster=no", "-o", "BatchMode=yes", "-T", "none", shell],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            [
+                "ssh",
+                "-o",
+                f"ControlPath={socket}",
+                "-o",
+                "ControlMaster=no",
+                "-o",
+                "BatchMode=yes",
+                "-T",
+                "none",
+                shell,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
         )
         for socket in (folder.glob("*") if folder.is_dir() else ())
-    }  # fmt: skip
+    }
     left = []
     for name, process in running.items():
         try:
@@ -110,11 +129,15 @@ def close_connections(folder: Path) -> None:
     """End the ssh processes that keep connections open below `folder`."""
     for socket in folder.glob("*") if folder.is_dir() else ():
         command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "none"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ, timeout=10, check=False)
+        subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ, timeout=10, check=False
+        )
 
 
 def of_run(folder: Path) -> list[int]:
-    """Processes of this machine with `folder` in their environment, but not this one; the ssh masters of the run are not among them."""
+    """Processes of this machine with `folder` in their environment, but not this one; the ssh masters of the run are
+    not among them.
+    """
     mark, found = os.fsencode(str(folder)), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -132,7 +155,9 @@ def of_run(folder: Path) -> list[int]:
 
 
 def end_here(folder: Path) -> None:
-    """End the processes of of_run: what ansible-runner leaves of a run (Ansible's workers are sessions of their own)."""
+    """End the processes of of_run: what ansible-runner leaves of a run (Ansible's workers are sessions of their
+    own).
+    """
     end = time.monotonic() + ENDED_S
     while (found := of_run(folder)) and time.monotonic() < end:
         for pid in found:

@@ -2,6 +2,7 @@
 
 The CLI itself, not the Automation API: only the CLI honours `stackConfigDir`.
 """
+
 import contextlib
 import json
 import os
@@ -18,7 +19,9 @@ _TAIL_LINES = 30
 
 
 class PulumiError(Exception):
-    """A command failed. `diagnostics` are the engine's errors: [{"urn"?, "message", "severity"}]; `code` the exit code."""
+    """A command failed. `diagnostics` are the engine's errors: [{"urn"?, "message", "severity"}]; `code` the exit
+    code.
+    """
 
     def __init__(self, message: str, code: int, diagnostics: list[dict]):
         super().__init__(message)
@@ -46,11 +49,18 @@ class Pulumi:
     """One stack of the project in `folder`.
 
     `command` is what to run (default `["pulumi"]`), `environment` is added to the inherited one (PULUMI_BACKEND_URL,
-    PULUMI_CONFIG_PASSPHRASE, ...). `progress` gets each JSON event of up, refresh and destroy as it comes. Methods raise PulumiError.
+    PULUMI_CONFIG_PASSPHRASE, ...). `progress` gets each JSON event of up, refresh and destroy as it comes. Methods
+    raise PulumiError.
     """
 
-    def __init__(self, folder: Path, stack: str, command: Sequence[str] = ("pulumi",), environment: dict[str, str] | None = None,
-                 progress: Callable[[dict], None] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        stack: str,
+        command: Sequence[str] = ("pulumi",),
+        environment: dict[str, str] | None = None,
+        progress: Callable[[dict], None] | None = None,
+    ):
         self.folder, self.stack, self.command = Path(folder), stack, list(command)
         self._environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", **(environment or {})}
         self._progress = progress or (lambda event: None)
@@ -74,7 +84,11 @@ class Pulumi:
 
     def outputs(self, show_secrets: bool = False) -> dict[str, Any]:
         """The stack's outputs; secrets are `[secret]` unless asked for."""
-        return json.loads(self._checked("stack", "output", "--json", "--stack", self.stack, *(["--show-secrets"] if show_secrets else [])))
+        return json.loads(
+            self._checked(
+                "stack", "output", "--json", "--stack", self.stack, *(["--show-secrets"] if show_secrets else [])
+            )
+        )
 
     def preview(self) -> Result:
         code, out, err = self._capture("preview", "--stack", self.stack, "--non-interactive", "--json")
@@ -100,8 +114,20 @@ class Pulumi:
     # -- running -------------------------------------------------------------------------------------------------------
 
     def _operate(self, verb: str, *flags: str) -> Result:
-        """Stream the events. When this process is interrupted, the command is too, and it is waited for: it stops cleanly."""
-        argv = [*self.command, verb, "--stack", self.stack, "--yes", "--skip-preview", "--non-interactive", "--json", *flags]
+        """Stream the events. When this process is interrupted, the command is too, and it is waited for: it stops
+        cleanly.
+        """
+        argv = [
+            *self.command,
+            verb,
+            "--stack",
+            self.stack,
+            "--yes",
+            "--skip-preview",
+            "--non-interactive",
+            "--json",
+            *flags,
+        ]
         process = self._start(argv)
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         reader = threading.Thread(target=lambda: tail.extend(process.stderr), daemon=True)
@@ -132,11 +158,21 @@ class Pulumi:
 
     def _start(self, argv: list[str]) -> subprocess.Popen:
         try:
-            return subprocess.Popen(argv, cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True, errors="replace")
+            return subprocess.Popen(
+                argv,
+                cwd=self.folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
         except FileNotFoundError:
             what = argv[0] if self.folder.is_dir() else str(self.folder)
-            raise PulumiError(f"{what!r} is not there: the command {self.command} cannot be run in {self.folder}", 127, []) from None
+            raise PulumiError(
+                f"{what!r} is not there: the command {self.command} cannot be run in {self.folder}", 127, []
+            ) from None
 
     def _capture(self, *arguments: str) -> tuple[int, str, str]:
         process = self._start([*self.command, *arguments])
@@ -151,7 +187,9 @@ class Pulumi:
 
     def _error(self, verb: str, code: int, diagnostics: list[dict], stderr: str) -> PulumiError:
         errors = [d for d in diagnostics if d.get("severity") == "error"]
-        lines = [f"{_name(d)}{d['message'].strip()}" for d in errors] or [line for line in stderr.strip().splitlines()[-3:] if line]
+        lines = [f"{_name(d)}{d['message'].strip()}" for d in errors] or [
+            line for line in stderr.strip().splitlines()[-3:] if line
+        ]
         why = "; ".join(dict.fromkeys(lines)) or "no reason given"
         return PulumiError(f"`{verb}` of stack {self.stack} failed (exit code {code}): {why}", code, errors)
 

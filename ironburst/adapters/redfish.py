@@ -88,7 +88,9 @@ def power_off(access: BmcAccess, *, graceful_s: float = 120.0, forced_s: float =
                 return
         system.reset_system(sushy.RESET_FORCE_OFF)
         if not _is_off_within(system, forced_s):
-            raise BmcUnavailable(f"{access.node}: BMC {access.address} accepted ForceOff, but the node is still on after {forced_s:g} s")
+            raise BmcUnavailable(
+                f"{access.node}: BMC {access.address} accepted ForceOff, but the node is still on after {forced_s:g} s"
+            )
 
 
 def _is_off_within(system: Any, limit_s: float) -> bool:
@@ -105,7 +107,9 @@ def _is_off_within(system: Any, limit_s: float) -> bool:
 
 
 class _Connector(connector.Connector):
-    """sushy's connector with a deadline, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
+    """sushy's connector with a deadline, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own
+    login.
+    """
 
     def __init__(self, access: BmcAccess) -> None:
         # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
@@ -125,12 +129,16 @@ class _Connector(connector.Connector):
     def _in_time(self, _: requests.Response) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             limit = f"{self._access.timeout_s:g} s (timeoutSeconds)"
-            raise BmcUnreachable(f"{self._access.node}: BMC {self._access.address} did not finish its answers within {limit}")
+            raise BmcUnreachable(
+                f"{self._access.node}: BMC {self._access.address} did not finish its answers within {limit}"
+            )
 
 
 @contextlib.contextmanager
 def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Sushy]:
-    """A logged-in service root; `limited` to the time of one inventory read. BMCs have few session slots: it always logs out."""
+    """A logged-in service root; `limited` to the time of one inventory read. BMCs have few session slots: it always
+    logs out.
+    """
     link = _Connector(access)
     login = auth.SessionOrBasicAuth(access.username, access.password)
     try:
@@ -155,7 +163,11 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
 def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
     """The computer system with CPUs, and all that the BMC lists (HGX boards are listed as systems too)."""
     systems = root.get_system_collection().get_members()
-    hosts = [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)] if len(systems) != 1 else systems
+    hosts = (
+        [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)]
+        if len(systems) != 1
+        else systems
+    )
     if len(hosts) != 1:
         names = ", ".join(system.identity for system in systems) or "none"
         raise BmcIncompleteAnswer(
@@ -197,22 +209,36 @@ def _translated(error: BaseException, access: BmcAccess) -> BmcError:
         return any(isinstance(cause, kinds) for cause in causes)
 
     if caused_by(exceptions.AccessError):
-        return BmcLoginRefused(f"{bmc} refuses the login of user {access.username!r}: check bmcUsername and the secret behind passwordRef")
+        return BmcLoginRefused(
+            f"{bmc} refuses the login of user {access.username!r}: check bmcUsername and the secret behind passwordRef"
+        )
     if caused_by(requests.exceptions.SSLError):
-        return BmcUnreachable(f"{bmc} has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false")
+        return BmcUnreachable(
+            f"{bmc} has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false"
+        )
     if caused_by(requests.exceptions.Timeout, ReadTimeoutError):
-        return BmcUnreachable(f"{bmc} does not answer within {access.timeout_s:g} s: check its address, its network and its power")
+        return BmcUnreachable(
+            f"{bmc} does not answer within {access.timeout_s:g} s: check its address, its network and its power"
+        )
     if caused_by(requests.exceptions.ChunkedEncodingError, IncompleteRead):
-        return BmcIncompleteAnswer(f"{bmc} broke off in the middle of an answer: its inventory is incomplete, try again")
+        return BmcIncompleteAnswer(
+            f"{bmc} broke off in the middle of an answer: its inventory is incomplete, try again"
+        )
     if caused_by(ProtocolError):
-        return BmcUnreachable(f"{bmc} closes the connection without an answer: check that Redfish is on, and that it is a BMC")
+        return BmcUnreachable(
+            f"{bmc} closes the connection without an answer: check that Redfish is on, and that it is a BMC"
+        )
     if caused_by(requests.exceptions.ConnectionError):
         return BmcUnreachable(f"{bmc} cannot be reached: check its address, its network and its power")
     for cause in causes:
         if isinstance(cause, exceptions.ServerSideError):
-            return BmcUnavailable(f"{bmc} answers with the server error HTTP {cause.status_code}: wait until it has started, try again")
+            return BmcUnavailable(
+                f"{bmc} answers with the server error HTTP {cause.status_code}: wait until it has started, try again"
+            )
         if isinstance(cause, exceptions.ResourceNotFoundError):
-            return BmcIncompleteAnswer(f"{bmc} lacks a part of its Redfish inventory (HTTP 404): is this address a BMC with Redfish?")
+            return BmcIncompleteAnswer(
+                f"{bmc} lacks a part of its Redfish inventory (HTTP 404): is this address a BMC with Redfish?"
+            )
         if isinstance(cause, exceptions.HTTPError):
             return BmcUnavailable(f"{bmc} refuses a request with HTTP {cause.status_code}")
         if isinstance(cause, exceptions.InvalidParameterValueError | exceptions.MissingActionError):
@@ -230,5 +256,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(each))
         yield each
-        queue += [each.__cause__, each.__context__, getattr(each, "reason", None) if isinstance(each, Exception) else None]
+        queue += [
+            each.__cause__,
+            each.__context__,
+            getattr(each, "reason", None) if isinstance(each, Exception) else None,
+        ]
         queue += [arg for arg in each.args if isinstance(arg, BaseException)]

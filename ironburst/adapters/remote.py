@@ -14,7 +14,9 @@ AT_ONCE = 64  # ssh processes side by side
 
 @dataclass(frozen=True)
 class Connection:
-    """How Ansible reaches a host (its own connection variables), so that ssh alone can, too. `options`: words for ssh."""
+    """How Ansible reaches a host (its own connection variables), so that ssh alone can, too. `options`: words for
+    ssh.
+    """
 
     address: str
     user: str | None = None

@@ -1,7 +1,7 @@
 """The Slurm side of the controller: `squeue` and `scontrol` through a command prefix.
 
-The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for the remote
-shell). Leases are files in one folder of the head node, which Slurm's ResumeProgram reads.
+The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for
+the remote shell). Leases are files in one folder of the head node, which Slurm's ResumeProgram reads.
 """
 
 from __future__ import annotations
@@ -29,20 +29,27 @@ class Slurm:
 
     # ---- reading
     def observe(self) -> Observation:
-        # squeue also in states that still hold nodes; nodes last: one that a just-ended job left is then seen idle, not vanished
+        # squeue also in states that still hold nodes; nodes last: one that a just-ended job left is then seen idle, not
+        # vanished
         jobs = slurm_json.jobs(self._json("squeue", "--json"))
         nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
-        leases = self._call("find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n").split()
+        leases = self._call(
+            "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
+        ).split()
         return Observation(tuple(jobs), tuple(nodes), frozenset(leases))
 
     def occupancy(self) -> dict[str, Occupancy]:
-        """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's state."""
+        """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's
+        state.
+        """
         jobs = self._json("squeue", "--json")
         return slurm_json.occupancy(jobs, self._json("scontrol", "show", "node", "--all", "--json"))
 
     def calls(self) -> list[str]:
         """What Slurm asked of its ResumeProgram and SuspendProgram, oldest first: `TIME resume|suspend NODE ANSWER`."""
-        return self._call("find", self._spool, "-maxdepth", "1", "-name", "calls", "-exec", "cat", "{}", ";").splitlines()
+        return self._call(
+            "find", self._spool, "-maxdepth", "1", "-name", "calls", "-exec", "cat", "{}", ";"
+        ).splitlines()
 
     def hostnames(self, text: str) -> list[str]:
         """A host list, expanded by Slurm itself."""
@@ -86,7 +93,9 @@ class Slurm:
     def _update_nodes(self, nodes: Sequence[str], state: str, reason: str = "") -> None:
         names = ",".join(map(_checked, nodes))
         if names:
-            self._call("scontrol", "update", f"nodename={names}", f"state={state}", *([f"reason={reason}"] if reason else []))
+            self._call(
+                "scontrol", "update", f"nodename={names}", f"state={state}", *([f"reason={reason}"] if reason else [])
+            )
 
     def _lease_files(self, nodes: Sequence[str]) -> list[str]:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
@@ -96,12 +105,16 @@ class Slurm:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise WrongShape(f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}") from None
+            raise WrongShape(
+                f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
+            ) from None
 
     def _call(self, *command: str) -> str:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._timeout_s)
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._timeout_s
+            )
         except FileNotFoundError:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None
@@ -111,7 +124,9 @@ class Slurm:
             raise SchedulerMissing(f"there is no command {command[0]!r} on the machine that was asked")
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise SchedulerError(f"`{shlex.join(command)}` failed with exit code {done.returncode}: {said[-1] if said else 'no message'}")
+            raise SchedulerError(
+                f"`{shlex.join(command)}` failed with exit code {done.returncode}: {said[-1] if said else 'no message'}"
+            )
         return done.stdout
 
     @property
@@ -121,7 +136,9 @@ class Slurm:
 
 
 def _checked(name: str) -> str:
-    """A node or partition name as Slurm's own syntax allows; anything else could be read as options or several names."""
+    """A node or partition name as Slurm's own syntax allows; anything else could be read as options or several
+    names.
+    """
     if not _NAME.fullmatch(name):
         raise SchedulerError(f"{name!r} is no name of a node or partition")
     return name

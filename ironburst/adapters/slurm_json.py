@@ -1,7 +1,7 @@
 """Slurm's JSON (`squeue --json`, `scontrol show node --json`) as jobs and nodes.
 
-Read: data_parser v0.0.39 to v0.0.45 (Slurm 23.02 to 26.05). Between them single values became lists or `{set, infinite, number}`
-and back; anything else raises WrongShape: an answer that isn't understood must never look like an empty queue.
+Read: data_parser v0.0.39 to v0.0.45 (Slurm 23.02 to 26.05). Between them single values became lists or `{set, infinite,
+number}` and back; anything else raises WrongShape: an answer that isn't understood must never look like an empty queue.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
         end = max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0)
         registered = _of("node", lambda raw: bool(number(raw["slurmd_start_time"])), raw)
         ids = tuple(job.id for job in there)
-        found[node.name] = Occupancy(node.name, node.partitions, frozenset(node.states), node.reason, registered, ids, end)
+        found[node.name] = Occupancy(
+            node.name, node.partitions, frozenset(node.states), node.reason, registered, ids, end
+        )
     return found
 
 
@@ -72,30 +74,55 @@ def _job(raw: dict[str, Any]) -> Job:
     finite = limit is not None and math.isfinite(limit) and limit > 0
     on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
     return Job(
-        id=int(number(raw["job_id"]) or 0), name=str(raw["name"]), user=str(raw["user_name"]), state=state,
-        submit_s=float(number(raw["submit_time"]) or 0), nodes=len(on) or count,
-        each=Resources(*(math.ceil(amount / (len(on) or count)) for amount in (asked.gpus, asked.cpus, asked.memory_mb))),
+        id=int(number(raw["job_id"]) or 0),
+        name=str(raw["name"]),
+        user=str(raw["user_name"]),
+        state=state,
+        submit_s=float(number(raw["submit_time"]) or 0),
+        nodes=len(on) or count,
+        each=Resources(
+            *(math.ceil(amount / (len(on) or count)) for amount in (asked.gpus, asked.cpus, asked.memory_mb))
+        ),
         time_limit_s=limit * 60.0 if finite and limit is not None else None,
-        partitions=tuple(raw["partition"].split(",")) if raw["partition"] else (), priority=int(number(raw["priority"]) or 0),
-        batch=_truth(raw["batch_flag"]), requeue=_truth(raw["requeue"]), reason=_word(raw["state_reason"]),
-        held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"), dependency=raw.get("dependency") or "",
-        array_tasks=raw.get("array_task_string") or "", gpu_type=_gpu_type(raw), demands=_demands(raw),
-        excluded=tuple(expand(_joined(raw.get("excluded_nodes")))), eligible_s=float(eligible) if eligible else None,
-        start_s=float(start) if on and start else None, end_s=float(end) if on and end and math.isfinite(end) and finite else None,
-        on=on, restarts=int(number(raw.get("restart_cnt", 0)) or 0), account=str(raw.get("account") or ""),
-        deadline_s=_deadline(raw), data=_told(raw, "data"), licences=_licences(raw), fabric=",".join(_told(raw, "fabric")),
-    )  # fmt: skip
+        partitions=tuple(raw["partition"].split(",")) if raw["partition"] else (),
+        priority=int(number(raw["priority"]) or 0),
+        batch=_truth(raw["batch_flag"]),
+        requeue=_truth(raw["requeue"]),
+        reason=_word(raw["state_reason"]),
+        held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
+        dependency=raw.get("dependency") or "",
+        array_tasks=raw.get("array_task_string") or "",
+        gpu_type=_gpu_type(raw),
+        demands=_demands(raw),
+        excluded=tuple(expand(_joined(raw.get("excluded_nodes")))),
+        eligible_s=float(eligible) if eligible else None,
+        start_s=float(start) if on and start else None,
+        end_s=float(end) if on and end and math.isfinite(end) and finite else None,
+        on=on,
+        restarts=int(number(raw.get("restart_cnt", 0)) or 0),
+        account=str(raw.get("account") or ""),
+        deadline_s=_deadline(raw),
+        data=_told(raw, "data"),
+        licences=_licences(raw),
+        fabric=",".join(_told(raw, "fabric")),
+    )
 
 
 def _node(raw: dict[str, Any]) -> Node:
     partitions = raw["partitions"]
     total = tres(raw["tres"])
     if not total.gpus and raw.get("gres"):
-        total = Resources(sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", raw["gres"])), total.cpus, total.memory_mb)
+        total = Resources(
+            sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", raw["gres"])), total.cpus, total.memory_mb
+        )
     return Node(
-        name=str(raw["name"]), partitions=tuple(partitions.split(",") if isinstance(partitions, str) else partitions), total=total,
-        states=tuple(sorted(_words(raw["state"]))), reason=raw.get("reason") or "", address=raw.get("address") or "",
-    )  # fmt: skip
+        name=str(raw["name"]),
+        partitions=tuple(partitions.split(",") if isinstance(partitions, str) else partitions),
+        total=total,
+        states=tuple(sorted(_words(raw["state"]))),
+        reason=raw.get("reason") or "",
+        address=raw.get("address") or "",
+    )
 
 
 # ---- values
@@ -139,7 +166,11 @@ def base_state(words: list[str]) -> str:
 def tres(text: str) -> Resources:
     """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once."""
     values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    gpus = int(values["gres/gpu"]) if "gres/gpu" in values else sum(int(v) for k, v in values.items() if k.startswith("gres/gpu:"))
+    gpus = (
+        int(values["gres/gpu"])
+        if "gres/gpu" in values
+        else sum(int(v) for k, v in values.items() if k.startswith("gres/gpu:"))
+    )
     return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
 
 
@@ -159,7 +190,9 @@ def _joined(value: Any) -> str:
 
 
 def _gpu_type(raw: dict[str, Any]) -> str:
-    asked = ",".join(str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket"))
+    asked = ",".join(
+        str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
+    )
     found = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
     return found.group(1).lower() if found else ""
 
@@ -183,7 +216,11 @@ def _deadline(raw: dict[str, Any]) -> float | None:
 def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     """Names of `matlab:2,fluent@server`, all of which it takes. Alternatives (`a|b`) are among its demands."""
     text = _joined(raw.get("licenses"))
-    return () if "|" in text else tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
+    return (
+        ()
+        if "|" in text
+        else tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
+    )
 
 
 def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -6,7 +6,16 @@ import re
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from ironburst import secrets
@@ -22,7 +31,13 @@ TOKEN = "baremetal:index:Node"
 
 def _url(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+    ):
         raise ValueError("must be the URL of a BMC without a path, such as https://10.0.9.11")
     if parts.username or parts.password:
         raise ValueError("must not hold a login: use bmcUsername and passwordRef")
@@ -52,26 +67,36 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class NodeInputs(BaseModel):
-    """What is declared of one node; in Pulumi the names are in camel case. Undeclared (None) hardware is not compared."""
+    """What is declared of one node; in Pulumi the names are in camel case. Undeclared (None) hardware is not
+    compared.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
 
     name: Text = Field(description="the node's name in the cluster; a change replaces the resource")
     bmc_address: Annotated[Text, AfterValidator(_url)] = Field(description="URL of its BMC")
     bmc_username: Text
-    password_ref: Annotated[Text, AfterValidator(_reference)] = Field(description="reference to the password: env:NAME, file:PATH, ...")
+    password_ref: Annotated[Text, AfterValidator(_reference)] = Field(
+        description="reference to the password: env:NAME, file:PATH, ..."
+    )
     serial: Text | None = None
     uuid: Text | None = None
     manufacturer: Text | None = None
     model: Text | None = None
-    macs: list[Annotated[str, AfterValidator(_mac)]] | None = Field(default=None, description="all must be there; the node may have more")
-    gpu_model: Annotated[Text, AfterValidator(_gpu_model)] | None = Field(default=None, description="the catalogue's name, with gpuCount")
+    macs: list[Annotated[str, AfterValidator(_mac)]] | None = Field(
+        default=None, description="all must be there; the node may have more"
+    )
+    gpu_model: Annotated[Text, AfterValidator(_gpu_model)] | None = Field(
+        default=None, description="the catalogue's name, with gpuCount"
+    )
     gpu_count: Count | None = Field(default=None, description="0: the node has no GPU")
     cpu_count: Count | None = Field(default=None, description="CPU sockets")
     memory_gib: Count | None = Field(default=None, description="GiB that it has at least")
     verify_tls: StrictBool = Field(default=True, description="false for a BMC with a self-signed certificate")
     timeout_seconds: float = Field(default=30.0, gt=0, le=3600, description="for one read of the inventory")
-    power_off_on_delete: StrictBool = Field(default=False, description="delete shuts the node down; else it never touches the node")
+    power_off_on_delete: StrictBool = Field(
+        default=False, description="delete shuts the node down; else it never touches the node"
+    )
 
     @model_validator(mode="after")
     def _model_has_count(self) -> "NodeInputs":
@@ -92,7 +117,9 @@ OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "obs
 
 
 def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
-    """Every fault of the inputs as (input, sentence). `unknown` names inputs whose values aren't known yet (in a preview)."""
+    """Every fault of the inputs as (input, sentence). `unknown` names inputs whose values aren't known yet (in a
+    preview).
+    """
     known = {key: value for key, value in inputs.items() if key not in unknown}
     try:
         NodeInputs.model_validate(known)
@@ -115,7 +142,11 @@ def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
         return path, f"{path} is not an input of {TOKEN}: {hint}"
     if error["type"] == "missing":
         return path, f"{path} is missing"
-    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].removeprefix("Input ").removeprefix("String ")
+    reason = (
+        str(error["ctx"]["error"])
+        if error["type"] == "value_error"
+        else error["msg"].removeprefix("Input ").removeprefix("String ")
+    )
     if path == "passwordRef":  # what is there may be the password itself
         return path, f"passwordRef: {reason}"
     # An address may hold a login, so that is not repeated either.
@@ -126,7 +157,8 @@ def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
 def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Mismatch]) -> dict[str, Any]:
     """The resource's outputs: the inputs with what is really there, what the BMC reports, and the declaration.
 
-    A refresh puts observed values into the inputs, so `declared` keeps what was accepted: later reads compare with that.
+    A refresh puts observed values into the inputs, so `declared` keeps what was accepted: later reads compare with
+    that.
     """
     return observed_inputs(declared, mismatches) | {
         "declared": declared,
@@ -149,7 +181,10 @@ def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Misma
 
 def observed_inputs(inputs: dict[str, Any], mismatches: list[Mismatch]) -> dict[str, Any]:
     """The inputs with every mismatch replaced by what is there: so a refresh shows drift, and nothing else."""
-    changed = {to_camel(each.field): list(each.observed) if isinstance(each.observed, tuple) else each.observed for each in mismatches}
+    changed = {
+        to_camel(each.field): list(each.observed) if isinstance(each.observed, tuple) else each.observed
+        for each in mismatches
+    }
     return {key: changed.get(key, value) for key, value in inputs.items()}
 
 
@@ -158,12 +193,20 @@ def schema() -> dict[str, Any]:
     described = NodeInputs.model_json_schema(by_alias=True)
     inputs = {name: _property(each) for name, each in described["properties"].items()}
     computed = {
-        "declared": {"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}, "description": "the inputs at the last up"},
+        "declared": {
+            "type": "object",
+            "additionalProperties": {"$ref": "pulumi.json#/Any"},
+            "description": "the inputs at the last up",
+        },
         "reachable": {"type": "boolean", "description": "whether the BMC answered the last time"},
         "powerState": {"type": "string"},
         "biosVersion": {"type": "string"},
         "bmcVersion": {"type": "string"},
-        "observed": {"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}, "description": "the BMC's inventory"},
+        "observed": {
+            "type": "object",
+            "additionalProperties": {"$ref": "pulumi.json#/Any"},
+            "description": "the BMC's inventory",
+        },
     }
     resource = {
         "description": "A bare-metal node, verified against the inventory of its BMC (Redfish).",

@@ -12,8 +12,8 @@ from ironburst.catalog.hardware import Gpu
 class Declaration:
     """What is declared of one node. None is not compared.
 
-    `macs` must all be on the node (it may have more); `memory_gib` is the least that it must have; a `gpu_count` of 0 says
-    that it must have none.
+    `macs` must all be on the node (it may have more); `memory_gib` is the least that it must have; a `gpu_count` of 0
+    says that it must have none.
     """
 
     name: str
@@ -38,7 +38,9 @@ class Mismatch:
 
 
 def verify(declared: Declaration, observed: Hardware, gpus: Iterable[Gpu]) -> list[Mismatch]:
-    """Every difference between the declaration and the inventory; `gpus` are the catalogue's. Empty: the node is as declared."""
+    """Every difference between the declaration and the inventory; `gpus` are the catalogue's. Empty: the node is as
+    declared.
+    """
     found = [
         *_texts(declared, observed),
         *_macs(declared, observed),
@@ -82,9 +84,13 @@ def _gpus(declared: Declaration, observed: Hardware, gpus: list[Gpu]) -> Iterabl
         models = possible_models(group.model, gpus)
         if declared.gpu_model not in models:
             name = next(iter(models)) if len(models) == 1 else group.model
-            known = f" ({name} in the catalogue)" if name != group.model else "" if models else " (not in the catalogue)"
+            known = (
+                f" ({name} in the catalogue)" if name != group.model else "" if models else " (not in the catalogue)"
+            )
             yield Mismatch(
-                "gpu_model", name, f"GPU model {declared.gpu_model} is declared, the BMC reports {group.count} x {group.model}{known}"
+                "gpu_model",
+                name,
+                f"GPU model {declared.gpu_model} is declared, the BMC reports {group.count} x {group.model}{known}",
             )
 
 

@@ -11,6 +11,25 @@ from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
 
 __all__ = [
-    "Alternative", "Assign", "Budget", "CoolDown", "Decision", "Infeasible", "Job", "Launch", "Lease", "Narrow", "Node", "Policy", "Pool",
-    "Release", "Resources", "Snapshot", "Wait", "Widen", "decide", "from_json", "to_json",
-]  # fmt: skip
+    "Alternative",
+    "Assign",
+    "Budget",
+    "CoolDown",
+    "Decision",
+    "Infeasible",
+    "Job",
+    "Launch",
+    "Lease",
+    "Narrow",
+    "Node",
+    "Policy",
+    "Pool",
+    "Release",
+    "Resources",
+    "Snapshot",
+    "Wait",
+    "Widen",
+    "decide",
+    "from_json",
+    "to_json",
+]

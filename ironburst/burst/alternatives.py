@@ -23,10 +23,16 @@ class Alternatives:
     """Finds them while one decision is made. Jobs that are alike share them."""
 
     renting: Renting
-    _offers: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = field(default_factory=dict)
-    _shared: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = field(default_factory=dict)
+    _offers: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = field(
+        default_factory=dict
+    )
+    _shared: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = field(
+        default_factory=dict
+    )
     _shared_at: int = 0  # how often slots had been given to jobs then
-    _known: dict[tuple[str, str, int, str], Alternative] = field(default_factory=dict)  # by pool, market, nodes, why not
+    _known: dict[tuple[str, str, int, str], Alternative] = field(
+        default_factory=dict
+    )  # by pool, market, nodes, why not
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
@@ -44,14 +50,19 @@ class Alternatives:
         """The cheapest offers, as many as there are reasons `why` not."""
         offers = self.renting.options(job)
         if (key := (id(offers), job.nodes, why)) not in self._offers:
-            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its own
+            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its
+            # own
             self._offers[key] = offers, tuple([self._rent(job, *each) for each in zip(offers, why, strict=False)])
         return self._offers[key][1]
 
     def of_rented(self, job: Job, launch: Launch, home_s: float | None) -> tuple[float, float, tuple[Alternative, ...]]:
-        """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its start at home."""
+        """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its
+        start at home.
+        """
         now, offers = self.renting.snapshot.now_s, self.renting.options(job)
-        chosen = next(n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market))
+        chosen = next(
+            n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market)
+        )
         home = () if home_s is None else (Alternative("home", 0.0, max(home_s - now, 0.0), "late"),)
         cheaper = [self._rent(job, offer, "closed") for offer in offers[:chosen]]
         dearer = [self._rent(job, offer, "dearer") for offer in offers[chosen + 1 : chosen + BEST]]
@@ -64,7 +75,9 @@ class Alternatives:
         found = self._known.get(key)
         if found is None:
             hourly = 0.0 if market in pool.prepaid_markets else usd_per_hour * job.nodes
-            found = Alternative("rent", hourly, boot_s(pool), why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s)
+            found = Alternative(
+                "rent", hourly, boot_s(pool), why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s
+            )
             self._known[key] = found
         return found
 
@@ -91,4 +104,6 @@ class Alternatives:
         pool, market = slots[0].pool, slots[0].market
         hourly = 0.0 if market in pool.prepaid_markets else sum(slot.usd_per_hour for slot in slots)
         paid_s = min(slot.committed_until_s for slot in slots) - pool.idle_s - self.renting.snapshot.now_s
-        return Alternative("share", hourly, 0.0, why, pool.name, market, pool.instance_type, len(slots), paid_s=max(paid_s, 0.0))
+        return Alternative(
+            "share", hourly, 0.0, why, pool.name, market, pool.instance_type, len(slots), paid_s=max(paid_s, 0.0)
+        )

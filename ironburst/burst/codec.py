@@ -80,7 +80,11 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         if abs(data) > MOST:
             raise DataError(f"{where}: {_shown(data)} is larger than any number here may be")
         data = float(data) if kind is float else data
-    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool) or (kind is float and math.isnan(data)):
+    if (
+        not isinstance(data, kind)
+        or (isinstance(data, bool) and kind is not bool)
+        or (kind is float and math.isnan(data))
+    ):
         raise DataError(f"{where}: {kind.__name__} is needed, not {_shown(data)}")
     return data
 

@@ -1,8 +1,10 @@
-"""What it is expected to cost to bring a job to its end on rented nodes: boots, minimum billing, and interruptions with the work they lose.
+"""What it is expected to cost to bring a job to its end on rented nodes: boots, minimum billing, and interruptions with
+the work they lose.
 
-Interruptions come at a constant rate (a Poisson process) to each node, and one of them stops the whole job. It goes on, after another boot,
-from its last checkpoint. To get through a stretch of s seconds that is lost as a whole takes (exp(r s) - 1) / r seconds on average at a
-rate r, and r times that many interruptions: a run is stretches of a checkpoint interval each, and a shorter last one.
+Interruptions come at a constant rate (a Poisson process) to each node, and one of them stops the whole job. It goes on,
+after another boot, from its last checkpoint. To get through a stretch of s seconds that is lost as a whole takes (exp(r
+s) - 1) / r seconds on average at a rate r, and r times that many interruptions: a run is stretches of a checkpoint
+interval each, and a shorter last one.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ _NEVER = 50.0  # interruptions expected in one stretch, from which on it never g
 
 
 def on_nodes_s(run_s: float, nodes: int, interruptions_per_hour: float, checkpoint_s: float) -> tuple[float, float]:
-    """(seconds that it is expected to run, with what is done twice; interruptions). `checkpoint_s` 0: nothing is saved on the way."""
+    """(seconds that it is expected to run, with what is done twice; interruptions). `checkpoint_s` 0: nothing is saved
+    on the way.
+    """
     rate = nodes * interruptions_per_hour / 3600
     if rate <= 0 or run_s <= 0:
         return run_s, 0.0
@@ -39,8 +43,9 @@ def boot_s(pool: Pool) -> float:
 
 
 def to_completion_usd(pool: Pool, market: str, nodes: int, run_s: float, booted: bool = False) -> float:
-    """USD for `run_s` seconds of work on so many nodes of a pool, new ones or (`booted`) such as are there. What is prepaid costs nothing
-    more."""
+    """USD for `run_s` seconds of work on so many nodes of a pool, new ones or (`booted`) such as are there. What is
+    prepaid costs nothing more.
+    """
     if market in pool.prepaid_markets:
         return 0.0
     took_s, again = on_nodes_s(run_s, nodes, pool.interruptions_per_hour.get(market, 0.0), pool.checkpoint_s)

@@ -1,11 +1,13 @@
 """`decide(snapshot, policy) -> Decision`.
 
-The queue is gone through in the scheduler's order. Each job gets its predicted start at home, behind the jobs before it that stay
-at home. A job is worth renting for when that start is further from its submission than its wait limit *and* later than a rented
-node could be there. Then what is expected to cost least to its end: rented nodes with room, kept longer for it, or a launch that the
-budget, the pool and the cool-downs allow. What is prepaid costs nothing more, so a job that waits takes it before it is late.
+The queue is gone through in the scheduler's order. Each job gets its predicted start at home, behind the jobs before it
+that stay at home. A job is worth renting for when that start is further from its submission than its wait limit *and*
+later than a rented node could be there. Then what is expected to cost least to its end: rented nodes with room, kept
+longer for it, or a launch that the budget, the pool and the cool-downs allow. What is prepaid costs nothing more, so a
+job that waits takes it before it is late.
 
-With limits by size (`Policy.limits`) it is not the late job itself that is rented for but the cheapest of the larger jobs that wait before
+With limits by size (`Policy.limits`) it is not the late job itself that is rented for but the cheapest of the larger
+jobs that wait before
 it: with that one gone all behind it start sooner, for the least money.
 """
 
@@ -27,7 +29,8 @@ from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition is in it.
+    """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition
+    is in it.
 
     It answers for every snapshot: what can't be right in one is left out, with its reason (ironburst.burst.sanity).
     """
@@ -37,14 +40,17 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
 
 
 LAST_CALL_S = 60.0  # before the last moment at which renting still meets a deadline: some ticks
-DOUBT_S = 600.0  # a job that is late is still left to a start at home that is nearer than a boot, but so long (or a boot) at most
-PLANNED = 20_000  # jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
+# a job that is late is still left to a start at home that is nearer than a boot, but so long (or a boot) at most
+DOUBT_S = 600.0
+# jobs that one decision lays over the nodes a second time, at most: beyond that a late job is rented for itself
+PLANNED = 20_000
 
 
 @dataclass
 class _Late:
-    """Why a job is worth renting for; when it would start at home (None: not known). `large`: others before it may be rented for in its
-    place."""
+    """Why a job is worth renting for; when it would start at home (None: not known). `large`: others before it may be
+    rented for in its place.
+    """
 
     text: str
     start_s: float | None = None
@@ -91,9 +97,14 @@ class _Round:
             if self.policy.home_partition in job.partitions:
                 self._one(job)
         return Decision(
-            tuple(self.renting.launches), tuple(self.assigns), tuple(self.widen), tuple(self.narrow), tuple(self._releases()),
-            tuple(self.waits), tuple(self.infeasible),
-        )  # fmt: skip
+            tuple(self.renting.launches),
+            tuple(self.assigns),
+            tuple(self.widen),
+            tuple(self.narrow),
+            tuple(self._releases()),
+            tuple(self.waits),
+            tuple(self.infeasible),
+        )
 
     def _one(self, job: Job) -> None:
         if reason := not_startable(job, self.snapshot.now_s):
@@ -121,21 +132,27 @@ class _Round:
             self.at_home.append((job, placement))
 
     def _rent_smaller(self, job: Job, late: _Late) -> bool:
-        """Rent for the cheapest larger job before `job` that costs less than it, and lay the others over the nodes anew."""
+        """Rent for the cheapest larger job before `job` that costs less than it, and lay the others over the nodes
+        anew.
+        """
         limits, usd = self.policy.limits, self.renting.least_usd(job)
         if limits is None or self.planned_again + len(self.at_home) > PLANNED:
             return False
         found = [
             (others_usd, other.id, other, placement.start)
             for other, placement in self.at_home
-            if not limits.small(self._gpu_hours(other)) and (others_usd := self.renting.least_usd(other)) < usd and not not_rentable(other)
+            if not limits.small(self._gpu_hours(other))
+            and (others_usd := self.renting.least_usd(other)) < usd
+            and not not_rentable(other)
             and self.snapshot.now_s - other.since_s >= self.policy.settle_s
         ]
         if not found:
             return False
         _, _, chosen, start = min(found)
         waits, infeasible = len(self.waits), len(self.infeasible)
-        if not self._rent(chosen, _Late(f"the cheapest job before job {job.id}, for which it makes room: {late.text}", start)):
+        if not self._rent(
+            chosen, _Late(f"the cheapest job before job {job.id}, for which it makes room: {late.text}", start)
+        ):
             del self.waits[waits:], self.infeasible[infeasible:]  # of the try
             return False
         self.waits = [wait for wait in self.waits[:waits] if wait.job != chosen.id] + self.waits[waits:]
@@ -186,7 +203,9 @@ class _Round:
         if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or closed:
             reason = f"rented {'node' if len(nodes) == 1 else 'nodes'} {names} passed the gate"
             self.widen.append(Widen(job.id, partitions, excluded, tuple(nodes), reason))
-        self.waits.append(Wait(job.id, "widened", f"it may start on {names} or at home, whichever the scheduler finds first"))
+        self.waits.append(
+            Wait(job.id, "widened", f"it may start on {names} or at home, whichever the scheduler finds first")
+        )
 
     def _back_home(self, job: Job) -> None:
         """A pending job without rented nodes is in the home partition only."""
@@ -219,12 +238,22 @@ class _Round:
         if self.snapshot.now_s < settled_s:
             text = f"{verdict.text}; it is rented for if that still holds when it has waited {explain.duration(self.policy.settle_s)}"
             others = self.instead.of_waiting(job, "yet")
-            return Wait(job.id, "settling", text, settled_s, settled_s, start_s=verdict.start_s, run_s=run_s(job), alternatives=others)
+            return Wait(
+                job.id,
+                "settling",
+                text,
+                settled_s,
+                settled_s,
+                start_s=verdict.start_s,
+                run_s=run_s(job),
+                alternatives=others,
+            )
         return verdict
 
     def _late_for_its_deadline(self, job: Job, placement: Placement | None, home: Wait) -> Wait | _Late:
-        """`home` if it ends in time there; but somebody may still come before it, so renting is its last moment's insurance.
-        Else it is rented for two boots before it must start: one for a second try elsewhere."""
+        """`home` if it ends in time there; but somebody may still come before it, so renting is its last moment's
+        insurance. Else it is rented for two boots before it must start: one for a second try elsewhere.
+        """
         if job.time_limit_s is None or job.deadline_s is None:
             return home
         must_s, start_s = job.deadline_s - job.time_limit_s, placement.start if placement else math.inf
@@ -253,7 +282,9 @@ class _Round:
             if not could_ever_fit(job, self.home):
                 return _Late(f"it can never start at home: {self._home_size()}")
             if now - since <= limit:
-                text = f"its nodes at home are down or drained; it has waited {explain.duration(now - since)} of {allowed}"
+                text = (
+                    f"its nodes at home are down or drained; it has waited {explain.duration(now - since)} of {allowed}"
+                )
                 limit_s, others = since + limit, self.instead.of_waiting(job, "limit")
                 return Wait(job.id, "home_down", text, limit_s, rent_s=limit_s, run_s=run_s(job), alternatives=others)
             waited = f"it has waited {explain.duration(now - since)}, over the limit of {allowed}"
@@ -264,7 +295,9 @@ class _Round:
             text, again = f"{predicted}, within the wait limit of {allowed}", min(max(start, now), since + limit)
             others = self.instead.of_waiting(job, "soon")
             return Wait(job.id, "home_soon", text, again, start_s=start, run_s=run_s(job), alternatives=others)
-        return self._sooner_at_home(job, start, limit, predicted) or _Late(f"{predicted}, over the wait limit of {allowed}", start)
+        return self._sooner_at_home(job, start, limit, predicted) or _Late(
+            f"{predicted}, over the wait limit of {allowed}", start
+        )
 
     def _late_for_its_size(self, job: Job, placement: Placement, limits: Limits) -> Wait | _Late:
         now, since, start, size = self.snapshot.now_s, job.since_s, placement.start, self._gpu_hours(job)
@@ -275,17 +308,28 @@ class _Round:
         if waited < most and (small or start - since <= limits.predicted_s(size)):
             rent_s = since + most if start > since + most else None
             text, others = f"{predicted}; {allowed}", self.instead.of_waiting(job, "soon")
-            return Wait(job.id, "home_soon", text, since + most, rent_s=rent_s, start_s=start, run_s=run_s(job), alternatives=others)
+            return Wait(
+                job.id,
+                "home_soon",
+                text,
+                since + most,
+                rent_s=rent_s,
+                start_s=start,
+                run_s=run_s(job),
+                alternatives=others,
+            )
         if home := self._sooner_at_home(job, start, most, predicted):
             return home
         if waited < most:
-            allowed = (
-                f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
-            )
-        return _Late(f"{predicted}, {explain.duration(start - since)} after it was submitted; {allowed}", start, large=not small)
+            allowed = f"a job of {size:,.1f} GPU-hours is rented for if it is predicted to wait over {explain.duration(limits.predicted_s(size))}"
+        return _Late(
+            f"{predicted}, {explain.duration(start - since)} after it was submitted; {allowed}", start, large=not small
+        )
 
     def _sooner_at_home(self, job: Job, start_s: float, limit_s: float, predicted: str) -> Wait | None:
-        """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use a node now."""
+        """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use
+        a node now.
+        """
         boot_s, now = self.renting.soonest_s(job), self.snapshot.now_s
         if start_s > now + boot_s or now - job.since_s > limit_s + max(boot_s, DOUBT_S):
             return None
@@ -305,10 +349,14 @@ class _Round:
             self.infeasible.append(Infeasible(job.id, reason[0], f"{late.text}; but {reason[1]}"))
             return False
         if self.snapshot.budget is None:
-            self.infeasible.append(Infeasible(job.id, "no_budget", f"{late.text}; but no budget is declared, so nothing is rented"))
+            self.infeasible.append(
+                Infeasible(job.id, "no_budget", f"{late.text}; but no budget is declared, so nothing is rented")
+            )
             return False
         if reasons := self.renting.infeasible(job):
-            self.infeasible.append(Infeasible(job.id, reasons[0][0], f"{late.text}; but " + "; ".join(text for _, text in reasons)))
+            self.infeasible.append(
+                Infeasible(job.id, reasons[0][0], f"{late.text}; but " + "; ".join(text for _, text in reasons))
+            )
             return False
         kept = self.renting.reuse(job)
         if isinstance(kept, tuple):
@@ -321,18 +369,25 @@ class _Round:
         if isinstance(launched, Launch):
             text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
             ready_s, usd, others = self.instead.of_rented(job, launched, late.start_s)
-            self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, usd=usd, run_s=run_s(job), alternatives=others))
+            self.waits.append(
+                Wait(job.id, "renting", text, start_s=ready_s, usd=usd, run_s=run_s(job), alternatives=others)
+            )
             return True
         others = self.instead.of_refused(job, launched)
         refusal = Refusal((kept, *launched.obstacles)) if kept else launched
         text, again = f"{late.text}; worth renting for, but {refusal.text}", refusal.look_again_s
-        self.waits.append(Wait(job.id, refusal.codes[0], text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others))
+        self.waits.append(
+            Wait(job.id, refusal.codes[0], text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others)
+        )
         return False
 
     def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
-            ready_s, text = self.snapshot.now_s + cost.boot_s(slots[0].pool), f"it shares what is being rented: {names}; {late.text}"
+            ready_s, text = (
+                self.snapshot.now_s + cost.boot_s(slots[0].pool),
+                f"it shares what is being rented: {names}; {late.text}",
+            )
             self.waits.append(Wait(job.id, "renting", text, start_s=ready_s, run_s=run_s(job)))
             return
         self.assigns.append(assign)
@@ -347,10 +402,18 @@ class _Round:
         if not self.snapshot.leases:
             return []
         busy = self.renting.on
-        leases = [each for each in self.snapshot.leases if each.state != "leaving" and each.id not in self.used and each.node not in busy]
-        return giving_back.releases(self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases))
+        leases = [
+            each
+            for each in self.snapshot.leases
+            if each.state != "leaving" and each.id not in self.used and each.node not in busy
+        ]
+        return giving_back.releases(
+            self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases)
+        )
 
     def _gpu_hours(self, job: Job) -> float:
-        """GPU-hours that it is expected to take: its time limit where nothing better is known; infinite without one, 0 without GPUs."""
+        """GPU-hours that it is expected to take: its time limit where nothing better is known; infinite without one, 0
+        without GPUs.
+        """
         limit_s, gpus = math.inf if job.time_limit_s is None else job.time_limit_s, job.nodes * job.each.gpus
         return gpus * self.expected_s.get(job.id, limit_s) / 3600 if gpus else 0.0

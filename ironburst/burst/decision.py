@@ -48,7 +48,8 @@ class Widen:
 class Narrow:
     """No rented node is left for this pending job: back to home only.
 
-    `begin_now` lifts the delay of a requeue (Slurm's is 121 s): it protects the node that the job was on, and that one is gone.
+    `begin_now` lifts the delay of a requeue (Slurm's is 121 s): it protects the node that the job was on, and that one
+    is gone.
     """
 
     job: int
@@ -92,9 +93,10 @@ class Alternative:
 class Wait:
     """Not started now, and why; worth a new look at `look_again_s` (None: when something changes).
 
-    `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a boot time ahead.
-    `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs, if it runs for `run_s` (None:
-    nobody knows; its limit, unless told); `alternatives`: the best three of what was not done.
+    `rent_s`: when it is to be rented for if all goes as expected (None: not expected); idle leases are kept for it a
+    boot time ahead.
+    `start_s`: when it is expected to start by what was decided (None: not known); `usd`: what that costs, if it runs
+    for `run_s` (None: nobody knows; its limit, unless told); `alternatives`: the best three of what was not done.
     """
 
     job: int

@@ -54,7 +54,10 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
             if needs > has:
                 return "too_large", f"it needs {needs} {what} per node, a node of pool {pool.name} has {has}"
     if job.nodes > len(pool.nodes):
-        return "too_many_nodes", f"it needs {job.nodes} nodes together, pool {pool.name} has max_nodes {len(pool.nodes)}"
+        return (
+            "too_many_nodes",
+            f"it needs {job.nodes} nodes together, pool {pool.name} has max_nodes {len(pool.nodes)}",
+        )
     if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s and not however_long:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
         if pool.ends_s is not None:
@@ -81,7 +84,9 @@ def until_its_end(pool: Pool, now_s: float) -> Pool:
 
 def in_time(job: Job, pool: Pool, now_s: float, boot: bool = True) -> bool:
     """Whether it would end by its deadline there, with a boot before it or at once."""
-    return job.deadline_s is None or now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
+    return (
+        job.deadline_s is None or now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
+    )
 
 
 def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
@@ -89,7 +94,10 @@ def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
     if in_time(job, pool, now_s):
         return None
     ends = explain.at(now_s + pool.boot_s + (job.time_limit_s or 0.0))
-    return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {explain.at(job.deadline_s or 0.0)}"
+    return (
+        "deadline",
+        f"in pool {pool.name} it would end at {ends}, after its deadline {explain.at(job.deadline_s or 0.0)}",
+    )
 
 
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:

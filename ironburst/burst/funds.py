@@ -1,6 +1,8 @@
-"""What is left under each ceiling of the budget while one decision is made, or checked again. Pure but for its own count.
+"""What is left under each ceiling of the budget while one decision is made, or checked again. Pure but for its own
+count.
 
-Every ceiling counts what falls into its own time: a lease over midnight is paid by two days. The least of what is left applies.
+Every ceiling counts what falls into its own time: a lease over midnight is paid by two days. The least of what is left
+applies.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _ROUNDING_USD = 1e-6
 
 @dataclass(frozen=True)
 class Charge:
-    """Money to be set aside: a price from one moment to another, under the ceilings of these accounts (COMMON: everybody's)."""
+    """Money to be set aside: a price from one moment to another, under the ceilings of these accounts (COMMON:
+    everybody's).
+    """
 
     usd_per_hour: float
     from_s: float
@@ -32,18 +36,27 @@ class Charge:
 
 
 def charges(
-    budget: Budget | None, account: str, usd_per_hour: float, now_s: float, until_s: float, held: tuple[str, float] | None = None
+    budget: Budget | None,
+    account: str,
+    usd_per_hour: float,
+    now_s: float,
+    until_s: float,
+    held: tuple[str, float] | None = None,
 ) -> list[Charge]:
-    """For a job of `account` that needs nodes until then. `held`: who pays for them, and until when money is set aside already.
+    """For a job of `account` that needs nodes until then. `held`: who pays for them, and until when money is set aside
+    already.
 
-    A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings for what is added: the first
-    charge.
+    A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings for what is
+    added: the first charge.
     """
     payer = budget.payer(account) if budget else COMMON
     paid, since_s = (payer, now_s) if held is None else (held[0], max(held[1], now_s))
     if payer in (paid, COMMON):
         return [Charge(usd_per_hour, since_s, until_s, (COMMON,) if payer == COMMON else (COMMON, payer))]
-    return [Charge(usd_per_hour, since_s, until_s, (COMMON,)), Charge(usd_per_hour, now_s, max(until_s, since_s), (payer,))]
+    return [
+        Charge(usd_per_hour, since_s, until_s, (COMMON,)),
+        Charge(usd_per_hour, now_s, max(until_s, since_s), (payer,)),
+    ]
 
 
 @dataclass
@@ -57,7 +70,9 @@ class Funds:
         self._left = [[ceiling, ceiling.left_usd] for ceiling in ceilings(self.budget)]
 
     def short(self, asked: Sequence[Charge]) -> tuple[Ceiling, float, float] | None:
-        """The ceiling that is in the way longest, what it would have to pay, and what it has left. None: there is enough."""
+        """The ceiling that is in the way longest, what it would have to pay, and what it has left. None: there is
+        enough.
+        """
         found = None
         for ceiling, left in self._left:
             needed = _needed(ceiling, asked)
@@ -80,7 +95,9 @@ class Funds:
 
 
 def ceilings(budget: Budget | None) -> tuple[Ceiling, ...]:
-    """Those of a budget; of one that names none (an old snapshot's) the month's, which pays for everything whenever it falls."""
+    """Those of a budget; of one that names none (an old snapshot's) the month's, which pays for everything whenever it
+    falls.
+    """
     if budget is None or budget.ceilings:
         return budget.ceilings if budget else ()
     spent, committed = budget.spent_usd, budget.committed_usd
@@ -90,11 +107,17 @@ def ceilings(budget: Budget | None) -> tuple[Ceiling, ...]:
 def named(ceiling: Ceiling) -> str:
     """the month's $60,000.00; account vision's $900.00 of the month; the day's $400.00 (2026-11-22)."""
     usd = explain.usd(ceiling.usd)
-    whose = f"account {ceiling.account}'s {usd} of the {ceiling.kind}" if ceiling.account else f"the {ceiling.kind}'s {usd}"
+    whose = (
+        f"account {ceiling.account}'s {usd} of the {ceiling.kind}" if ceiling.account else f"the {ceiling.kind}'s {usd}"
+    )
     if ceiling.kind != "day":
         return whose
     return f"{whose} ({datetime.fromtimestamp(ceiling.from_s, UTC):%Y-%m-%d})"
 
 
 def _needed(ceiling: Ceiling, asked: Sequence[Charge]) -> float:
-    return sum(each.usd_per_hour * ceiling.hours(each.from_s, each.until_s) for each in asked if ceiling.account in each.accounts)
+    return sum(
+        each.usd_per_hour * ceiling.hours(each.from_s, each.until_s)
+        for each in asked
+        if ceiling.account in each.accounts
+    )

@@ -14,8 +14,12 @@ from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Node, Pool, S
 LEAD_S = 60.0
 
 
-def releases(snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, Node], due: frozenset[str]) -> list[Release]:
-    """Of the leases that no job uses or counts on, those to be given back. `due`: ids of those that a job is about to need."""
+def releases(
+    snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, Node], due: frozenset[str]
+) -> list[Release]:
+    """Of the leases that no job uses or counts on, those to be given back. `due`: ids of those that a job is about to
+    need.
+    """
     pools = {pool.name: pool for pool in snapshot.pools}
     histories = {pool.name: pool.idle_history for pool in snapshot.pools}
     found = []
@@ -35,7 +39,9 @@ def releases(snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, No
 
 
 def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]) -> frozenset[str]:
-    """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has nodes."""
+    """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has
+    nodes.
+    """
     pools = {pool.name: pool for pool in snapshot.pools}
     if not (left := [lease for lease in leases if lease.pool in pools]):
         return frozenset()
@@ -50,10 +56,12 @@ def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Seq
         job = jobs[wait.job]
         allowed = {(pool.name, market) for _, pool, market in renting.options(job)}
         fitting = [
-            lease.id for lease in left
-            if (lease.pool, lease.market) in allowed and job.each.within(pools[lease.pool].each)
+            lease.id
+            for lease in left
+            if (lease.pool, lease.market) in allowed
+            and job.each.within(pools[lease.pool].each)
             and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
-        ]  # fmt: skip
+        ]
         found.update(fitting[: job.nodes])
         left = [lease for lease in left if lease.id not in found]
     return frozenset(found)
@@ -63,11 +71,15 @@ def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -
     """Whether it is there, and has been paid for a while ahead."""
     if lease.state == "coming" or lease.market in pool.prepaid_markets or not usable(lease, node):
         return False
-    return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(LEAD_S, pool.billing_increment_s / 2)
+    return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(
+        LEAD_S, pool.billing_increment_s / 2
+    )
 
 
 def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], history: IdleHistory) -> float:
-    """When an idle lease is to be given back, as far as is known now; infinite for one that isn't idle, or costs nothing more."""
+    """When an idle lease is to be given back, as far as is known now; infinite for one that isn't idle, or costs
+    nothing more.
+    """
     if lease.idle_since_s is None:
         return math.inf
     terms = idle.terms(pool, lease, cool_downs, lease.idle_since_s, lease.idle_since_s)

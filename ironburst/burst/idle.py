@@ -1,23 +1,28 @@
-"""When an idle lease is given back: ski rental that learns from the pool's own idle times, never over twice the best in hindsight.
+"""When an idle lease is given back: ski rental that learns from the pool's own idle times, never over twice the best in
+hindsight.
 
-An idle lease costs its price (to "rent"); given back and needed again it costs a boot without work and what goes with it (to "buy", `buy_s`
-seconds at its price). Who knows how long the idle time (the gap) is pays min(rent of the whole gap, buy). Giving back when the rent has
-reached the price of buying (break-even) pays at most twice that in every single gap, and nothing better is possible in every single gap.
+An idle lease costs its price (to "rent"); given back and needed again it costs a boot without work and what goes with
+it (to "buy", `buy_s` seconds at its price). Who knows how long the idle time (the gap) is pays min(rent of the whole
+gap, buy). Giving back when the rent has reached the price of buying (break-even) pays at most twice that in every
+single gap, and nothing better is possible in every single gap.
 
-**The cap.** `credit` = 2 x (best in hindsight) - (paid), over all gaps of a pool. Giving back after rent r < buy loses most against a gap
-that ends right then: r + buy is paid, 2 r allowed, so buy - r is lost. A lease is given back early only if the credit covers that loss, and
-the loss is taken off at once, as if the worst had come (`given_back`); what the true length gives back is added when it is known
-(`settled`). A gap that ends in use at r <= buy adds 2 r - r >= 0, one given up at break-even 2 buy - 2 buy = 0. So no step ends with
-credit < 0: **after every gap, all that was paid for idle time and boots again is <= 2 x the best in hindsight**, whatever the gaps,
-however many leases are idle at once, and even if an adversary knows the rule. (Decisions come by the tick: each gap may add a tick of
-rent. A lease kept beyond break-even for a job that then never comes adds at most one boot time; that is taken off the credit too. A
+**The cap.** `credit` = 2 x (best in hindsight) - (paid), over all gaps of a pool. Giving back after rent r < buy loses
+most against a gap that ends right then: r + buy is paid, 2 r allowed, so buy - r is lost. A lease is given back early
+only if the credit covers that loss, and the loss is taken off at once, as if the worst had come (`given_back`); what
+the true length gives back is added when it is known (`settled`). A gap that ends in use at r <= buy adds 2 r - r >= 0,
+one given up at break-even 2 buy - 2 buy = 0. So no step ends with credit < 0: **after every gap, all that was paid for
+idle time and boots again is <= 2 x the best in hindsight**, whatever the gaps, however many leases are idle at once,
+and even if an adversary knows the rule. (Decisions come by the tick: each gap may add a tick of rent. A lease kept
+beyond break-even for a job that then never comes adds at most one boot time; that is taken off the credit too. A
 person's limit below break-even is obeyed, and gives the cap up.)
 
-**The gain.** Within the cap, the moment is taken that would have cost least over the pool's newest gaps. Where gaps are long, a lease goes
-at once: the credit doubles with each long gap (giving back c before break-even leaves c more), so one short gap is enough to start.
+**The gain.** Within the cap, the moment is taken that would have cost least over the pool's newest gaps. Where gaps are
+long, a lease goes at once: the credit doubles with each long gap (giving back c before break-even leaves c more), so
+one short gap is enough to start.
 
-Source: Karlin, Manasse, Rudolph, Sleator, Competitive snoopy caching (1988), for break-even; Purohit, Svitkina, Kumar, Improving online
-algorithms via ML predictions (NeurIPS 2018), for trusting a prediction as far as a cap allows. The credit over the sequence is ours.
+Source: Karlin, Manasse, Rudolph, Sleator, Competitive snoopy caching (1988), for break-even; Purohit, Svitkina, Kumar,
+Improving online algorithms via ML predictions (NeurIPS 2018), for trusting a prediction as far as a cap allows. The
+credit over the sequence is ours.
 """
 
 from __future__ import annotations
@@ -75,18 +80,25 @@ class Terms:
 def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s: float, now_s: float) -> Terms:
     """The terms of a lease that has been idle since then.
 
-    Having it again costs a boot (or the minimum billing, if that is longer), at the price of the cheapest market that is open: where the
-    lease's own place has refused lately, the dearer price for an hour of use on top; where none is open, twice.
+    Having it again costs a boot (or the minimum billing, if that is longer), at the price of the cheapest market that
+    is open: where the lease's own place has refused lately, the dearer price for an hour of use on top; where none is
+    open, twice.
     """
     if lease.market in pool.prepaid_markets:
         return Terms(buy_s=0.0, free_s=math.inf)
     again = max(boot_s(pool), pool.min_billing_s)
-    closed = {(each.zone, each.market) for each in cool_downs if each.pool == pool.name and (each.until_s is None or each.until_s > now_s)}
+    closed = {
+        (each.zone, each.market)
+        for each in cool_downs
+        if each.pool == pool.name and (each.until_s is None or each.until_s > now_s)
+    }
     if (lease.zone, lease.market) in closed:
         prices = [
-            usd for market in pool.markets if (usd := pool.usd_per_hour.get(market)) is not None
+            usd
+            for market in pool.markets
+            if (usd := pool.usd_per_hour.get(market)) is not None
             if any((zone, market) not in closed for zone in pool.zones)
-        ]  # fmt: skip
+        ]
         dearer = max(1.0, min(prices) / lease.usd_per_hour) if prices and lease.usd_per_hour > 0 else 2.0
         again = again * dearer + (_DEARER_S * (dearer - 1) if prices else 0.0)
     return Terms(again, _paid_ahead(pool, lease, idle_since_s), pool.billing_increment_s)
@@ -102,15 +114,20 @@ def _paid_ahead(pool: Pool, lease: Lease, at_s: float) -> float:
 
 @lru_cache(maxsize=1024)  # leases of a pool ask again and again, and their terms are mostly alike
 def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
-    """How long a lease is kept idle before it is given back: break-even, or what the pool's gaps teach within the credit."""
+    """How long a lease is kept idle before it is given back: break-even, or what the pool's gaps teach within the
+    credit.
+    """
     last = terms.break_even_s
     if len(history.gaps_s) < ENOUGH or usd_per_hour <= 0 or not math.isfinite(last):
         return last
     credit = max(0.0, history.credit_usd * 3600 / usd_per_hour)
     gaps = np.array(history.gaps_s[-NEWEST:])
-    # moments that can be best: where a gap of the past ends, as early as the credit allows, the ends of increments, break-even
+    # moments that can be best: where a gap of the past ends, as early as the credit allows, the ends of increments,
+    # break-even
     earliest = terms.free_s + max(0.0, terms.buy_s - credit)
-    steps = terms.free_s + terms.increment_s * np.arange(min(NEWEST, int(terms.buy_s / terms.increment_s)) if terms.increment_s else 0)
+    steps = terms.free_s + terms.increment_s * np.arange(
+        min(NEWEST, int(terms.buy_s / terms.increment_s)) if terms.increment_s else 0
+    )
     moments = np.concatenate(([0.0, earliest], gaps, steps))
     moments = np.maximum(moments, terms.free_s + _rents(terms, moments))  # as long as it costs no more
     moments = np.unique(np.append(moments[moments < last], last))
@@ -144,12 +161,16 @@ def given_back(history: IdleHistory, terms: Terms, kept_s: float, usd_per_hour: 
 
 
 def settled(history: IdleHistory, terms: Terms, kept_s: float, gap_s: float, usd_per_hour: float) -> IdleHistory:
-    """Its like was needed again `gap_s` after it had become idle; or the gap is known to be at least that long, break-even or more."""
+    """Its like was needed again `gap_s` after it had become idle; or the gap is known to be at least that long,
+    break-even or more.
+    """
     change = 2 * terms.best_s(gap_s) - terms.rent_s(kept_s) - terms.buy_s
     return _with(history, change + terms.loss_s(kept_s), usd_per_hour, gap_s)
 
 
 def _with(history: IdleHistory, change_s: float, usd_per_hour: float, *gap_s: float) -> IdleHistory:
     return replace(
-        history, gaps_s=(*history.gaps_s, *gap_s)[-NEWEST:], credit_usd=history.credit_usd + change_s * usd_per_hour / 3600
-    )  # fmt: skip
+        history,
+        gaps_s=(*history.gaps_s, *gap_s)[-NEWEST:],
+        credit_usd=history.credit_usd + change_s * usd_per_hour / 3600,
+    )

@@ -1,12 +1,13 @@
 """How long a job may wait at home before it is worth renting for, from the waits that a team wants. Pure.
 
-A job may wait the longer, the more GPU-hours it is: renting for it costs as much more. A small job has a timer, for many small ones start
-before it runs out as soon as some GPUs are free; for the others the start is predicted, and one that is predicted too late is rented for at
-once. Limits follow a power of the wait target over REFERENCE, about its square root where that is shorter: half because a team that wants
-shorter waits gets them by shorter limits, half because the pool that gives shorter waits is the less loaded one, where fewer jobs come to
-their limit.
+A job may wait the longer, the more GPU-hours it is: renting for it costs as much more. A small job has a timer, for
+many small ones start before it runs out as soon as some GPUs are free; for the others the start is predicted, and one
+that is predicted too late is rented for at once. Limits follow a power of the wait target over REFERENCE, about its
+square root where that is shorter: half because a team that wants shorter waits gets them by shorter limits, half
+because the pool that gives shorter waits is the less loaded one, where fewer jobs come to their limit.
 
-The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found for.
+The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found
+for.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 HOUR_S = 3600.0
-# Powers of a target below and above REFERENCE (docs/adr/0012 has what others gave). Above it one for each wait: the 99th percentile is what
-# breaks first, and a job that waits longer than the 99.9th waits longer than it anyway, so longer limits for such jobs move it little.
+# Powers of a target below and above REFERENCE (docs/adr/0012 has what others gave). Above it one for each wait: the
+# 99th percentile is what breaks first, and a job that waits longer than the 99.9th waits longer than it anyway, so
+# longer limits for such jobs move it little.
 SHORTER = 0.51
 LONGER = {"mean_h": 0.8, "p99_h": 0.62, "p999_h": 0.88, "gpu_hour_weighted_h": 0.62}
 
 
 @dataclass(frozen=True)
 class WaitTarget:
-    """Waits in hours that the jobs should have: mean, 99th and 99.9th percentile, the longest, and the mean weighted by GPU-hours."""
+    """Waits in hours that the jobs should have: mean, 99th and 99.9th percentile, the longest, and the mean weighted by
+    GPU-hours.
+    """
 
     mean_h: float
     p99_h: float
@@ -40,7 +44,9 @@ class WaitTarget:
 
     @classmethod
     def of_mean(cls, mean_h: float, **given_h: float | None) -> WaitTarget:
-        """Those that aren't given in the proportion of REFERENCE; but none of p99, p999 and max longer than the next."""
+        """Those that aren't given in the proportion of REFERENCE; but none of p99, p999 and max longer than the
+        next.
+        """
         factor = mean_h / REFERENCE.mean_h
         waits = {field.name: factor * getattr(REFERENCE, field.name) for field in fields(cls)} | {"mean_h": mean_h}
         known = {name: hours for name, hours in given_h.items() if hours is not None}
@@ -92,9 +98,13 @@ class Limits:
         return self._seconds(min(hours, self.predicted_most_h * self._scale("p999_h")))
 
     def hard_s(self, gpu_hours: float) -> float:
-        """Of a larger job: worth renting for when it has waited so long, whatever was predicted. The bound on every wait."""
+        """Of a larger job: worth renting for when it has waited so long, whatever was predicted. The bound on every
+        wait.
+        """
         most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
-        return self._seconds(min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h")))
+        return self._seconds(
+            min(self.hard_h * self._scale("gpu_hour_weighted_h") * gpu_hours, most * self._scale("p999_h"))
+        )
 
     @cached_property
     def _scales(self) -> dict[str, float]:

@@ -1,10 +1,11 @@
 """When a job would start at home: list scheduling over the moments at which each node's GPUs are free.
 
-Jobs are placed one after another in the queue's order, each at its earliest start that moves no job placed before it (conservative
-backfill), so the prediction errs to the late side where jobs end before their limits. A node is a row of GPUs. A job that asks for more
-of a node's CPUs or memory than its GPUs' share counts as that many GPUs. The work per job grows with the logarithm of the nodes, not with
-the jobs that are placed already: a heap for each number of GPUs knows the node that has so many free first. Placing only ever makes a node
-free later, so an entry of a heap that is out of date stands too far in front, and is put right when it comes up.
+Jobs are placed one after another in the queue's order, each at its earliest start that moves no job placed before it
+(conservative backfill), so the prediction errs to the late side where jobs end before their limits. A node is a row of
+GPUs. A job that asks for more of a node's CPUs or memory than its GPUs' share counts as that many GPUs. The work per
+job grows with the logarithm of the nodes, not with the jobs that are placed already: a heap for each number of GPUs
+knows the node that has so many free first. Placing only ever makes a node free later, so an entry of a heap that is out
+of date stands too far in front, and is put right when it comes up.
 
 A hole is what a job leaves free before it, on the GPUs that waited for its others: later jobs may fill it.
 """
@@ -22,14 +23,17 @@ import numpy as np
 
 from ironburst.burst.snapshot import Job, Node, Resources
 
-# Part of a GPU's share of CPUs or memory by which a job may exceed its own share: else every odd request would cost a GPU more.
+# Part of a GPU's share of CPUs or memory by which a job may exceed its own share: else every odd request would cost a
+# GPU more.
 TOLERANCE = 0.1
 LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
 TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
 class Placement(NamedTuple):
-    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `holes`: those that it fills, one a row, else empty."""
+    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `holes`: those that it fills, one a row, else
+    empty.
+    """
 
     start: float
     rows: tuple[tuple[int, tuple[int, ...]], ...]
@@ -46,7 +50,8 @@ class _Hole(NamedTuple):
 class _Holes:
     """Holes of the nodes of a kind. Each is on one row, ends at one moment, and begins for each of its GPUs at its own.
 
-    A job of k GPUs can begin in it when k of them are free: so each hole has an entry for each number of GPUs that begins later.
+    A job of k GPUs can begin in it when k of them are free: so each hole has an entry for each number of GPUs that
+    begins later.
     """
 
     def __init__(self) -> None:
@@ -82,7 +87,9 @@ class _Holes:
                 entry = len(self._of)
                 self._of.append(hole)
                 if entry == len(self._gpus):
-                    self._begin, self._until, self._gpus = (np.tile(each, 2) for each in (self._begin, self._until, self._gpus))
+                    self._begin, self._until, self._gpus = (
+                        np.tile(each, 2) for each in (self._begin, self._until, self._gpus)
+                    )
             self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
             entries.append(entry)
         self._longest = max(self._longest, until - begins[0])
@@ -135,7 +142,9 @@ class _Kind:
         self.names = names
         self.free = [[now_s] * self.width for _ in names]
         self.holes = _Holes()
-        self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)  # by GPUs: (free so many, row), or too early
+        self._heaps: list[list[tuple[float, int]] | None] = [None] * (
+            self.width + 1
+        )  # by GPUs: (free so many, row), or too early
         self._idle: list[list[int]] | None = None  # by GPUs that are free now: the rows, or rows that had so many
 
     def copy(self) -> _Kind:
@@ -165,7 +174,9 @@ class _Kind:
             heapreplace(heap, (actual, row))
 
     def fullest(self, gpus: int, start: float) -> int:
-        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with the fewest, so that whole nodes stay whole."""
+        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with the fewest, so that whole nodes
+        stay whole.
+        """
         heap = self._heap(gpus)
         if start <= self.now_s:
             return self._fullest_now(gpus)
@@ -179,7 +190,9 @@ class _Kind:
         return [(self.now_s, row) for row in range(min(count, len(self.free)))]
 
     def soonest(self, gpus: int, count: int) -> list[tuple[float, int]]:
-        """(moment, row) of the first rows that have so many GPUs free: `count`, and some of those that are so at the same moment."""
+        """(moment, row) of the first rows that have so many GPUs free: `count`, and some of those that are so at the
+        same moment.
+        """
         heap, found = self._heap(gpus), []
         while heap and len(found) < count + TIES:
             moment = self.first(gpus)
@@ -229,10 +242,17 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by their ids, where it isn't their time limit."""
+    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by their ids, where it isn't their time
+    limit.
+    """
 
     def __init__(
-        self, now_s: float, nodes: Sequence[Node], running: Iterable[Job], overdue_s: float = 30.0, run_s: Mapping[int, float] | None = None
+        self,
+        now_s: float,
+        nodes: Sequence[Node],
+        running: Iterable[Job],
+        overdue_s: float = 30.0,
+        run_s: Mapping[int, float] | None = None,
     ):
         self.now_s, self._run_s = now_s, run_s or {}
         names: dict[Resources, list[str]] = {}
@@ -240,8 +260,12 @@ class Plan:
             names.setdefault(node.total, []).append(node.name)
         self._kinds = [_Kind(now_s, total, of_it) for total, of_it in names.items()]
         self._shapes: dict[Resources, list[int | None]] = {}
-        self._known: dict[int, tuple[Resources, list[int | None]]] = {}  # the same by identity: that of equal ones costs a hash each time
-        ends_on: dict[str, tuple[int, list[float]]] = {name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names}
+        self._known: dict[
+            int, tuple[Resources, list[int | None]]
+        ] = {}  # the same by identity: that of equal ones costs a hash each time
+        ends_on: dict[str, tuple[int, list[float]]] = {
+            name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names
+        }
         soon = now_s + overdue_s
         shapes = self._known
         for job in running:
@@ -269,7 +293,9 @@ class Plan:
         return other
 
     def earliest(self, job: Job) -> Placement | None:
-        """The first moment at which `job.nodes` nodes have room for as long as it runs; None: never, as the nodes are."""
+        """The first moment at which `job.nodes` nodes have room for as long as it runs; None: never, as the nodes
+        are.
+        """
         needs = self._shape(job.each)
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)
         if tail and tail.start <= self.now_s:
@@ -277,7 +303,11 @@ class Plan:
         lasts = self._lasts_s(job)
         best = tail
         for number, need in enumerate(needs):
-            if need and (found := self._kinds[number].holes.earliest(need, job.nodes, lasts)) and (not best or found[0] < best.start):
+            if (
+                need
+                and (found := self._kinds[number].holes.earliest(need, job.nodes, lasts))
+                and (not best or found[0] < best.start)
+            ):
                 rows = tuple(self._kinds[number].holes.row(entry) for entry in found[1])
                 best = Placement(found[0], ((number, rows),), tuple(found[1]))
         return best
@@ -308,8 +338,9 @@ class Plan:
     def _at_end(self, nodes: int, needs: Sequence[int | None]) -> Placement | None:
         ready = [
             (number, self._kinds[number].soonest(need, nodes) if need else self._kinds[number].any(nodes))
-            for number, need in enumerate(needs) if need is not None
-        ]  # fmt: skip
+            for number, need in enumerate(needs)
+            if need is not None
+        ]
         moments = sorted(moment for _, found in ready for moment, _ in found)
         if len(moments) < nodes or math.isinf(start := moments[nodes - 1]):
             return None

@@ -13,10 +13,11 @@ class Policy:
     wait_limit_s: float  # a job that is predicted to wait longer than this at home is worth renting for
     # With these a job's limit follows from its size, and `wait_limit_s` is not looked at.
     limits: Limits | None = None
-    # Spot only for batch jobs that may be requeued, up to this many nodes: a gang loses all its nodes' work with any one of them,
-    # and its chance of an interruption grows with each.
+    # Spot only for batch jobs that may be requeued, up to this many nodes: a gang loses all its nodes' work with any
+    # one of them, and its chance of an interruption grows with each.
     spot_max_nodes: int = 1
     # A running job that is past its limit is expected to end within this time.
     overdue_s: float = 30.0
-    # A job isn't rented for before it has waited so long: while jobs are being submitted, the scheduler and its priorities settle first.
+    # A job isn't rented for before it has waited so long: while jobs are being submitted, the scheduler and its
+    # priorities settle first.
     settle_s: float = 0.0

@@ -1,5 +1,6 @@
-"""Where a job that is worth renting for can go: what is expected to cost least to bring it to its end, on nodes that are rented already
-(only what they are kept longer for it counts) or on new ones. Keeps count while one decision is made.
+"""Where a job that is worth renting for can go: what is expected to cost least to bring it to its end, on nodes that
+are rented already (only what they are kept longer for it counts) or on new ones. Keeps count while one decision is
+made.
 """
 
 from __future__ import annotations
@@ -104,9 +105,16 @@ class _Offers:
         longest_s = min((pool.max_run_s for _, pool, _ in found), default=0.0)
         boots = sorted((pool.boot_s, pool.max_run_s) for _, pool, _ in found)
         terms = {
-            (boot_s(pool), pool.min_billing_s, pool.billing_increment_s, pool.checkpoint_s, pool.interruptions_per_hour.get(market, 0.0))
-            for _, pool, market in found if market not in pool.prepaid_markets
-        }  # fmt: skip
+            (
+                boot_s(pool),
+                pool.min_billing_s,
+                pool.billing_increment_s,
+                pool.checkpoint_s,
+                pool.interruptions_per_hour.get(market, 0.0),
+            )
+            for _, pool, market in found
+            if market not in pool.prepaid_markets
+        }
         allowed = frozenset((pool.name, market) for _, pool, market in found)
         return cls(found, longest_s, boots, job.nodes, len(terms) <= 1, allowed)
 
@@ -117,7 +125,10 @@ class _Offers:
             offers = self.all
             if not self.alike:
                 middle_s = 0.75 * 2.0**magnitude
-                costs = {(pool.name, market): to_completion_usd(pool, market, self.nodes, middle_s) for _, pool, market in self.all}
+                costs = {
+                    (pool.name, market): to_completion_usd(pool, market, self.nodes, middle_s)
+                    for _, pool, market in self.all
+                }
                 offers = sorted(self.all, key=lambda offer: (costs[offer[1].name, offer[2]], _rank(offer)))
             self.ranked[magnitude] = _Ranked(offers, offers)
         return self.ranked[magnitude]
@@ -125,7 +136,9 @@ class _Offers:
 
 @dataclass
 class Renting:
-    """The rentable side of a snapshot while one decision is made: slots, free node names, money left, what is decided so far."""
+    """The rentable side of a snapshot while one decision is made: slots, free node names, money left, what is decided
+    so far.
+    """
 
     snapshot: Snapshot
     policy: Policy
@@ -133,10 +146,14 @@ class Renting:
     slots: list[Slot]
     names: dict[str, list[str]]  # by pool: nodes that can be launched
     on: Mapping[str, Sequence[Job]] = field(default_factory=dict)  # the jobs on each node
-    expected_s: Mapping[int, float] = field(default_factory=dict)  # run times by job id, where more is known than the limit
+    expected_s: Mapping[int, float] = field(
+        default_factory=dict
+    )  # run times by job id, where more is known than the limit
     launches: list[Launch] = field(default_factory=list)
     _shapes: dict[tuple[object, ...], _Offers] = field(default_factory=dict)  # of jobs that are alike
-    _asked: tuple[Job, _Offers, _Ranked, list[Offer]] | None = None  # the last answer: a job's offers are asked for again and again
+    _asked: tuple[Job, _Offers, _Ranked, list[Offer]] | None = (
+        None  # the last answer: a job's offers are asked for again and again
+    )
     _full: dict[tuple[str, int, int], Obstacle] = field(default_factory=dict)
     # slots with room, by pool and market, then by zone and launch
     _groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = field(default_factory=dict)
@@ -166,7 +183,9 @@ class Renting:
 
     def infeasible(self, job: Job) -> list[tuple[str, str]]:
         """Why no pool and market can ever take it, one reason a pool; empty if one can."""
-        if (offers := self.options(job)) and not self.funds.never(job.account, job.nodes * offers[0][0], self._seconds(job, offers[0][1])):
+        if (offers := self.options(job)) and not self.funds.never(
+            job.account, job.nodes * offers[0][0], self._seconds(job, offers[0][1])
+        ):
             return []
         if job.deadline_s is not None and any(len(group) >= job.nodes for group in self._with_room(job)):
             return []
@@ -180,15 +199,21 @@ class Renting:
                 if (over := self.funds.never(job.account, *self._least_cost(job, pool))) is None:
                     return []
                 ceiling, least = over
-                reasons.append(("over_budget", f"renting for it in pool {pool.name} costs at least {explain.usd(least)} a {ceiling.kind}, "
-                                f"more than the whole of {named(ceiling)}"))  # fmt: skip
+                reasons.append(
+                    (
+                        "over_budget",
+                        f"renting for it in pool {pool.name} costs at least {explain.usd(least)} a {ceiling.kind}, "
+                        f"more than the whole of {named(ceiling)}",
+                    )
+                )
                 continue
             reasons.append(next(reason for reason in markets if reason))
         return reasons or [("no_pool", "no burst pool is declared")]
 
     def options(self, job: Job) -> list[Offer]:
-        """(USD per hour, pool, market) that may take it: what is expected to cost least to its end first. Of equal ones prepaid before spot
-        before on demand, then in the declared order."""
+        """(USD per hour, pool, market) that may take it: what is expected to cost least to its end first. Of equal ones
+        prepaid before spot before on demand, then in the declared order.
+        """
         return self._offers(job)[2]
 
     def allowed(self, job: Job) -> frozenset[tuple[str, str]]:
@@ -213,7 +238,10 @@ class Renting:
                 if len(self.names[pool.name]) >= job.nodes and now + boot_s(pool) < start_s:
                     return True
                 groups = self._groups.get((pool.name, market), {}).values()
-                if any(sum(job.each.within(slot.free) and slot.ready_s < start_s for slot in group) >= job.nodes for group in groups):
+                if any(
+                    sum(job.each.within(slot.free) and slot.ready_s < start_s for slot in group) >= job.nodes
+                    for group in groups
+                ):
                     return True
         return False
 
@@ -236,21 +264,30 @@ class Renting:
                 alike = self._shapes[shape] = _Offers.of(job, self.snapshot, self.policy)
             limit = job.time_limit_s or 0.0
             ranked = alike.by_cost(self._run_s(job))
-            offers = ranked.all if limit <= alike.longest_s else [offer for offer in ranked.all if limit <= offer[1].max_run_s]
+            offers = (
+                ranked.all
+                if limit <= alike.longest_s
+                else [offer for offer in ranked.all if limit <= offer[1].max_run_s]
+            )
             if job.deadline_s is not None:
                 offers = [offer for offer in offers if in_time(job, offer[1], self.snapshot.now_s)]
             self._asked = job, alike, ranked, offers
         return self._asked[1:]
 
     def reuse(self, job: Job, dearer: bool = False) -> tuple[list[Slot], Assign | None] | Obstacle | None:
-        """Slots with room for all of the job's nodes, in one pool, zone and market: those that are kept longer for it at the least cost.
-        None: there are none, or (unless `dearer`) new nodes are expected to cost less."""
-        payer = self._payer(job)  # a node is shared by jobs of one payer only; who takes an unused one over pays from then on
+        """Slots with room for all of the job's nodes, in one pool, zone and market: those that are kept longer for it
+        at the least cost. None: there are none, or (unless `dearer`) new nodes are expected to cost less.
+        """
+        payer = self._payer(
+            job
+        )  # a node is shared by jobs of one payer only; who takes an unused one over pays from then on
         found = []
         for group in self._with_room(job):
             mine = [slot for slot in group if slot.account == payer or slot.free == slot.pool.each]
             if len(mine) >= job.nodes:
-                chosen = sorted(mine, key=lambda slot: (self._longer_usd(slot, job), slot.coming, slot.free.gpus, slot.node))[: job.nodes]
+                chosen = sorted(
+                    mine, key=lambda slot: (self._longer_usd(slot, job), slot.coming, slot.free.gpus, slot.node)
+                )[: job.nodes]
                 usd = sum(self._longer_usd(slot, job) for slot in chosen)
                 found.append((usd, chosen[-1].coming, chosen[0].launch, chosen[0].usd_per_hour, chosen))
         short: Obstacle | None = None
@@ -278,7 +315,9 @@ class Renting:
     def _ends_s(self, slot: Slot, job: Job) -> float:
         """When the job is expected to end there."""
         pool = slot.pool
-        took_s, again = on_nodes_s(self._run_s(job), job.nodes, pool.interruptions_per_hour.get(slot.market, 0.0), pool.checkpoint_s)
+        took_s, again = on_nodes_s(
+            self._run_s(job), job.nodes, pool.interruptions_per_hour.get(slot.market, 0.0), pool.checkpoint_s
+        )
         return slot.ready_s + took_s + (again * boot_s(pool) if again else 0.0)
 
     def _longer_usd(self, slot: Slot, job: Job) -> float:
@@ -291,7 +330,9 @@ class Renting:
     def _new_usd(self, job: Job) -> float:
         """What it is expected to cost on new nodes, at the best offer that is open now; infinite if there is none."""
         for _, pool, market in self.options(job):
-            if len(self.names[pool.name]) >= job.nodes and any(not self._cool_down(pool.name, z, market, job.nodes) for z in pool.zones):
+            if len(self.names[pool.name]) >= job.nodes and any(
+                not self._cool_down(pool.name, z, market, job.nodes) for z in pool.zones
+            ):
                 return to_completion_usd(pool, market, job.nodes, self._run_s(job))
         return math.inf
 
@@ -306,12 +347,18 @@ class Renting:
         for offer, groups in self._groups.items():
             if offer in allowed:
                 for group in groups.values():
-                    if fitting := [slot for slot in group if job.each.within(slot.free) and in_time(job, slot.pool, now, slot.coming)]:
+                    if fitting := [
+                        slot
+                        for slot in group
+                        if job.each.within(slot.free) and in_time(job, slot.pool, now, slot.coming)
+                    ]:
                         yield fitting
 
     def _group(self, slot: Slot) -> None:
         if slot.free.gpus > 0:
-            self._groups.setdefault((slot.pool.name, slot.market), {}).setdefault((slot.zone, slot.launch), []).append(slot)
+            self._groups.setdefault((slot.pool.name, slot.market), {}).setdefault((slot.zone, slot.launch), []).append(
+                slot
+            )
 
     def _take(self, slot: Slot, job: Job) -> None:
         self.taken += 1
@@ -338,22 +385,29 @@ class Renting:
         for_all = offers is ranked.all and all(each.code in ("max_nodes", "cool_down") for each in obstacles)
         if more := len(offers) - TOLD if len(offers) > TOLD else 0:
             again = Refusal(tuple(obstacles[TOLD:])).look_again_s
-            obstacles[TOLD:] = [Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)]
+            obstacles[TOLD:] = [
+                Obstacle("closed", f"{explain.plural(more, 'dearer offer')} beside them: closed, too", again)
+            ]
         refusal = Refusal(tuple(obstacles))
         if for_all:
             ranked.refused = len(self.launches), refusal
         return refusal
 
     def _still_open(self, job: Job, offers: list[Offer]) -> Iterator[Offer]:
-        """Of the dearer offers those whose pools have names enough: names only ever become fewer while one decision is made."""
+        """Of the dearer offers those whose pools have names enough: names only ever become fewer while one decision is
+        made.
+        """
         if self.most < job.nodes or len(offers) <= TOLD:
             return
         ranked, limit, told = self._offers(job)[1], job.time_limit_s or 0.0, offers[:TOLD]
         ranked.open = [offer for offer in ranked.open if len(self.names[offer[1].name]) >= job.nodes]
         yield from [
-            offer for offer in ranked.open
-            if limit <= offer[1].max_run_s and in_time(job, offer[1], self.snapshot.now_s) and not any(offer is other for other in told)
-        ]  # fmt: skip
+            offer
+            for offer in ranked.open
+            if limit <= offer[1].max_run_s
+            and in_time(job, offer[1], self.snapshot.now_s)
+            and not any(offer is other for other in told)
+        ]
 
     def _plan(self, job: Job, pool: Pool, market: str, usd_per_hour: float, why: str) -> Launch | Obstacle:
         names = self.names[pool.name]
@@ -369,13 +423,17 @@ class Renting:
             return Obstacle("cool_down", f"pool {pool.name} ({market}) is closed in {where}", min(ends, default=None))
         until = self._until(job, pool, boot=True)
         asked = self._charges(job, job.nodes * usd_per_hour, until)
-        if obstacle := self._too_expensive(asked, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})"):
+        if obstacle := self._too_expensive(
+            asked, f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})"
+        ):
             return obstacle
         self.funds.take(asked)
         chosen, self.names[pool.name] = tuple(names[: job.nodes]), names[job.nodes :]
         self.most = max(map(len, self.names.values()), default=0)
         payer = self._payer(job)
-        launch = Launch(pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, asked[0].usd, why, payer)
+        launch = Launch(
+            pool.name, tuple(open_zones), market, chosen, (job.id,), usd_per_hour, until, asked[0].usd, why, payer
+        )
         for node in chosen:
             free, launch_index = pool.each - job.each, len(self.launches)
             slot = Slot(node, pool, market, "", free, until, usd_per_hour, payer, launch=launch_index, coming=True)
@@ -395,12 +453,20 @@ class Renting:
     def _share(self, index: int, job: Job, until: float, usd: float) -> None:
         launch = self.launches[index]
         self.launches[index] = replace(
-            launch, jobs=(*launch.jobs, job.id), committed_until_s=max(launch.committed_until_s, until),
+            launch,
+            jobs=(*launch.jobs, job.id),
+            committed_until_s=max(launch.committed_until_s, until),
             committed_usd=launch.committed_usd + usd,
-        )  # fmt: skip
+        )
 
     def _until(self, job: Job, pool: Pool, boot: bool) -> float:
-        return self.snapshot.now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) + pool.idle_s + pool.ending_s
+        return (
+            self.snapshot.now_s
+            + (pool.boot_s if boot else 0.0)
+            + (job.time_limit_s or 0.0)
+            + pool.idle_s
+            + pool.ending_s
+        )
 
     def _least_cost(self, job: Job, pool: Pool) -> tuple[float, float]:
         """USD per hour of all its nodes, and the seconds that have to be paid."""
@@ -421,9 +487,12 @@ class Renting:
     def _cool_down(self, pool: str, zone: str, market: str, nodes: int) -> CoolDown | None:
         now = self.snapshot.now_s
         hits = [
-            c for c in self.snapshot.cool_downs
-            if (c.pool, c.zone, c.market) == (pool, zone, market) and c.nodes <= nodes and (c.until_s is None or c.until_s > now)
-        ]  # fmt: skip
+            c
+            for c in self.snapshot.cool_downs
+            if (c.pool, c.zone, c.market) == (pool, zone, market)
+            and c.nodes <= nodes
+            and (c.until_s is None or c.until_s > now)
+        ]
         return max(hits, key=lambda c: float("inf") if c.until_s is None else c.until_s, default=None)
 
     def _too_expensive(self, asked: list[Charge], what: str) -> Obstacle | None:
@@ -484,5 +553,17 @@ def _slot(lease: Lease, pool: Pool, on: Mapping[str, Sequence[Job]], pending: Ma
             if number in pending and number not in ids:
                 free, busy_s = free - pending[number].each, max(busy_s, ready_s + (pending[number].time_limit_s or 0.0))
     until, usd_per_hour = lease.committed_until_s, lease.usd_per_hour
-    return Slot(lease.node, pool, lease.market, lease.zone, free, until, usd_per_hour, lease.account, lease.id, coming=coming,
-                ready_s=ready_s, busy_until_s=busy_s)  # fmt: skip
+    return Slot(
+        lease.node,
+        pool,
+        lease.market,
+        lease.zone,
+        free,
+        until,
+        usd_per_hour,
+        lease.account,
+        lease.id,
+        coming=coming,
+        ready_s=ready_s,
+        busy_until_s=busy_s,
+    )

@@ -1,17 +1,21 @@
-"""How long a job runs, learned from the jobs that have ended: run time / limit of the same user, account, queue, or all.
+"""How long a job runs, learned from the jobs that have ended: run time / limit of the same user, account, queue, or
+all.
 
 `Experience` is data: it is part of the snapshot. `learn` takes one ended job in, `estimate` answers for one job:
 
-- The last `SAMPLES` of a group are kept as ln(run time / limit); a sample counts half as much as one `HALF` jobs younger.
+- The last `SAMPLES` of a group are kept as ln(run time / limit); a sample counts half as much as one `HALF` jobs
+  younger.
 - The most specific group (user, account, queue, all) that can give an interval at all is taken; else the limit itself.
-- The interval holds `COVERAGE` of the jobs, without any assumption on how run times are distributed: its ends are the order statistics
-  that leave room for one more sample, the new job itself (conformal prediction; Vovk, Gammerman, Shafer 2005). That asks for 9 samples.
+- The interval holds `COVERAGE` of the jobs, without any assumption on how run times are distributed: its ends are the
+  order statistics
+  that leave room for one more sample, the new job itself (conformal prediction; Vovk, Gammerman, Shafer 2005). That
+  asks for 9 samples.
 - A job that has run for a while is compared with those samples only that ran longer (relative to their limits).
 - Nothing is known unless the job says so (`run_s`).
 
-What a decision counts on is `expected_s`: a waiting job takes the median of its group, a running one ends early (docs/adr/0017). Renting
-can't be undone, and home is predicted again and again: one look at which ends that nobody knows seem late would be enough to rent.
-Told run times leave no doubt: with them nothing is earlier.
+What a decision counts on is `expected_s`: a waiting job takes the median of its group, a running one ends early
+(docs/adr/0017). Renting can't be undone, and home is predicted again and again: one look at which ends that nobody
+knows seem late would be enough to rent. Told run times leave no doubt: with them nothing is earlier.
 """
 
 from __future__ import annotations
@@ -36,7 +40,9 @@ _Interval = tuple[float, float, float, int]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A job's whole run time, seconds, and what it is taken from: told, user:NAME, account:NAME, queue:NAME, all (`n` samples), limit."""
+    """A job's whole run time, seconds, and what it is taken from: told, user:NAME, account:NAME, queue:NAME, all (`n`
+    samples), limit.
+    """
 
     median_s: float
     low_s: float
@@ -53,7 +59,9 @@ def groups(job: Job) -> tuple[str, ...]:
 
 
 def learn(experience: Experience, job: Job, ran_s: float) -> Experience:
-    """The experience after `job` has ended, having run for `ran_s`. A job without a limit, or that never ran, teaches nothing."""
+    """The experience after `job` has ended, having run for `ran_s`. A job without a limit, or that never ran, teaches
+    nothing.
+    """
     if not _positive(job.time_limit_s) or not _positive(ran_s):
         return experience
     sample = round(max(math.log(ran_s / (job.time_limit_s or 1.0)), _LEAST), 3)
@@ -66,7 +74,9 @@ def learn(experience: Experience, job: Job, ran_s: float) -> Experience:
 def relevant(experience: Experience, jobs: Iterable[Job]) -> Experience:
     """What matters for these jobs: a snapshot needs no more."""
     wanted = {group for job in jobs for group in groups(job)}
-    return replace(experience, ratios={group: experience.ratios[group] for group in sorted(wanted) if group in experience.ratios})
+    return replace(
+        experience, ratios={group: experience.ratios[group] for group in sorted(wanted) if group in experience.ratios}
+    )
 
 
 def estimate(experience: Experience, job: Job, ran_s: float = 0.0) -> Estimate | None:
@@ -77,10 +87,15 @@ def estimate(experience: Experience, job: Job, ran_s: float = 0.0) -> Estimate |
 def estimates(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, Estimate | None]:
     """`estimate` of each job, by its id, at that moment: one that is on nodes has run since its start."""
     cache: dict[tuple[str, float], _Interval | None] = {}
-    return {job.id: _estimate(experience, job, now_s - job.start_s if job.on and job.start_s else 0.0, cache) for job in jobs}
+    return {
+        job.id: _estimate(experience, job, now_s - job.start_s if job.on and job.start_s else 0.0, cache)
+        for job in jobs
+    }
 
 
-def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[str, float], _Interval | None]) -> Estimate | None:
+def _estimate(
+    experience: Experience, job: Job, ran_s: float, cache: dict[tuple[str, float], _Interval | None]
+) -> Estimate | None:
     ran_s = ran_s if _positive(ran_s) else 0.0
     if job.run_s is not None and _positive(job.run_s):
         return Estimate(*[max(job.run_s, ran_s)] * 3, "told")
@@ -99,10 +114,11 @@ def _estimate(experience: Experience, job: Job, ran_s: float, cache: dict[tuple[
 
 
 def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
-    """How long jobs run as a decision counts on it, seconds, by id, of all those of which more is known than their limit.
+    """How long jobs run as a decision counts on it, seconds, by id, of all those of which more is known than their
+    limit.
 
-    Of a job that has run for a while: the lower end (EARLY) of those of its group that ran longer; what it has run, if none did, for
-    then it may end at any moment. Of any other: the median of `estimate`.
+    Of a job that has run for a while: the lower end (EARLY) of those of its group that ran longer; what it has run, if
+    none did, for then it may end at any moment. Of any other: the median of `estimate`.
     """
     if not experience.ratios:
         jobs = [job for job in jobs if job.run_s is not None]
@@ -124,7 +140,9 @@ def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dic
 
 
 class _Samples(NamedTuple):
-    """Of one group: ascending, and with each the weight of those from it on, negative (so that it ascends); one more at the end, 0."""
+    """Of one group: ascending, and with each the weight of those from it on, negative (so that it ascends); one more at
+    the end, 0.
+    """
 
     values: list[float]
     from_it: list[float]

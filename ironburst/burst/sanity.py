@@ -4,7 +4,8 @@ What is damaged is left out or set to the side that costs no money, with a sente
 
 - A pending job with an impossible time, size or id is `Infeasible` with the code "damaged", and nothing is done for it.
 - A running job whose end can't be right holds its nodes for good; a node with an impossible size isn't there.
-- A pool with impossible limits, or any pool under a budget that can't be right, rents nothing (`Pool.obstacle` says why).
+- A pool with impossible limits, or any pool under a budget that can't be right, rents nothing (`Pool.obstacle` says
+  why).
 - A price that isn't above 0 is an unknown one, unless the market is prepaid.
 
 A clock that went back is no damage: times in the future are waits that haven't begun.
@@ -21,7 +22,18 @@ from typing import Any, TypeVar
 
 from ironburst.burst.decision import Infeasible
 from ironburst.burst.explain import FAR_S
-from ironburst.burst.snapshot import Budget, CoolDown, Experience, IdleHistory, Job, Lease, Node, Pool, Resources, Snapshot
+from ironburst.burst.snapshot import (
+    Budget,
+    CoolDown,
+    Experience,
+    IdleHistory,
+    Job,
+    Lease,
+    Node,
+    Pool,
+    Resources,
+    Snapshot,
+)
 
 MOST_GPUS = 1024  # of one node
 MOST_LN = 100.0  # of a run time over its limit, as a logarithm
@@ -30,9 +42,15 @@ T = TypeVar("T")
 
 
 def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
-    """The snapshot without its damage (itself, if there is none), and what is said of the pending jobs that are left out."""
+    """The snapshot without its damage (itself, if there is none), and what is said of the pending jobs that are left
+    out.
+    """
     if not _moment(snapshot.now_s):
-        said = tuple(Infeasible(job.id, "damaged", f"the snapshot's time is {snapshot.now_s!r}") for job in snapshot.jobs if job.pending)
+        said = tuple(
+            Infeasible(job.id, "damaged", f"the snapshot's time is {snapshot.now_s!r}")
+            for job in snapshot.jobs
+            if job.pending
+        )
         return Snapshot(0.0, (), (), ()), said
     jobs, said = _jobs(snapshot.jobs)
     values: dict[str, Any] = {
@@ -61,12 +79,13 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
         if good is None:
             good = sizes[id(each)] = _size(each)
         fine = good and (
-            0.0 <= job.submit_s <= FAR_S and 1 <= job.nodes <= MOST
+            0.0 <= job.submit_s <= FAR_S
+            and 1 <= job.nodes <= MOST
             and (limit is None or 0.0 < limit <= FAR_S)
             and (job.eligible_s is None or 0.0 <= job.eligible_s <= FAR_S)
             and (job.deadline_s is None or 0.0 <= job.deadline_s <= FAR_S)
             and (job.run_s is None or 0.0 <= job.run_s <= FAR_S)
-        )  # fmt: skip
+        )
         if job.pending:
             if not fine or job.id in pending:
                 if why := _damage(job, job.id in pending):
@@ -76,11 +95,13 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
             pending.add(job.id)
         elif job.on and not (fine and _end(job.end_s)):
             job = replace(
-                job, each=each if good else Resources(max(each.gpus, 0), max(each.cpus, 0), max(each.memory_mb, 0)),
+                job,
+                each=each if good else Resources(max(each.gpus, 0), max(each.cpus, 0), max(each.memory_mb, 0)),
                 end_s=job.end_s if _end(job.end_s) else None,
                 time_limit_s=limit if limit is not None and 0.0 < limit <= FAR_S else None,
-                start_s=job.start_s if _end(job.start_s) else None, run_s=None,
-            )  # fmt: skip
+                start_s=job.start_s if _end(job.start_s) else None,
+                run_s=None,
+            )
         left.append(job)
     same = len(left) == len(jobs) and all(one is other for one, other in zip(left, jobs, strict=True))
     return (jobs if same else tuple(left)), tuple(said)
@@ -129,18 +150,26 @@ def _pools(pools: tuple[Pool, ...], budget: Budget | None) -> tuple[Pool, ...]:
             pool = replace(pool, nodes=tuple(name for name in dict.fromkeys(pool.nodes) if name not in taken))
         taken |= own
         left.append(pool)
-    return pools if len(left) == len(pools) and all(one is other for one, other in zip(left, pools, strict=True)) else tuple(left)
+    return (
+        pools
+        if len(left) == len(pools) and all(one is other for one, other in zip(left, pools, strict=True))
+        else tuple(left)
+    )
 
 
 def _pool(pool: Pool, broke: str) -> Pool:
-    wrong = {name: getattr(pool, name) for name in ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")}
+    wrong = {
+        name: getattr(pool, name) for name in ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")
+    }
     wrong = {name: value for name, value in wrong.items() if not _span(value)}
     if not pool.max_run_s >= 0.0:
         wrong["max_run_s"] = pool.max_run_s
     if not _end(pool.ends_s):
         wrong["ends_s"] = pool.ends_s
     changes: dict[str, Any] = dict.fromkeys(wrong, 0.0)
-    changes |= {name: value for name, value in (("idle_s", FAR_S), ("max_run_s", FAR_S), ("ends_s", None)) if name in wrong}  # no limit
+    changes |= {
+        name: value for name, value in (("idle_s", FAR_S), ("max_run_s", FAR_S), ("ends_s", None)) if name in wrong
+    }  # no limit
     if wrong or broke or not _size(pool.each):
         said = ", ".join(f"{name} {value!r}" for name, value in wrong.items()) or broke or f"a node of {pool.each}"
         changes["obstacle"] = pool.obstacle or f"the snapshot is damaged: {said}"
@@ -149,7 +178,9 @@ def _pool(pool: Pool, broke: str) -> Pool:
         changes["usd_per_hour"] = prices
     if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
         changes["usual_boot_s"] = None
-    if not all(map(_span, pool.interruptions_per_hour.values())):  # a rate that can't be is as good as taken back all the time
+    if not all(
+        map(_span, pool.interruptions_per_hour.values())
+    ):  # a rate that can't be is as good as taken back all the time
         rates = pool.interruptions_per_hour.items()
         changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
     if not _span(pool.checkpoint_s):
@@ -215,7 +246,9 @@ def _experience(experience: Experience) -> Experience:
 
 
 def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T], T | None]) -> tuple[T, ...]:
-    """Those that `check` leaves (None: not at all), as it leaves them, and of equal keys the first. The tuple itself if nothing changes."""
+    """Those that `check` leaves (None: not at all), as it leaves them, and of equal keys the first. The tuple itself if
+    nothing changes.
+    """
     left = [good for item in items if (good := check(item)) is not None]
     for key in keys:
         first: dict[Any, T] = {}

@@ -58,10 +58,14 @@ def sentence(asked: Asked, decided: Wait | Infeasible, at_s: float, clock: Calla
 
 
 def alternative(each: Alternative, decided: Wait, at_s: float) -> str:
-    """One alternative by itself: "two p5.48xlarge (on-demand, pool p5): $661 more, 0.4 h sooner; home is soon enough"."""
+    """One alternative by itself: "two p5.48xlarge (on-demand, pool p5): $661 more, 0.4 h sooner; home is soon
+    enough".
+    """
     where = f" ({each.market}, pool {each.pool})" if each.pool else ""
     more = _usd(each, decided) - decided.usd
-    money = "for the same money" if abs(more) < 0.005 else f"{explain.dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    money = (
+        "for the same money" if abs(more) < 0.005 else f"{explain.dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    )
     sooner = _sooner_s(each, decided, at_s)
     time = "" if sooner is None else f", {_hours(abs(sooner))} {'sooner' if sooner >= 0 else 'later'}"
     return f"{_what(each)}{where}: {money}{time}; {WHY_NOT.get(each.why, each.why)}"
@@ -75,7 +79,13 @@ def _instead(best: Alternative | None, decided: Wait, at_s: float) -> str:
     if best.what == "home":
         time = "" if sooner is None else f" and start it {_hours(abs(sooner))} {'sooner' if sooner > 0 else 'later'}"
         return f"; waiting at home would save {explain.dollars(decided.usd - _usd(best, decided))}{time}"
-    time = "" if sooner is None else f" and save {_hours(sooner)}" if sooner > 0 else f" and start it {_hours(-sooner)} later"
+    time = (
+        ""
+        if sooner is None
+        else f" and save {_hours(sooner)}"
+        if sooner > 0
+        else f" and start it {_hours(-sooner)} later"
+    )
     verb = "renting" if best.what == "rent" else "using"
     return f"; {verb} {_what(best)} now would cost about {explain.dollars(_usd(best, decided))}{time}"
 

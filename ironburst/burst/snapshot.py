@@ -10,10 +10,29 @@ from functools import cached_property
 
 # a node with one of these takes no new job, now and by itself
 _CLOSED = frozenset(
-    ("DOWN", "DRAIN", "FAIL", "ERROR", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "FUTURE", "UNKNOWN",
-     "MAINTENANCE", "INVALID_REG", "POWER_DRAIN", "REBOOT_ISSUED", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE")
-)  # fmt: skip
-_MOVING = frozenset(("POWERING_DOWN", "POWERING_UP", "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "DOWN"))
+    (
+        "DOWN",
+        "DRAIN",
+        "FAIL",
+        "ERROR",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "POWER_DOWN",
+        "POWERING_UP",
+        "POWER_UP",
+        "FUTURE",
+        "UNKNOWN",
+        "MAINTENANCE",
+        "INVALID_REG",
+        "POWER_DRAIN",
+        "REBOOT_ISSUED",
+        "POWER_DOWN_ASAP",
+        "POWER_DOWN_FORCE",
+    )
+)
+_MOVING = frozenset(
+    ("POWERING_DOWN", "POWERING_UP", "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "DOWN")
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,9 @@ class Job:
     dependency: str = ""
     array_tasks: str = ""  # the tasks of an array that isn't split yet ("1-10"), else empty
     gpu_type: str = ""  # a type that the job insists on, else empty
-    demands: str = ""  # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
+    demands: str = (
+        ""  # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
+    )
     excluded: tuple[str, ...] = ()  # nodes that it must not be given
     eligible_s: float | None = None  # not before (--begin)
     start_s: float | None = None
@@ -107,7 +128,9 @@ class IdleHistory:
     """The idle times of a pool's leases so far, as ironburst.burst.idle keeps them."""
 
     gaps_s: tuple[float, ...] = ()  # the newest last; one that got as long as the rule could ever wait is cut there
-    credit_usd: float = 0.0  # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
+    credit_usd: float = (
+        0.0  # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
+    )
 
 
 @dataclass(frozen=True)
@@ -129,15 +152,25 @@ class Pool:
     obstacle: str = ""  # why nothing can be launched in it at all ("no image ...")
     min_billing_s: float = 0.0  # a lease is paid for at least so long
     billing_increment_s: float = 0.0  # and then in such steps; 0: by the second
-    prepaid_markets: tuple[str, ...] = ()  # paid whether used or not (reservations, capacity blocks): idle costs nothing more
-    usual_boot_s: float | None = None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
-    ending_s: float = 0.0  # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
+    prepaid_markets: tuple[
+        str, ...
+    ] = ()  # paid whether used or not (reservations, capacity blocks): idle costs nothing more
+    usual_boot_s: float | None = (
+        None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
+    )
+    ending_s: float = (
+        0.0  # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
+    )
     idle_history: IdleHistory = IdleHistory()
-    ends_s: float | None = None  # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
+    ends_s: float | None = (
+        None  # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
+    )
     data: tuple[str, ...] = ()  # data sets that its nodes reach
     licences: tuple[str, ...] = ()  # licences that jobs there can take
     fabric: str = ""  # that its nodes are on: efa, infiniband, a partition's name
-    interruptions_per_hour: dict[str, float] = field(default_factory=dict)  # of one instance, by market; none: never taken back
+    interruptions_per_hour: dict[str, float] = field(
+        default_factory=dict
+    )  # of one instance, by market; none: never taken back
     checkpoint_s: float = 0.0  # jobs there save their work so often; 0: not at all, so an interruption loses all of it
 
 
@@ -151,7 +184,8 @@ class Lease:
     pool: str
     zone: str
     market: str
-    state: str  # coming: not registered yet; joined: registered, behind its drain; ready: takes jobs; leaving: being given back
+    # coming: not registered yet; joined: registered, behind its drain; ready: takes jobs; leaving: being given back
+    state: str
     jobs: tuple[int, ...]  # that it was rented for, or given to
     usd_per_hour: float
     committed_until_s: float  # money is set aside up to then
@@ -163,7 +197,9 @@ class Lease:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What may be spent from one moment to another, by everybody or for one account's jobs. Only what falls in between counts."""
+    """What may be spent from one moment to another, by everybody or for one account's jobs. Only what falls in between
+    counts.
+    """
 
     kind: str  # day, month
     usd: float
@@ -192,7 +228,9 @@ class Budget:
     committed_usd: float  # set aside for open leases beyond what they have spent, whenever it falls
     month_ends_s: float
     usd_per_day: float | None = None
-    accounts: dict[str, float] = field(default_factory=dict)  # USD a month of the accounts that have a ceiling of their own
+    accounts: dict[str, float] = field(
+        default_factory=dict
+    )  # USD a month of the accounts that have a ceiling of their own
     ceilings: tuple[Ceiling, ...] = ()  # of now and of the times that a lease can reach; empty: the month's alone
 
     @property

@@ -1,8 +1,21 @@
-"""What the world offers: GPUs, platforms, instance types, prices, software and rules. Pure lookups over carried data files
-(data/README.md has their sources and dates). None is unknown, never zero; a lookup of an unknown name raises `Unknown`."""
+"""What the world offers: GPUs, platforms, instance types, prices, software and rules. Pure lookups over carried data
+files (data/README.md has their sources and dates). None is unknown, never zero; a lookup of an unknown name raises
+`Unknown`.
+"""
 
 from ironburst.catalog.errors import Unknown
-from ironburst.catalog.hardware import Board, Gpu, Platform, board, gpu, gpus, nvswitch_pci_ids, platform, platforms, slug
+from ironburst.catalog.hardware import (
+    Board,
+    Gpu,
+    Platform,
+    board,
+    gpu,
+    gpus,
+    nvswitch_pci_ids,
+    platform,
+    platforms,
+    slug,
+)
 from ironburst.catalog.instances import (
     InstanceType,
     NetworkInterface,
@@ -35,9 +48,44 @@ from ironburst.catalog.software import (
 )
 
 __all__ = [
-    "Board", "Cuda", "DriverBranch", "Gpu", "InstanceType", "Interruptions", "MigProfile", "NetworkInterface", "Platform", "Price",
-    "Rule", "SoftwareFacts", "Unknown", "addresses", "board", "cuda", "cuda_releases", "driver_branch", "driver_branches", "gpu",
-    "gpus", "instance_type", "instance_types", "interruptions", "lock_rules", "mig_profiles", "network_interfaces", "nvswitch_pci_ids",
-    "package_names", "platform", "platforms", "price", "profile", "profiles", "rule", "rules", "slug", "software_date",
-    "software_extra", "software_facts",
-]  # fmt: skip
+    "Board",
+    "Cuda",
+    "DriverBranch",
+    "Gpu",
+    "InstanceType",
+    "Interruptions",
+    "MigProfile",
+    "NetworkInterface",
+    "Platform",
+    "Price",
+    "Rule",
+    "SoftwareFacts",
+    "Unknown",
+    "addresses",
+    "board",
+    "cuda",
+    "cuda_releases",
+    "driver_branch",
+    "driver_branches",
+    "gpu",
+    "gpus",
+    "instance_type",
+    "instance_types",
+    "interruptions",
+    "lock_rules",
+    "mig_profiles",
+    "network_interfaces",
+    "nvswitch_pci_ids",
+    "package_names",
+    "platform",
+    "platforms",
+    "price",
+    "profile",
+    "profiles",
+    "rule",
+    "rules",
+    "slug",
+    "software_date",
+    "software_extra",
+    "software_facts",
+]

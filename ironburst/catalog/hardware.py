@@ -199,13 +199,21 @@ _BOARDS = {
 
 
 def nvswitch_pci_ids() -> tuple[str, ...]:
-    """PCI ids ("10de:22a3") by which NVSwitches are recognised. NVLink5 switches have none: text in the bridge's VPD tells them."""
+    """PCI ids ("10de:22a3") by which NVSwitches are recognised. NVLink5 switches have none: text in the bridge's VPD
+    tells them.
+    """
     rows = table("nvswitch_pci.csv").rows
-    return tuple(row["vendor_device_id"] for row in rows if row["is_switch"] == "yes" and re.match(r"10de:\w{4}$", row["vendor_device_id"]))
+    return tuple(
+        row["vendor_device_id"]
+        for row in rows
+        if row["is_switch"] == "yes" and re.match(r"10de:\w{4}$", row["vendor_device_id"])
+    )
 
 
 def board(model: Gpu, count: int) -> Board:
-    """How `count` GPUs of this model in one node are wired. Fewer than 8 of an "8-gpu board" are meshed, without NVSwitch."""
+    """How `count` GPUs of this model in one node are wired. Fewer than 8 of an "8-gpu board" are meshed, without
+    NVSwitch.
+    """
     needed = model.nvswitch_needed
     if needed is None:
         return Board(None, None, None, None)

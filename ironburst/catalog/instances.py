@@ -82,7 +82,9 @@ def _gpu_of(name: str, family: str) -> Gpu | None:
 
 
 def _gpu_count(row: Row) -> int:
-    """GPUs that the node shows. EC2's API says 0 for a part of a GPU (and for p5.4xlarge): the EFA table comes first."""
+    """GPUs that the node shows. EC2's API says 0 for a part of a GPU (and for p5.4xlarge): the EFA table comes
+    first.
+    """
     if row["accel_vendor"] not in ("NVIDIA", "amd"):
         return 0
     layout = _efa_rows().get(row["instance_type"])
@@ -130,9 +132,10 @@ def instance_type(name: str) -> InstanceType:
 
 
 def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
-    """The interfaces that one instance of this type gets, computed from its cards. Card 0 device 0 is plain ENA; a card 0 that
-    can do EFA carries it as `efa-only` on device 1; every other card carries `efa-only` on device 0. Raises Unknown, also for a
-    type whose cards aren't known."""
+    """The interfaces that one instance of this type gets, computed from its cards. Card 0 device 0 is plain ENA; a card
+    0 that can do EFA carries it as `efa-only` on device 1; every other card carries `efa-only` on device 0. Raises
+    Unknown, also for a type whose cards aren't known.
+    """
     kind = instance_type(name)
     if kind.network_cards is None:
         raise Unknown("network card layout of", name, None)

@@ -1,4 +1,6 @@
-"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules. Data only: ironburst/software applies them."""
+"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules. Data only:
+ironburst/software applies them.
+"""
 
 import functools
 from collections.abc import Mapping
@@ -182,7 +184,9 @@ def profile(name: str) -> Mapping[str, Any]:
 @functools.cache
 def software_date() -> date:
     """The newest date of the data that the lock is solved with."""
-    found = [table(name).as_of for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")]
+    found = [
+        table(name).as_of for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")
+    ]
     return max(each for each in found if each)
 
 
@@ -200,6 +204,8 @@ class SoftwareFacts:
 
 @functools.cache
 def software_facts() -> SoftwareFacts:
-    """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the rest."""
+    """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the
+    rest.
+    """
     by_id = {each.id: each for each in (*rules(), *lock_rules())}
     return SoftwareFacts(by_id, cuda_releases(), driver_branches(), mig_profiles(), package_names(), software_extra())

@@ -1,6 +1,8 @@
-"""The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function of the arguments.
+"""The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function of the
+arguments.
 
-Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input; what a verb adds is in its own --help and in docs/reference/cli.md.
+Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input; what a verb adds is in its own --help and in
+docs/reference/cli.md.
 """
 
 from __future__ import annotations
@@ -11,12 +13,27 @@ import sys
 from collections.abc import Sequence
 
 VERBS = (
-    "validate", "lock", "publish", "converge", "image", "health", "status", "explain", "tick", "run", "reap", "replay", "simulate", "size",
-)  # fmt: skip
+    "validate",
+    "lock",
+    "publish",
+    "converge",
+    "image",
+    "health",
+    "status",
+    "explain",
+    "tick",
+    "run",
+    "reap",
+    "replay",
+    "simulate",
+    "size",
+)
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent.")
+    top = argparse.ArgumentParser(
+        prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent."
+    )
     subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in verbs:
         importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)

@@ -49,15 +49,24 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument(
-        "--limit", metavar="WORDS", help="only these: names of hosts, roles, kinds, halls or partitions, comma-separated"
+        "--limit",
+        metavar="WORDS",
+        help="only these: names of hosts, roles, kinds, halls or partitions, comma-separated",
     )
-    parser.add_argument("--share", default="1", help="nodes of each rack and partition drained at once: 2 or 25%% (default: 1)")
     parser.add_argument(
-        "--drain-timeout", default="1d", metavar="DURATION", help="how long the jobs of a drained node may take (default: 1d)"
+        "--share", default="1", help="nodes of each rack and partition drained at once: 2 or 25%% (default: 1)"
+    )
+    parser.add_argument(
+        "--drain-timeout",
+        default="1d",
+        metavar="DURATION",
+        help="how long the jobs of a drained node may take (default: 1d)",
     )
     parser.add_argument("--always", action="store_true", help="run Ansible also on hosts that are proved unchanged")
     parser.add_argument(
-        "--state", type=Path, help="folder of the receipts (default: $IRONBURST_STATE, or below ~/.local/state/ironburst)"
+        "--state",
+        type=Path,
+        help="folder of the receipts (default: $IRONBURST_STATE, or below ~/.local/state/ironburst)",
     )
     parser.add_argument("--receipt", type=Path, help="write what was done (JSON) to this file, too")
     parser.add_argument("--json", action="store_true", help="what was done as JSON on stdout; progress goes to stderr")
@@ -71,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
             "no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
         )
     if not (arguments.inventory / "stack.yml").is_file():
-        return _refuse(f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one")
+        return _refuse(
+            f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one"
+        )
     started = time.monotonic()
     stream = sys.stderr if arguments.json else sys.stdout
 
@@ -122,7 +133,9 @@ def make_tools(document: documents.ClusterDocument, path: Path, inventory: Path,
     decoded = document.model_dump(mode="json")
     return Tools(
         player=Ansible(inventory, path),
-        ask=lambda programs: ask({name: (_connection(connection), text) for name, (connection, text) in programs.items()}),
+        ask=lambda programs: ask(
+            {name: (_connection(connection), text) for name, (connection, text) in programs.items()}
+        ),
         service=service,
         inputs=lambda name: sources.of(decoded, name),
         role_watch=role_watch,

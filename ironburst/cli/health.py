@@ -1,4 +1,6 @@
-"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate thinks of an output, anywhere."""
+"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate thinks of an output,
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from ironburst.health import tables, tools, xid
 from ironburst.health.report import Expectation, Finding
 from ironburst.health.thresholds import size_bytes
 
-EXIT_CODES = "Exit code 0: healthy; 3: not healthy, or not understood (every reason on its own line); 2: bad input; 1: a bug."
+EXIT_CODES = (
+    "Exit code 0: healthy; 3: not healthy, or not understood (every reason on its own line); 2: bad input; 1: a bug."
+)
 
 
 def data(name: str) -> str:
@@ -27,12 +31,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     verbs = parser.add_subparsers(dest="health_verb", required=True, metavar="VERB")
     parse = verbs.add_parser(
-        "parse", help="judge a captured output on standard input",
+        "parse",
+        help="judge a captured output on standard input",
         description="Judge a captured output of a tool, read from standard input. Fails closed: what is cut, mixed up or not "
-                    "understood is not "
+        "understood is not "
         "healthy. Without a declaration only the output itself is judged; with one it must also be what was declared.",
-        epilog=EXIT_CODES + " example: nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8",
-    )  # fmt: skip
+        epilog=EXIT_CODES
+        + " example: nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8",
+    )
     parse.add_argument("tool", choices=list(tools.TOOLS), metavar="TOOL", help=", ".join(tools.TOOLS))
     parse.add_argument("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
     parse.add_argument("--gpus", type=_positive, metavar="N", help="how many GPUs there must be")
@@ -47,7 +53,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="past uncorrectable errors of a GPU that a person accepts",
     )
-    parse.add_argument("--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header")
+    parse.add_argument(
+        "--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header"
+    )
     parse.add_argument(
         "--links", type=_positive, metavar="N", help="ibstat: how many ports must be active; the others may be down"
     )
@@ -58,15 +66,19 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parse.add_argument("--platform", metavar="NAME", help="bandwidth: the platform as in acceptance_thresholds.csv")
     parse.add_argument("--nodes", type=_positive, metavar="N", help="bandwidth: how many nodes took part")
-    parse.add_argument("--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by")
+    parse.add_argument(
+        "--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by"
+    )
     parse.add_argument("--checked", action="store_true", help="nccl-tests: the data must have been checked")
     parse.add_argument("--json", action="store_true", help="findings as JSON: check, passed, text")
     parse.set_defaults(func=run_parse)
     look = verbs.add_parser(
-        "xid", help="what to do about an Xid", description="What the table says about one Xid of the kernel log.",
+        "xid",
+        help="what to do about an Xid",
+        description="What the table says about one Xid of the kernel log.",
         epilog="Exit code 0: the node may go on working; 3: it must not; 2: bad input; 1: a bug. example: ironburst health "
-               "xid 79",
-    )  # fmt: skip
+        "xid 79",
+    )
     look.add_argument("xid", type=int, metavar="NUMBER")
     look.add_argument("--text", default="", help="the rest of the message: Xid 154 names its action there")
     look.add_argument("--gpu-model", default="", metavar="MODEL", help="some actions differ on A100")
@@ -95,12 +107,23 @@ def expectation(arguments: argparse.Namespace) -> Expectation:
     if arguments.message_size and size_bytes(arguments.message_size) is None:
         raise ValueError(f"--message-size {arguments.message_size!r} is no size: give it as 16G or 65536")
     return Expectation(
-        gpu_model=arguments.gpu_model, gpus=arguments.gpus, driver=arguments.driver, pcie_width=arguments.pcie_width,
-        accepted_uncorrectable=arguments.accepted_uncorrectable, links=arguments.links, rate_gb_s=arguments.rate,
-        columns=tuple(name.strip() for name in arguments.columns.split(",") if name.strip()), threshold_id=arguments.threshold_id,
-        platform=arguments.platform, nodes=arguments.nodes, message_size=arguments.message_size, checked=arguments.checked,
-        level=arguments.level, models=models, thresholds=thresholds,
-    )  # fmt: skip
+        gpu_model=arguments.gpu_model,
+        gpus=arguments.gpus,
+        driver=arguments.driver,
+        pcie_width=arguments.pcie_width,
+        accepted_uncorrectable=arguments.accepted_uncorrectable,
+        links=arguments.links,
+        rate_gb_s=arguments.rate,
+        columns=tuple(name.strip() for name in arguments.columns.split(",") if name.strip()),
+        threshold_id=arguments.threshold_id,
+        platform=arguments.platform,
+        nodes=arguments.nodes,
+        message_size=arguments.message_size,
+        checked=arguments.checked,
+        level=arguments.level,
+        models=models,
+        thresholds=thresholds,
+    )
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
@@ -120,7 +143,8 @@ def run_parse(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(
             json.dumps(
-                {"tool": arguments.tool, "healthy": good, "findings": [finding._asdict() for finding in findings]}, indent=1
+                {"tool": arguments.tool, "healthy": good, "findings": [finding._asdict() for finding in findings]},
+                indent=1,
             )
         )
     else:

@@ -1,7 +1,9 @@
 """`ironburst image POOL`: bake the image of a pool's rented nodes and write its id to the pool's parameter.
 
-One on-demand instance of the pool's launch template, converged by playbooks/image.yml, becomes the image. The instance is ended in every
-case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the pool with the image that it had.
+One on-demand instance of the pool's launch template, converged by playbooks/image.yml, becomes the image. The instance
+is ended in every
+case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the pool with the
+image that it had.
 """
 
 from __future__ import annotations
@@ -45,9 +47,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("pool", help="name of a pool of the document")
     parser.add_argument("--document", type=Path, help="the published ClusterDocument (default: IRONBURST_DOCUMENT)")
-    parser.add_argument("--base-image", required=True, metavar="AMI", help="image to start from: the distribution's, or an earlier bake")
+    parser.add_argument(
+        "--base-image", required=True, metavar="AMI", help="image to start from: the distribution's, or an earlier bake"
+    )
     parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
-    parser.add_argument("--ssh-key", type=Path, help="private key for the build instance (default: what the inventory says)")
+    parser.add_argument(
+        "--ssh-key", type=Path, help="private key for the build instance (default: what the inventory says)"
+    )
     parser.add_argument("--user", help="who logs in there (default: the document's ssh user)")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout; progress goes to stderr")
     parser.set_defaults(func=run)
@@ -57,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
 
     def say(line: str) -> None:
-        print(f"{time.monotonic() - started:7.1f} s  {line}", file=sys.stderr if arguments.json else sys.stdout, flush=True)
+        print(
+            f"{time.monotonic() - started:7.1f} s  {line}",
+            file=sys.stderr if arguments.json else sys.stdout,
+            flush=True,
+        )
 
     try:
         document, path = _document(arguments)
@@ -96,11 +106,15 @@ def _playbook(ansible: Ansible, pool: PoolDocument, variables: dict[str, str], s
                 seen.add(event.role)
                 say(f"role {event.role}")
 
-        done = ansible.play("image.yml", variables={"image_pool": pool.name, "image_address": address} | variables, on_event=told)
+        done = ansible.play(
+            "image.yml", variables={"image_pool": pool.name, "image_address": address} | variables, on_event=told
+        )
         result = done.hosts.get(host)
         if done.returncode or not result:
             errors = [h.error for h in done.hosts.values() if h.error] + ([done.error] if done.error else [])
-            raise BakeError(f"playbooks/image.yml ended with {done.returncode}: {errors[0] if errors else 'no message'}")
+            raise BakeError(
+                f"playbooks/image.yml ended with {done.returncode}: {errors[0] if errors else 'no message'}"
+            )
         say(f"{host} is converged: {result.changed} tasks changed it")
 
     return play
@@ -112,16 +126,22 @@ def _playbook(ansible: Ansible, pool: PoolDocument, variables: dict[str, str], s
 def _document(arguments: argparse.Namespace) -> tuple[ClusterDocument, Path]:
     given = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not given:
-        raise ValueError("no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)")
+        raise ValueError(
+            "no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
+        )
     return read(given), Path(given)
 
 
 def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocument:
     """The pool; ValueError for this or another argument that can't be."""
     if not (arguments.inventory / "stack.yml").is_file():
-        raise ValueError(f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one")
+        raise ValueError(
+            f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one"
+        )
     if not AMI.fullmatch(arguments.base_image):
-        raise ValueError(f"--base-image {arguments.base_image!r}: must be an image id, ami- and 8 or 17 hexadecimal digits")
+        raise ValueError(
+            f"--base-image {arguments.base_image!r}: must be an image id, ami- and 8 or 17 hexadecimal digits"
+        )
     if arguments.ssh_key and not arguments.ssh_key.is_file():
         raise ValueError(f"--ssh-key {arguments.ssh_key}: there is no such file")
     for pool in document.pools:

@@ -41,8 +41,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--check", action="store_true", help="write nothing: is the lock file there, and does it fit the stack?")
-    how.add_argument("--upgrade", action="store_true", help="take the newest versions that the stack allows, and say what changes and why")
+    how.add_argument(
+        "--check", action="store_true", help="write nothing: is the lock file there, and does it fit the stack?"
+    )
+    how.add_argument(
+        "--upgrade",
+        action="store_true",
+        help="take the newest versions that the stack allows, and say what changes and why",
+    )
     parser.add_argument("--json", action="store_true", help="state, conflicts, changes and the groups' sets as JSON")
     parser.set_defaults(func=run)
 
@@ -117,4 +123,10 @@ def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> N
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
-    return {"rule": hit.id, "severity": hit.severity, "group": hit.group, "message": hit.message, "ways_out": list(hit.ways_out)}
+    return {
+        "rule": hit.id,
+        "severity": hit.severity,
+        "group": hit.group,
+        "message": hit.message,
+        "ways_out": list(hit.ways_out),
+    }

@@ -27,7 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             data = json.load(sys.stdin)
         except ValueError as error:
-            raise document.DocumentError(f"standard input is not JSON ({error}); pipe `pulumi stack output cluster --json` in") from None
+            raise document.DocumentError(
+                f"standard input is not JSON ({error}); pipe `pulumi stack output cluster --json` in"
+            ) from None
         published = document.publish(document.parse(data, "standard input"), arguments.to)
     except document.DocumentError as error:
         print(f"ironburst publish: {error}", file=sys.stderr)

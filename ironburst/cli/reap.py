@@ -14,14 +14,21 @@ from ironburst.controller.tick import Controller
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
-        "reap", help="end rented instances that no lease knows",
+        "reap",
+        help="end rented instances that no lease knows",
         description="End rented instances of this cluster that no open lease knows. Every tick does this too; young ones and "
         f"ones with a job on them are spared. {site_options.EXIT_CODES}",
         epilog="example: ironburst reap --dry-run",
-    )  # fmt: skip
+    )
     site_options.add(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be ended")
-    parser.add_argument("--grace", type=float, default=reaper.GRACE_S, metavar="SECONDS", help="spare younger ones (default: %(default)s)")
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=reaper.GRACE_S,
+        metavar="SECONDS",
+        help="spare younger ones (default: %(default)s)",
+    )
     parser.set_defaults(func=run)
 
 

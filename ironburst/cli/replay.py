@@ -22,15 +22,20 @@ SHOWN = 20  # jobs, without --json
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
-        "replay", help="recorded rounds decided again: what would have been different",
+        "replay",
+        help="recorded rounds decided again: what would have been different",
         description="Decide the controller's recorded rounds again, each from its snapshot as it was: which jobs today's policy decides "
         "otherwise, and what that is in money and hours. With --config it is a candidate's policy, decided beside the real one and never "
         "applied; the controller may go on meanwhile. A damaged file is told, the others are replayed, and the exit code is 2. "
         + site_options.EXIT_CODES,
         epilog="example: ironburst replay /var/lib/ironburst/rounds --config stacks/Pulumi.candidate.yaml",
-    )  # fmt: skip
-    parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help="rounds, or one file of them (default: beside the ledger)")
-    parser.add_argument("--config", type=Path, metavar="STACK_FILE", help="decide by this file's policy (default: each round's own)")
+    )
+    parser.add_argument(
+        "folder", type=Path, nargs="?", metavar="DIR", help="rounds, or one file of them (default: beside the ledger)"
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="STACK_FILE", help="decide by this file's policy (default: each round's own)"
+    )
     site_options.add(parser, slurm=False, needs_document=False)
     parser.set_defaults(func=run)
 
@@ -53,11 +58,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def as_json(found: Comparison) -> dict[str, Any]:
     return {
-        "rounds": found.rounds, "looks_between": found.looks, "from_s": found.from_s, "to_s": found.to_s, "clock_back": found.clock_back,
-        "rounds_that_differ": found.differ, "first_difference": _difference(found.first) if found.first else None,
-        "jobs": [_difference(one) for one in found.jobs], "recorded": _side(found.recorded), "replayed": _side(found.replayed),
-        "committed_usd_difference": found.replayed.usd - found.recorded.usd, "hours": asdict(found.hours),
-    }  # fmt: skip
+        "rounds": found.rounds,
+        "looks_between": found.looks,
+        "from_s": found.from_s,
+        "to_s": found.to_s,
+        "clock_back": found.clock_back,
+        "rounds_that_differ": found.differ,
+        "first_difference": _difference(found.first) if found.first else None,
+        "jobs": [_difference(one) for one in found.jobs],
+        "recorded": _side(found.recorded),
+        "replayed": _side(found.replayed),
+        "committed_usd_difference": found.replayed.usd - found.recorded.usd,
+        "hours": asdict(found.hours),
+    }
 
 
 def _difference(one: Difference) -> dict[str, Any]:
@@ -72,15 +85,23 @@ def _difference(one: Difference) -> dict[str, Any]:
 
 def _side(side: Side) -> dict[str, Any]:
     """`waits` and `infeasible` count once a job and round, the others once each."""
-    return {"launched_for": side.rents, "assigned": side.gives, "waits": side.waits, "infeasible": side.infeasible,
-            "releases": side.releases, "committed_usd": side.usd}  # fmt: skip
+    return {
+        "launched_for": side.rents,
+        "assigned": side.gives,
+        "waits": side.waits,
+        "infeasible": side.infeasible,
+        "releases": side.releases,
+        "committed_usd": side.usd,
+    }
 
 
 def lines(found: Comparison, a_day: float | None) -> list[str]:
     if not found.rounds:
         return ["no round could be read"]
     size = "" if a_day is None else f", {a_day:.2g} MB a day"
-    out = [f"{explain.plural(found.rounds, 'round')} from {site_options.at(found.from_s)} to {site_options.at(found.to_s)}{size}"]
+    out = [
+        f"{explain.plural(found.rounds, 'round')} from {site_options.at(found.from_s)} to {site_options.at(found.to_s)}{size}"
+    ]
     if found.clock_back:
         out.append(f"the clock went back {explain.plural(found.clock_back, 'time')}")
     if not found.first and not found.differ:

@@ -26,17 +26,23 @@ BOUND_S = 30.0
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
-        "simulate", help="a trace of jobs on a declared cluster",
+        "simulate",
+        help="a trace of jobs on a declared cluster",
         description="Play a trace of jobs (Slurm's accounting, or a CSV with submit_s, duration_s, num_gpus; also .xz) through "
         "the controller's own decision on the home nodes and pools of a stack file: waits, money, and how far the rent is from what no "
         "policy can beat within the same waits. Boots, whole instances, minimum billing, idle leases and spot interruptions count; the "
         f"monthly budget doesn't. {site_options.EXIT_CODES}",
         epilog="example: ironburst simulate jobs.csv --config stacks/Pulumi.prod.yaml --out simulated",
-    )  # fmt: skip
+    )
     parser.add_argument("trace", type=Path, metavar="TRACE")
     parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help="the cluster and its policy")
-    parser.add_argument("--bound-seconds", type=float, default=BOUND_S, metavar="S",
-                        help="how long to search for a good bound; 0: no bound (default: %(default)g)")  # fmt: skip
+    parser.add_argument(
+        "--bound-seconds",
+        type=float,
+        default=BOUND_S,
+        metavar="S",
+        help="how long to search for a good bound; 0: no bound (default: %(default)g)",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write simulation.json and simulation.svg there")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=run)
@@ -52,7 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     played = played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
-    said = gather(trace, declared, played) | {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
+    said = gather(trace, declared, played) | {
+        "trace": arguments.trace.name,
+        "config": str(arguments.config),
+        "wall_s": wall_s,
+    }
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
         trials.write(arguments.out, "simulation", said, picture(trace, declared, played))
@@ -82,17 +92,33 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         if not bill.prepaid:
             by_market[bill.market] = by_market.get(bill.market, 0.0) + bill.usd
     return {
-        "cluster": declared.name, "home": {"nodes": home.nodes, "gpus_per_node": home.gpus}, "jobs": len(trace),
-        "left_out": dict(trace.left_out), "gpu_hours": float(trace.gpu_hours.sum()),
-        "policy": {"wait_limit_s": policy.wait_limit_s, "wait_target_h": asdict(policy.limits.target) if policy.limits else None},
+        "cluster": declared.name,
+        "home": {"nodes": home.nodes, "gpus_per_node": home.gpus},
+        "jobs": len(trace),
+        "left_out": dict(trace.left_out),
+        "gpu_hours": float(trace.gpu_hours.sum()),
+        "policy": {
+            "wait_limit_s": policy.wait_limit_s,
+            "wait_target_h": asdict(policy.limits.target) if policy.limits else None,
+        },
         "run_times": "known" if trace.limit_s is None else "limits",
-        "rented_jobs": int(played.rented.sum()), "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
+        "rented_jobs": int(played.rented.sum()),
+        "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
         "waits": asdict(results.waits(trace, played.start_s)),
-        "usd": {"total": played.total_usd, "by_market": by_market, "prepaid": played.prepaid_usd, "boot": played.boot_usd,
-                "idle": played.idle_usd, "prices_as_of": declared.prices_as_of},
-        "leases": len(leases), "lease_hours": sum(bill.to_s - bill.from_s for bill in leases) / 3600, "refusals": played.refusals,
-        "interruptions": int(played.interruptions.sum()), "decisions": played.decisions,
-    }  # fmt: skip
+        "usd": {
+            "total": played.total_usd,
+            "by_market": by_market,
+            "prepaid": played.prepaid_usd,
+            "boot": played.boot_usd,
+            "idle": played.idle_usd,
+            "prices_as_of": declared.prices_as_of,
+        },
+        "leases": len(leases),
+        "lease_hours": sum(bill.to_s - bill.from_s for bill in leases) / 3600,
+        "refusals": played.refusals,
+        "interruptions": int(played.interruptions.sum()),
+        "decisions": played.decisions,
+    }
 
 
 def bounded(trace: Trace, declared: Declared, played: Played, budget_s: float) -> dict[str, Any]:
@@ -100,7 +126,11 @@ def bounded(trace: Trace, declared: Declared, played: Played, budget_s: float) -
     gpus, reached = declared.home.nodes * declared.home.gpus, results.waits(trace, played.start_s).limits()
     found = lower_bound(trace, gpus, reached, budget_s=budget_s)
     rented = float(trace.gpu_hours[played.rented].sum())
-    return {"rented_gpu_hours": found.gpu_hours, "ratio": rented / found.gpu_hours if found.gpu_hours > 0 else None, "wall_s": found.wall_s}
+    return {
+        "rented_gpu_hours": found.gpu_hours,
+        "ratio": rented / found.gpu_hours if found.gpu_hours > 0 else None,
+        "wall_s": found.wall_s,
+    }
 
 
 def picture(trace: Trace, declared: Declared, played: Played) -> str:
@@ -110,11 +140,13 @@ def picture(trace: Trace, declared: Declared, played: Played) -> str:
         [
             Panel("Jobs that wait", "days", "GPUs wanted", {"queue": Series(days, curves.queued)}),
             Panel(
-                f"Jobs that run ({home.nodes} nodes of {home.gpus} GPUs at home)", "days", "GPUs",
+                f"Jobs that run ({home.nodes} nodes of {home.gpus} GPUs at home)",
+                "days",
+                "GPUs",
                 {"at home": Series(days, curves.home), "rented": Series(days, curves.rented)},
             ),
         ]
-    )  # fmt: skip
+    )
 
 
 def lines(said: dict[str, Any]) -> list[str]:
@@ -132,8 +164,13 @@ def lines(said: dict[str, Any]) -> list[str]:
         f"{'rented':22}{rented}",
         f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",
     ]
-    for name, word in (("mean_h", "mean wait"), ("p99_h", "p99"), ("p999_h", "p99.9"), ("max_h", "maximum"),
-                       ("gpu_hour_weighted_h", "by GPU-hours")):  # fmt: skip
+    for name, word in (
+        ("mean_h", "mean wait"),
+        ("p99_h", "p99"),
+        ("p999_h", "p99.9"),
+        ("max_h", "maximum"),
+        ("gpu_hour_weighted_h", "by GPU-hours"),
+    ):
         out.append(f"{word:22}{waits[name]:,.3f} h")
     if said["interruptions"] or said["refusals"]:
         out.append(f"{'interruptions':22}{said['interruptions']:,} jobs; refused launches: {said['refusals']:,}")

@@ -1,7 +1,8 @@
 """What the verbs of the controller have in common: options, how they are read, exit codes.
 
-Exit codes of status, explain, tick, run and reap: 0 done; 1 a crash, which is a bug; 2 bad input (an option, the document, the ledger,
-a job that nobody knows); 3 the scheduler or the cloud can't be reached or refused; 4 another controller holds the lock.
+Exit codes of status, explain, tick, run and reap: 0 done; 1 a crash, which is a bug; 2 bad input (an option, the
+document, the ledger, a job that nobody knows); 3 the scheduler or the cloud can't be reached or refused; 4 another
+controller holds the lock.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError
 
 LEDGER = "/var/lib/ironburst/ledger.sqlite"
-EXIT_CODES = "exit codes: 0 done; 1 a bug; 2 bad input; 3 the scheduler or the cloud can't be reached; 4 another controller runs"
+EXIT_CODES = (
+    "exit codes: 0 done; 1 a bug; 2 bad input; 3 the scheduler or the cloud can't be reached; 4 another controller runs"
+)
 
 
 class BadInput(Exception):
@@ -33,8 +36,12 @@ class BadInput(Exception):
 def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: bool = True) -> None:
     """Add the common options."""
     if needs_document:
-        parser.add_argument("--document", type=Path, default=None, help="the ClusterDocument (default: $IRONBURST_DOCUMENT)")
-    parser.add_argument("--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})")
+        parser.add_argument(
+            "--document", type=Path, default=None, help="the ClusterDocument (default: $IRONBURST_DOCUMENT)"
+        )
+    parser.add_argument(
+        "--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})"
+    )
     if slurm:
         told = "what to put before Slurm's commands, such as 'ssh root@head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
         parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
@@ -68,7 +75,9 @@ def document_reader(arguments: argparse.Namespace) -> Callable[[], ClusterDocume
 
 
 def slurm(arguments: argparse.Namespace) -> Slurm:
-    text = arguments.slurm_prefix if arguments.slurm_prefix is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
+    text = (
+        arguments.slurm_prefix if arguments.slurm_prefix is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
+    )
     try:
         return Slurm(shlex.split(text))
     except ValueError as error:

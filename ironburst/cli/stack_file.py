@@ -41,21 +41,29 @@ def declared(path: Path) -> Declared:
     cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
     ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
     home = Home(nodes, sizes.pop(), round_s=float(found.burst.tick_s))
-    return Declared(found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None))
+    return Declared(
+        found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None)
+    )
 
 
 def document(path: Path) -> ClusterDocument:
-    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them. Raises BadInput with the first thing wrong."""
+    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them. Raises BadInput with the
+    first thing wrong.
+    """
     try:
         config = load(path)
-        errors = [finding for finding in check(config, datetime.now(UTC), versions=False) if finding.severity == "error"]
+        errors = [
+            finding for finding in check(config, datetime.now(UTC), versions=False) if finding.severity == "error"
+        ]
     except ConfigError as error:
         errors = error.findings
     if errors:
         raise BadInput(_first(path, errors))
     groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
     instances = {name: CloudInstance(id="", address="") for group in groups for name in group_nodes(group)}
-    zones = {pool.name: [PoolZone(zone=zone, subnet_id="", launch_template_id="") for zone in pool.zones] for pool in pools}
+    zones = {
+        pool.name: [PoolZone(zone=zone, subnet_id="", launch_template_id="") for zone in pool.zones] for pool in pools
+    }
     try:
         return build(config, Observed(instances=instances, pool_zones=zones))
     except DocumentError as error:

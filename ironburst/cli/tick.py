@@ -17,10 +17,11 @@ from ironburst.controller.tick import Controller, Report
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
-        "tick", help="one round of the controller: observe, decide, re-check, apply, record",
+        "tick",
+        help="one round of the controller: observe, decide, re-check, apply, record",
         description=f"One round of the controller: observe, decide, re-check, apply, record. {site_options.EXIT_CODES}",
         epilog="example: ironburst tick --document /var/lib/ironburst/cluster.json --slurm-prefix 'ssh root@head'",
-    )  # fmt: skip
+    )
     site_options.add(parser)
     parser.add_argument("--reopen", metavar="POOL", help="first forget what closed this pool: its cause is cured")
     parser.set_defaults(func=run)

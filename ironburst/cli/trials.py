@@ -58,4 +58,6 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadInput(f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to") from None
+        raise BadInput(
+            f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to"
+        ) from None

@@ -1,4 +1,6 @@
-"""`ironburst validate STACK_FILE`: everything that can be said of a declaration without a cloud and without the Pulumi CLI."""
+"""`ironburst validate STACK_FILE`: everything that can be said of a declaration without a cloud and without the Pulumi
+CLI.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     parser.add_argument("--json", action="store_true", help="findings as JSON: path, value, rule, message, severity")
     parser.add_argument(
-        "--no-secrets", action="store_true", help="don't try to resolve env: and file: secret references (pull requests in CI)"
+        "--no-secrets",
+        action="store_true",
+        help="don't try to resolve env: and file: secret references (pull requests in CI)",
     )
     parser.set_defaults(func=run)
 
@@ -34,7 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         findings, valid = error.findings, False
     if arguments.json:
-        report = {"file": str(arguments.stack_file), "valid": valid, "findings": [finding.as_json() for finding in findings]}
+        report = {
+            "file": str(arguments.stack_file),
+            "valid": valid,
+            "findings": [finding.as_json() for finding in findings],
+        }
         print(json.dumps(report, indent=1, default=str))
     else:
         for finding in findings:

@@ -21,8 +21,12 @@ from ironburst.config.software_checks import fabrics, mig, software
 Findings = Iterator[Finding]
 
 
-def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> tuple[ClusterConfig, list[Finding]]:
-    """A stack file's declaration and its warnings; its lock file is looked at too. Raises ConfigError with every error."""
+def load_valid(
+    path: Path | str, *, now: datetime, resolve_secrets: bool = False
+) -> tuple[ClusterConfig, list[Finding]]:
+    """A stack file's declaration and its warnings; its lock file is looked at too. Raises ConfigError with every
+    error.
+    """
     config = load(path)
     warnings = require_valid(config, now=now, resolve_secrets=resolve_secrets)
     return config, warnings + lockfile.use(config, Path(path))[1]
@@ -37,11 +41,24 @@ def require_valid(config: ClusterConfig, *, now: datetime, resolve_secrets: bool
 
 
 def check(config: ClusterConfig, now: datetime, *, versions: bool = True) -> list[Finding]:
-    """Everything that can be said without a network (`versions`: also of software, which `ironburst lock` says itself). `now` decides
-    whether a capacity block or a driver branch is over."""
+    """Everything that can be said without a network (`versions`: also of software, which `ironburst lock` says itself).
+    `now` decides whether a capacity block or a driver branch is over.
+    """
     checks: tuple[Callable[[ClusterConfig], Findings], ...] = (
-        shapes, duplicates, rack_units, networks, addresses, scheduler, platforms, instance_types, zones, links, money, mig, fabrics,
-    )  # fmt: skip
+        shapes,
+        duplicates,
+        rack_units,
+        networks,
+        addresses,
+        scheduler,
+        platforms,
+        instance_types,
+        zones,
+        links,
+        money,
+        mig,
+        fabrics,
+    )
     found = [finding for one in checks for finding in one(config)]
     return found + (list(software(config, now)) if versions else []) + list(capacity(config, now))
 
@@ -49,7 +66,9 @@ def check(config: ClusterConfig, now: datetime, *, versions: bool = True) -> lis
 def secret_references(config: ClusterConfig) -> Findings:
     """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
     places = {path_of("scheduler", "munge_key"): config.scheduler.munge_key}
-    places |= {path_of("halls", h, "nodes", n, "bmc", "password"): nodes.bmc.password for h, n, _, nodes in _all_nodes(config)}
+    places |= {
+        path_of("halls", h, "nodes", n, "bmc", "password"): nodes.bmc.password for h, n, _, nodes in _all_nodes(config)
+    }
     for path, reference in places.items():
         if not reference.startswith("aws-secretsmanager:"):
             try:
@@ -80,7 +99,10 @@ def shapes(config: ClusterConfig) -> Findings:
         if len(nodes.bmc.addresses) != wanted:
             path = path_of("halls", h, "nodes", n, "bmc", "addresses")
             yield Finding(
-                path, nodes.bmc.addresses, "one-a-node", f"gives {len(nodes.bmc.addresses)} values for {wanted} nodes; give one each"
+                path,
+                nodes.bmc.addresses,
+                "one-a-node",
+                f"gives {len(nodes.bmc.addresses)} values for {wanted} nodes; give one each",
             )
 
 
@@ -97,7 +119,12 @@ def duplicates(config: ClusterConfig) -> Findings:
         for r, rack in enumerate(hall.racks):
             yield from once(f"rack of {hall.name}", rack.name, path_of("halls", h, "racks", r, "name"))
     for h, n, _, nodes in _all_nodes(config):
-        for key, what in (("names", "node name"), ("addresses", "address"), ("macs", "MAC address"), ("serials", "serial number")):
+        for key, what in (
+            ("names", "node name"),
+            ("addresses", "address"),
+            ("macs", "MAC address"),
+            ("serials", "serial number"),
+        ):
             for i, value in enumerate(getattr(nodes, key) or []):
                 yield from once(what, value, path_of("halls", h, "nodes", n, key, i))
         for i, value in enumerate(nodes.bmc.addresses):
@@ -150,24 +177,38 @@ def rack_units(config: ClusterConfig) -> Findings:
             top = unit + height - 1
             if top > racks[nodes.rack].units:
                 yield Finding(
-                    path, unit, "rack-unit", f"{name} would reach unit {top} of rack {nodes.rack}, which has {racks[nodes.rack].units}"
+                    path,
+                    unit,
+                    "rack-unit",
+                    f"{name} would reach unit {top} of rack {nodes.rack}, which has {racks[nodes.rack].units}",
                 )
             for u in range(unit, top + 1):
                 other = taken.setdefault((hall.name, nodes.rack, u), name)
                 if other != name:
-                    yield Finding(path, unit, "duplicate", f"{name} and {other} both take unit {u} of rack {nodes.rack}; move one")
+                    yield Finding(
+                        path, unit, "duplicate", f"{name} and {other} both take unit {u} of rack {nodes.rack}; move one"
+                    )
                     break
 
 
 def networks(config: ClusterConfig) -> Findings:
     """No two networks overlap, and the cloud's holds what is declared in it."""
-    named = [(path_of("halls", h, key), getattr(hall, key)) for h, hall in enumerate(config.halls) for key in ("cidr", "bmc_cidr")]
+    named = [
+        (path_of("halls", h, key), getattr(hall, key))
+        for h, hall in enumerate(config.halls)
+        for key in ("cidr", "bmc_cidr")
+    ]
     if config.cloud:
         named.append((path_of("cloud", "network", "cidr"), config.cloud.network.cidr))
     for i, (path, cidr) in enumerate(named):
         for other_path, other in named[:i]:
             if ipaddress.IPv4Network(cidr).overlaps(ipaddress.IPv4Network(other)):
-                yield Finding(path, cidr, "overlap", f"{cidr} overlaps {other} at {other_path}; routes between them would be ambiguous")
+                yield Finding(
+                    path,
+                    cidr,
+                    "overlap",
+                    f"{cidr} overlaps {other} at {other_path}; routes between them would be ambiguous",
+                )
     if config.cloud and not config.cloud.network.existing:
         yield from _cloud_space(config)
 
@@ -231,11 +272,17 @@ def scheduler(config: ClusterConfig) -> Findings:
     if config.scheduler.head not in heads:
         known = ", ".join(heads) or "none is declared"
         yield Finding(
-            path, config.scheduler.head, "unknown-node", f"{config.scheduler.head!r} is not a node with role head; nodes with it: {known}"
+            path,
+            config.scheduler.head,
+            "unknown-node",
+            f"{config.scheduler.head!r} is not a node with role head; nodes with it: {known}",
         )
     elif len(heads) > 1:
         yield Finding(
-            path, heads, "one-head", f"there are {len(heads)} head nodes and one is supported (no fenced store for a backup yet); keep one"
+            path,
+            heads,
+            "one-head",
+            f"there are {len(heads)} head nodes and one is supported (no fenced store for a backup yet); keep one",
         )
     key = config.scheduler.munge_key
     if config.cloud and config.cloud.pools and not key.startswith("aws-secretsmanager:"):
@@ -269,13 +316,19 @@ def _known(path: str, name: str, lookup: Callable[[str], Any]) -> Findings:
 def instance_types(config: ClusterConfig) -> Findings:
     if not config.cloud:
         return
-    named = [(path_of("cloud", "groups", i, "instance_type"), g.instance_type) for i, g in enumerate(config.cloud.groups)]
-    named += [(path_of("cloud", "pools", i, "instance_type"), p.instance_type) for i, p in enumerate(config.cloud.pools)]
+    named = [
+        (path_of("cloud", "groups", i, "instance_type"), g.instance_type) for i, g in enumerate(config.cloud.groups)
+    ]
+    named += [
+        (path_of("cloud", "pools", i, "instance_type"), p.instance_type) for i, p in enumerate(config.cloud.pools)
+    ]
     for path, name in named:
         unknown = list(_known(path, name, catalog.instance_type))
         yield from unknown
         if not unknown and not catalog.instance_type(name).gpu:
-            yield Finding(path, name, "no-gpu", f"{name} has no NVIDIA GPU that the catalogue knows; choose a GPU instance type")
+            yield Finding(
+                path, name, "no-gpu", f"{name} has no NVIDIA GPU that the catalogue knows; choose a GPU instance type"
+            )
     for name in config.cloud.price:
         yield from _known(path_of("cloud", "price", name), name, catalog.instance_type)
 
@@ -287,12 +340,20 @@ def zones(config: ClusterConfig) -> Findings:
     for z, zone in enumerate(network.zones):
         if not (zone.startswith(region) and len(zone) == len(region) + 1):
             yield Finding(
-                path_of("cloud", "network", "zones", z), zone, "zone", f"{zone!r} is not a zone of {region}; write for example {region}a"
+                path_of("cloud", "network", "zones", z),
+                zone,
+                "zone",
+                f"{zone!r} is not a zone of {region}; write for example {region}a",
             )
     if network.existing:
         for zone in network.existing.subnets.keys() ^ set(network.zones):
             path = path_of("cloud", "network", "existing", "subnets")
-            yield Finding(path, zone, "zone", f"zone {zone} is only in one of `zones` and `existing.subnets`; name the same zones in both")
+            yield Finding(
+                path,
+                zone,
+                "zone",
+                f"zone {zone} is only in one of `zones` and `existing.subnets`; name the same zones in both",
+            )
     used = [(path_of("cloud", "groups", i, "zone"), g.zone, g.instance_type) for i, g in enumerate(config.cloud.groups)]
     used += [
         (path_of("cloud", "pools", i, "zones", z), zone, p.instance_type)
@@ -308,7 +369,9 @@ def zones(config: ClusterConfig) -> Findings:
         except catalog.Unknown:
             continue  # said by instance_types()
         if offered and zone not in offered:
-            yield Finding(path, zone, "not-offered", f"{kind} is not offered in {zone}; the catalogue lists {', '.join(offered)}")
+            yield Finding(
+                path, zone, "not-offered", f"{kind} is not offered in {zone}; the catalogue lists {', '.join(offered)}"
+            )
 
 
 def capacity(config: ClusterConfig, now: datetime) -> Findings:
@@ -343,7 +406,10 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
             )
         elif block and block.ends <= now:
             yield Finding(
-                path_of(*here, "capacity_block", "ends"), str(block.ends), "over", f"the block ended at {block.ends}; AWS has taken it back"
+                path_of(*here, "capacity_block", "ends"),
+                str(block.ends),
+                "over",
+                f"the block ended at {block.ends}; AWS has taken it back",
             )
     for p, pool in enumerate(config.cloud.pools):
         if ends := pool.capacity_ends:
@@ -351,7 +417,9 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
             if ends.tzinfo is None:
                 yield Finding(path, str(ends), "time-zone", "has no time zone; write for example 2026-12-01T11:30:00Z")
             elif ends <= now:
-                yield Finding(path, str(ends), "over", f"the pool's capacity ended at {ends}; nothing could be rented in it")
+                yield Finding(
+                    path, str(ends), "over", f"the pool's capacity ended at {ends}; nothing could be rented in it"
+                )
         if pool.capacity_reservation and "spot" in pool.markets:
             path = path_of("cloud", "pools", p, "markets")
             yield Finding(
@@ -379,7 +447,11 @@ def links(config: ClusterConfig) -> Findings:
         for key in keys:
             given = getattr(link, key) is not None
             if given != (link.kind == kind):
-                message = f"is needed for a {kind} link" if link.kind == kind else f"belongs to a {kind} link, not to {link.kind}"
+                message = (
+                    f"is needed for a {kind} link"
+                    if link.kind == kind
+                    else f"belongs to a {kind} link, not to {link.kind}"
+                )
                 yield Finding(path_of(*path, key), getattr(link, key), "hall-link", message)
 
 
@@ -390,10 +462,15 @@ def money(config: ClusterConfig) -> Findings:
         yield Finding(path_of("budget"), None, "missing", "is needed where there are burst pools; write usd_per_month")
     else:
         month = config.budget.usd_per_month
-        smaller = {("usd_per_day",): config.budget.usd_per_day, **{("accounts", name): usd for name, usd in config.budget.accounts.items()}}
+        smaller = {
+            ("usd_per_day",): config.budget.usd_per_day,
+            **{("accounts", name): usd for name, usd in config.budget.accounts.items()},
+        }
         for where, usd in smaller.items():
             if usd is not None and usd > month:
-                message = f"{usd:g} is more than usd_per_month, {month:g}, so it is no ceiling: lower it or leave it out"
+                message = (
+                    f"{usd:g} is more than usd_per_month, {month:g}, so it is no ceiling: lower it or leave it out"
+                )
                 yield Finding(path_of("budget", *where), usd, "over-the-month", message)
     for p, pool in enumerate(config.cloud.pools):
         for market in pool.markets:
@@ -403,7 +480,5 @@ def money(config: ClusterConfig) -> Findings:
             except catalog.Unknown:
                 break  # said by instance_types()
             if known is None:
-                message = (
-                    f"the catalogue has no {market} price of {pool.instance_type} in {config.cloud.region}; write one under cloud.price"
-                )
+                message = f"the catalogue has no {market} price of {pool.instance_type} in {config.cloud.region}; write one under cloud.price"
                 yield Finding(path_of("cloud", "pools", p, "markets"), market, "no-price", message)

@@ -55,7 +55,9 @@ def read_value(path: Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError([Finding(str(path), None, "yaml", f"is not YAML{where}: {getattr(error, 'problem', None) or error}")]) from None
+        raise ConfigError(
+            [Finding(str(path), None, "yaml", f"is not YAML{where}: {getattr(error, 'problem', None) or error}")]
+        ) from None
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(config, dict) or KEY not in config:
         raise ConfigError([Finding("config", None, "missing", f"has no key {KEY}; declare the cluster there")])
@@ -68,7 +70,9 @@ def load(path: Path | str) -> ClusterConfig:
 
 
 def from_value(value: Any) -> ClusterConfig:
-    """The declaration from a decoded value, as `pulumi.Config().require_object("cluster")` gives it. Raises ConfigError."""
+    """The declaration from a decoded value, as `pulumi.Config().require_object("cluster")` gives it. Raises
+    ConfigError.
+    """
     try:
         return ClusterConfig.model_validate(value)
     except ValidationError as error:

@@ -1,4 +1,6 @@
-"""The lock file beside a stack file: `Pulumi.lab.yaml` has `lab.lock.yaml`. Written by `ironburst lock`, read by validate and by Pulumi."""
+"""The lock file beside a stack file: `Pulumi.lab.yaml` has `lab.lock.yaml`. Written by `ironburst lock`, read by
+validate and by Pulumi.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """What `ironburst lock` found: what should be in the file, and the changes from what is in it (`before`; None: no file)."""
+    """What `ironburst lock` found: what should be in the file, and the changes from what is in it (`before`; None: no
+    file).
+    """
 
     path: Path
     before: Mapping[str, Locked] | None
@@ -83,7 +87,10 @@ def _lists(data: Any) -> Any:
 
 
 def _expanded(lock: Mapping[str, Locked]) -> dict[str, Locked]:
-    return {name: replace(one, nodes=tuple(node for text in one.nodes for node in _expand(text))) for name, one in lock.items()}
+    return {
+        name: replace(one, nodes=tuple(node for text in one.nodes for node in _expand(text)))
+        for name, one in lock.items()
+    }
 
 
 def _expand(text: str) -> list[str]:
@@ -116,8 +123,10 @@ def write(stack_file: Path, lock: Mapping[str, Locked]) -> Path:
 
 
 def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, today: date | None = None) -> Plan:
-    """Solve a valid declaration, keeping what is locked while it fits (`upgrade`: the newest that the declaration allows).
-    Writes nothing. Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't known."""
+    """Solve a valid declaration, keeping what is locked while it fits (`upgrade`: the newest that the declaration
+    allows). Writes nothing. Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't
+    known.
+    """
     path, facts, declared = path_of_lock(stack_file), catalog.software_facts(), groups(config)
     before = read(path)
     if upgrade or before is None:
@@ -132,8 +141,9 @@ def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, toda
 
 
 def use(config: ClusterConfig, stack_file: Path) -> tuple[Mapping[str, SoftwareSet] | None, list[Finding]]:
-    """The sets that the program goes by: those of the lock; None and a warning where there is no lock. Raises ConfigError where the
-    lock is damaged or doesn't fit the stack, or there is a conflict."""
+    """The sets that the program goes by: those of the lock; None and a warning where there is no lock. Raises
+    ConfigError where the lock is damaged or doesn't fit the stack, or there is a conflict.
+    """
     path = path_of_lock(stack_file)
     command = f"`ironburst lock {stack_file}`"
     try:

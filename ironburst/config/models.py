@@ -11,14 +11,28 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.software_models import DataScience, Kernel, Mig, Os, Scratch, Software, SoftwareChoice, Strict
-from ironburst.config.types import DURATION_PATTERN, Account, Address, Duration, Mac, Name, Network, Range, SecretRef, Usd, duration_text
+from ironburst.config.types import (
+    DURATION_PATTERN,
+    Account,
+    Address,
+    Duration,
+    Mac,
+    Name,
+    Network,
+    Range,
+    SecretRef,
+    Usd,
+    duration_text,
+)
 
 
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
     user: str = Field(default="root", description="user that Ansible logs in as")
-    key_name: str | None = Field(default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key")
+    key_name: str | None = Field(
+        default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key"
+    )
 
 
 class SlurmNode(Strict):
@@ -47,7 +61,9 @@ class Nodes(Strict):
 
     names: Range = Field(examples=["dgx[01-04]"])
     role: Literal["gpu", "head"] = Field(default="gpu", description="head: runs the scheduler, no jobs")
-    platform: str | None = Field(default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"])
+    platform: str | None = Field(
+        default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"]
+    )
     rack: Name = Field(description="one of the hall's racks")
     units: list[Annotated[int, Field(gt=0)]] = Field(description="lowest rack unit of each node")
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
@@ -55,12 +71,20 @@ class Nodes(Strict):
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
     serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
     bmc: Bmc
-    secure_boot: bool | None = Field(default=None, description="whether the firmware enforces Secure Boot; none: not known")
-    infiniband_links: int | None = Field(default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none")
-    power_off_on_delete: bool = Field(default=False, description="destroy powers the node off; otherwise it goes on running")
+    secure_boot: bool | None = Field(
+        default=None, description="whether the firmware enforces Secure Boot; none: not known"
+    )
+    infiniband_links: int | None = Field(
+        default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
+    )
+    power_off_on_delete: bool = Field(
+        default=False, description="destroy powers the node off; otherwise it goes on running"
+    )
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    kernel: Kernel | None = Field(
+        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
+    )
     software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
     mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
     scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
@@ -88,14 +112,18 @@ class HallLink(Strict):
     hall: Name
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
-    gateway_id: str | None = Field(default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)")
+    gateway_id: str | None = Field(
+        default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
+    )
 
 
 class ExistingVpc(Strict):
     """A network that somebody else owns: used, never changed."""
 
     vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
-    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(min_length=1, description="zone: private subnet id")
+    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(
+        min_length=1, description="zone: private subnet id"
+    )
 
 
 class CloudNetwork(Strict):
@@ -118,14 +146,20 @@ class Group(Strict):
     instance_type: str = Field(examples=["p5.48xlarge"])
     count: int = Field(gt=0, le=1000)
     zone: str = Field(description="one of the network's zones")
-    image: str = Field(pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes")
+    image: str = Field(
+        pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes"
+    )
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    capacity_reservation: str | None = Field(
+        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+    )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    kernel: Kernel | None = Field(
+        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
+    )
     software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
     mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
     scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
@@ -143,20 +177,33 @@ class Pool(Strict):
         min_length=1,
         description="spot is only for batch jobs that may be requeued, see burst.spot_max_nodes",
     )
-    capacity_reservation: str | None = Field(default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation")
+    capacity_reservation: str | None = Field(
+        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+    )
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
-    idle: Duration = Field(default="10m", validate_default=True, description="an idle node is given back after this at the latest")
-    max_run: Duration = Field(default="1d", validate_default=True, description="longest time limit of a job that may rent")
-    capacity_ends: datetime | None = Field(
-        default=None, description="when its reservation or block is taken back, with time zone: no job is placed that would run longer"
+    idle: Duration = Field(
+        default="10m", validate_default=True, description="an idle node is given back after this at the latest"
     )
-    data: list[str] = Field(default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME")
+    max_run: Duration = Field(
+        default="1d", validate_default=True, description="longest time limit of a job that may rent"
+    )
+    capacity_ends: datetime | None = Field(
+        default=None,
+        description="when its reservation or block is taken back, with time zone: no job is placed that would run longer",
+    )
+    data: list[str] = Field(
+        default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME"
+    )
     licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
-    checkpoint: Duration | None = Field(default=None, description="jobs save their work so often; none: an interruption loses all of it")
+    checkpoint: Duration | None = Field(
+        default=None, description="jobs save their work so often; none: an interruption loses all of it"
+    )
     slurm: SlurmNode | None = None
     os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"])
+    kernel: Kernel | None = Field(
+        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
+    )
     software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
     mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
     scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
@@ -183,20 +230,25 @@ class Filesystem(Strict):
 
     kind: Literal["nfs", "lustre", "beegfs"]
     source: str = Field(
-        min_length=1, description="as mount takes it; beegfs: the management host", examples=["10.0.0.5:/export", "mgs@o2ib:/fsx"]
+        min_length=1,
+        description="as mount takes it; beegfs: the management host",
+        examples=["10.0.0.5:/export", "mgs@o2ib:/fsx"],
     )
     options: str = Field(default="", description="mount options", examples=["nconnect=8,noatime"])
 
 
 class Budget(Strict):
-    """Hard ceilings for rented nodes, by the declared prices. Days and months are UTC's; the least of what is left applies."""
+    """Hard ceilings for rented nodes, by the declared prices. Days and months are UTC's; the least of what is left
+    applies.
+    """
 
     usd_per_month: float = Field(gt=0, allow_inf_nan=False, description="the most that is spent in a calendar month")
     usd_per_day: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="the most that is spent in a day; none: no such ceiling"
     )
     accounts: dict[Account, Usd] = Field(
-        default={}, description="Slurm account: the most that is spent on its jobs in a month; others have the common ceilings only"
+        default={},
+        description="Slurm account: the most that is spent on its jobs in a month; others have the common ceilings only",
     )
     notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
 
@@ -205,8 +257,12 @@ class Scheduler(Strict):
     kind: Literal["slurm"] = "slurm"
     head: str = Field(description="name of the bare-metal node with slurmctld")
     home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
-    munge_key: SecretRef = Field(description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:")
-    shared_filesystem: str = Field(default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it")
+    munge_key: SecretRef = Field(
+        description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
+    )
+    shared_filesystem: str = Field(
+        default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it"
+    )
 
 
 def _mean_alone(value: Any) -> Any:
@@ -244,13 +300,19 @@ class Burst(Strict):
 
     tick: Duration = Field(default="10s", validate_default=True, description="one controller round")
     wait_limit: Duration = Field(
-        default="2h", validate_default=True, description="a job predicted to wait longer may rent; not looked at with wait_target"
+        default="2h",
+        validate_default=True,
+        description="a job predicted to wait longer may rent; not looked at with wait_target",
     )
     wait_target: Annotated[WaitTarget | None, BeforeValidator(_mean_alone)] = Field(
-        default=None, json_schema_extra=_or_a_duration, examples=["20m"],
+        default=None,
+        json_schema_extra=_or_a_duration,
+        examples=["20m"],
         description="the mean wait that the jobs should have, or this section: a job may wait the longer, the more GPU-hours it is",
-    )  # fmt: skip
-    settle: Duration = Field(default="30s", validate_default=True, description="a job has waited so long before it is rented for")
+    )
+    settle: Duration = Field(
+        default="30s", validate_default=True, description="a job has waited so long before it is rented for"
+    )
     cool_down: Duration = Field(
         default="10m", validate_default=True, description="pause after insufficient capacity, per type, zone and market"
     )
@@ -264,7 +326,9 @@ class Burst(Strict):
     @model_validator(mode="after")
     def _one_of_two(self) -> Burst:
         if self.wait_target and "wait_limit" in self.model_fields_set:
-            raise ValueError("has both wait_limit and wait_target, and a target gives each job a limit of its own: leave one out")
+            raise ValueError(
+                "has both wait_limit and wait_target, and a target gives each job a limit of its own: leave one out"
+            )
         return self
 
 
@@ -279,9 +343,13 @@ class ClusterConfig(Strict):
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler
     burst: Burst = Burst()
-    filesystem: Filesystem | None = Field(default=None, description="the shared file system; none: somebody else mounts it")
+    filesystem: Filesystem | None = Field(
+        default=None, description="the shared file system; none: somebody else mounts it"
+    )
     metrics: bool = Field(default=False, description="exporters for Prometheus on every node")
-    data_science: list[DataScience] = Field(default=[], description="frameworks that GPU nodes offer as module files and containers")
+    data_science: list[DataScience] = Field(
+        default=[], description="frameworks that GPU nodes offer as module files and containers"
+    )
 
 
 # ---- names derived from the declaration, in one place

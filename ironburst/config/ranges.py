@@ -45,13 +45,17 @@ def _numbers(expression: str, part: str) -> list[str]:
         if int(last) - int(first) >= MOST:
             raise RangeError(f"{expression!r}: {item.strip()} has more than {MOST} names")
         if len(first) != len(last) and first.startswith("0"):
-            raise RangeError(f"{expression!r}: {item.strip()} mixes widths; write both ends with the same number of digits")
+            raise RangeError(
+                f"{expression!r}: {item.strip()} mixes widths; write both ends with the same number of digits"
+            )
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
 def compact(names: Sequence[str]) -> str:
-    """One expression for names, in their order: ["dgx01", "dgx02", "dgx04"] -> `dgx[01-02,04]`; what has no number stays a name."""
+    """One expression for names, in their order: ["dgx01", "dgx02", "dgx04"] -> `dgx[01-02,04]`; what has no number
+    stays a name.
+    """
     parts: list[tuple[str, list[list[str]]]] = []
     for name in names:
         found = re.match(r"^(.*?)(\d+)$", name)

@@ -1,4 +1,6 @@
-"""From a declaration to the groups that the version lock solves: what each group of equal nodes is, and what is wished for it."""
+"""From a declaration to the groups that the version lock solves: what each group of equal nodes is, and what is wished
+for it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ from ironburst.software import model
 from ironburst.software.solve import Solution, solve
 
 DEFAULTS: Mapping[str, Any] = {
-    "kernel_module": "auto", "container_runtime": ["containerd"], "rdma": "inbox", "peer_memory": "auto", "gds": False,
-}  # fmt: skip
+    "kernel_module": "auto",
+    "container_runtime": ["containerd"],
+    "rdma": "inbox",
+    "peer_memory": "auto",
+    "gds": False,
+}
 """What holds where neither the stack file nor its profile says anything."""
 
 
 def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | None) -> model.Wish:
-    """What is asked for on some nodes: their own words, else the cluster's, else the profile's, else the default. Raises
-    catalog.Unknown for a profile that isn't there."""
+    """What is asked for on some nodes: their own words, else the cluster's, else the profile's, else the default.
+    Raises catalog.Unknown for a profile that isn't there.
+    """
     given = config.software
     profile = catalog.profile(given.profile) if given.profile else {}
 
@@ -31,7 +38,18 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
                 return getattr(where, key)
         return profile.get(key, DEFAULTS.get(key))
 
-    keys = ("driver", "kernel_module", "cuda", "container_toolkit", "dcgm", "nccl", "rdma", "peer_memory", "gds", "slurm")
+    keys = (
+        "driver",
+        "kernel_module",
+        "cuda",
+        "container_toolkit",
+        "dcgm",
+        "nccl",
+        "rdma",
+        "peer_memory",
+        "gds",
+        "slurm",
+    )
     return model.Wish(
         **{key: said(key) for key in keys},
         container_runtimes=tuple(dict.fromkeys(said("container_runtime"))),
@@ -53,7 +71,9 @@ def pool_group(pool: Pool) -> str:
 
 
 def groups(config: ClusterConfig) -> list[model.Group]:
-    """Every group of equal nodes of a valid declaration, in its order. Raises catalog.Unknown for hardware that isn't known."""
+    """Every group of equal nodes of a valid declaration, in its order. Raises catalog.Unknown for hardware that isn't
+    known.
+    """
     found = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes]
     for group in config.cloud.groups if config.cloud else []:
         found.append(_rented(config, fixed_group(group), group_nodes(group), group.name, group))
@@ -64,31 +84,48 @@ def groups(config: ClusterConfig) -> list[model.Group]:
 
 def mig_layouts(given: list[Mig] | None, count: int) -> tuple[model.Mig, ...]:
     """The declared layouts with the GPUs named."""
-    return tuple(model.Mig(tuple(range(count) if one.gpus is None else one.gpus), dict(one.profiles)) for one in given or [])
+    return tuple(
+        model.Mig(tuple(range(count) if one.gpus is None else one.gpus), dict(one.profiles)) for one in given or []
+    )
 
 
 def _owned(config: ClusterConfig, hall: str, nodes: Nodes) -> model.Group:
     platform = catalog.platform(nodes.platform) if nodes.platform and nodes.role == "gpu" else None
     count = platform.gpu_count if platform else 0
     return model.Group(
-        name=nodes_group(hall, nodes), nodes=tuple(nodes.names), span=config.scheduler.home_partition,
-        os=nodes.os or config.software.os, gpu=platform.gpu if platform else None, gpu_count=count,
+        name=nodes_group(hall, nodes),
+        nodes=tuple(nodes.names),
+        span=config.scheduler.home_partition,
+        os=nodes.os or config.software.os,
+        gpu=platform.gpu if platform else None,
+        gpu_count=count,
         board=catalog.board(platform.gpu, count) if platform else model.NoBoard(),
-        fabric="infiniband" if nodes.infiniband_links else "none", wish=wish(config, nodes.software, nodes.kernel),
-        mig=mig_layouts(nodes.mig, count), secure_boot=nodes.secure_boot,
-    )  # fmt: skip
+        fabric="infiniband" if nodes.infiniband_links else "none",
+        wish=wish(config, nodes.software, nodes.kernel),
+        mig=mig_layouts(nodes.mig, count),
+        secure_boot=nodes.secure_boot,
+    )
 
 
 def _rented(config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool) -> model.Group:
     kind = catalog.instance_type(given.instance_type)
     efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(given.instance_type))
     return model.Group(
-        name=name, nodes=tuple(nodes), span=span, os=given.os or config.software.os, gpu=kind.gpu, gpu_count=kind.gpu_count,
-        board=catalog.board(kind.gpu, kind.gpu_count) if kind.gpu else model.NoBoard(), fabric="efa" if efa else "none",
-        wish=wish(config, given.software, given.kernel), mig=mig_layouts(given.mig, kind.gpu_count),
-    )  # fmt: skip
+        name=name,
+        nodes=tuple(nodes),
+        span=span,
+        os=given.os or config.software.os,
+        gpu=kind.gpu,
+        gpu_count=kind.gpu_count,
+        board=catalog.board(kind.gpu, kind.gpu_count) if kind.gpu else model.NoBoard(),
+        fabric="efa" if efa else "none",
+        wish=wish(config, given.software, given.kernel),
+        mig=mig_layouts(given.mig, kind.gpu_count),
+    )
 
 
-def solved(config: ClusterConfig, previous: Mapping[str, model.SoftwareSet] | None = None, today: date | None = None) -> Solution:
+def solved(
+    config: ClusterConfig, previous: Mapping[str, model.SoftwareSet] | None = None, today: date | None = None
+) -> Solution:
     """The sets of a valid declaration. Raises catalog.Unknown."""
     return solve(groups(config), catalog.software_facts(), previous, today=today)

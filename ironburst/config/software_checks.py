@@ -28,13 +28,17 @@ def software(config: ClusterConfig, now: datetime) -> Findings:
     except catalog.Unknown:
         return  # said by platforms() and instance_types()
     for hit in (*solution.conflicts, *solution.warnings):
-        yield Finding(path_of("software"), config.software.driver or config.software.profile, hit.id, str(hit), hit.severity)
+        yield Finding(
+            path_of("software"), config.software.driver or config.software.profile, hit.id, str(hit), hit.severity
+        )
 
 
 def mig(config: ClusterConfig) -> Findings:
     """A GPU has one layout."""
     named = [
-        (path_of("halls", h, "nodes", n, "mig"), nodes.mig) for h, hall in enumerate(config.halls) for n, nodes in enumerate(hall.nodes)
+        (path_of("halls", h, "nodes", n, "mig"), nodes.mig)
+        for h, hall in enumerate(config.halls)
+        for n, nodes in enumerate(hall.nodes)
     ]
     if config.cloud:
         named += [(path_of("cloud", "groups", i, "mig"), group.mig) for i, group in enumerate(config.cloud.groups)]
@@ -42,7 +46,9 @@ def mig(config: ClusterConfig) -> Findings:
     for path, layouts in named:
         gpus = [gpu for one in layouts or [] for gpu in one.gpus or []]
         if len(set(gpus)) < len(gpus) or (len(layouts or []) > 1 and any(one.gpus is None for one in layouts or [])):
-            yield Finding(path, gpus, "duplicate", "gives a GPU two layouts; name each GPU once (none named: all of the node)")
+            yield Finding(
+                path, gpus, "duplicate", "gives a GPU two layouts; name each GPU once (none named: all of the node)"
+            )
 
 
 def fabrics(config: ClusterConfig) -> Findings:
@@ -59,7 +65,12 @@ def fabrics(config: ClusterConfig) -> Findings:
             yield Finding(path, hall.subnet_managers, "duplicate", "names a host twice; each has a priority of its own")
         for name in hall.subnet_managers:
             if roles[name].infiniband_links == 0:
-                yield Finding(path, name, "no-infiniband", f"{name} has no InfiniBand, so it can't manage the subnet; name another host")
+                yield Finding(
+                    path,
+                    name,
+                    "no-infiniband",
+                    f"{name} has no InfiniBand, so it can't manage the subnet; name another host",
+                )
         for hit in rules.check_fabric(_fabric(hall), catalog.software_facts()):
             yield Finding(path, hall.subnet_managers, hit.id, str(hit), hit.severity)
         computing = [name for name in hall.subnet_managers if roles[name].role == "gpu"]

@@ -1,4 +1,6 @@
-"""What a person writes of software: versions, kernels, MIG layouts and scratch space of nodes. Part of models.py's declaration."""
+"""What a person writes of software: versions, kernels, MIG layouts and scratch space of nodes. Part of models.py's
+declaration.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ Runtimes = Annotated[
 
 
 class SoftwareChoice(Strict):
-    """Versions and kinds of software for some nodes. What isn't written here comes from `software`, its profile, or a rule."""
+    """Versions and kinds of software for some nodes. What isn't written here comes from `software`, its profile, or a
+    rule.
+    """
 
     driver: Driver | None = Field(
         default=None,
@@ -64,9 +68,12 @@ class SoftwareChoice(Strict):
         default=None, pattern=r"^\d+\.\d+\.\d+$", description="NCCL; none: the catalogue's current", examples=["2.30.7"]
     )
     container_runtime: Runtimes | None = Field(
-        default=None, description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd"
+        default=None,
+        description="one or several of containerd, docker, apptainer, enroot (with pyxis); none: containerd",
     )
-    rdma: Literal["inbox", "doca-ofed"] | None = Field(default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's")
+    rdma: Literal["inbox", "doca-ofed"] | None = Field(
+        default=None, description="InfiniBand stack; none: inbox. Nodes with EFA get AWS's"
+    )
     peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
         default=None,
         description="how network cards reach GPU memory; auto: DMA-BUF where it can work, else peermem where an OFED is",
@@ -80,15 +87,21 @@ class Software(SoftwareChoice):
     profile: str | None = Field(
         default=None, description="a named choice of the catalogue; keys written here win", examples=["training-2026"]
     )
-    slurm: str | None = Field(default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"])
+    slurm: str | None = Field(
+        default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"]
+    )
     os: Os = Field(default="debian13", description="operating system of the nodes that name none")
-    kernel: Kernel | None = Field(default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"])
+    kernel: Kernel | None = Field(
+        default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"]
+    )
 
 
 class Mig(Strict):
     """MIG layout of some GPUs of each node."""
 
-    gpus: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, description="indices of the GPUs; none: all of the node")
+    gpus: list[Annotated[int, Field(ge=0)]] | None = Field(
+        default=None, description="indices of the GPUs; none: all of the node"
+    )
     profiles: dict[str, Annotated[int, Field(gt=0)]] = Field(
         min_length=1, description="profile: instances on each of these GPUs", examples=[{"1g.10gb": 7}]
     )

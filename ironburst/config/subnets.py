@@ -19,17 +19,23 @@ def plan(cidr: str, zones: list[str]) -> dict[str, ZoneSubnets]:
     """Subnets of each zone, in order of `zones`, inside `cidr`. The same input gives the same subnets.
 
     The network is cut in equal slots, one more than there are zones rounded up to a power of two; slot 0 holds the
-    public subnets, so that adding a zone within the same power of two moves nothing. Raises ValueError if it is too small.
+    public subnets, so that adding a zone within the same power of two moves nothing. Raises ValueError if it is too
+    small.
     """
     network = ipaddress.IPv4Network(cidr)
     bits = len(zones).bit_length()
     prefix = network.prefixlen + bits
     public_prefix = max(prefix + bits, 24)
     if prefix > SMALLEST or public_prefix > SMALLEST:
-        raise ValueError(f"{cidr} is too small for {len(zones)} zones; AWS needs at least a /{SMALLEST - 2 * bits} here")
+        raise ValueError(
+            f"{cidr} is too small for {len(zones)} zones; AWS needs at least a /{SMALLEST - 2 * bits} here"
+        )
     slots = list(network.subnets(new_prefix=prefix))
     publics = slots[0].subnets(new_prefix=public_prefix)
-    return {zone: ZoneSubnets(public=str(public), private=str(slot)) for zone, public, slot in zip(zones, publics, slots[1:], strict=False)}
+    return {
+        zone: ZoneSubnets(public=str(public), private=str(slot))
+        for zone, public, slot in zip(zones, publics, slots[1:], strict=False)
+    }
 
 
 def usable(cidr: str) -> int:

@@ -97,7 +97,9 @@ Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR
 Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]
 Address = Annotated[str, AfterValidator(_address)]
 Mac = Annotated[str, AfterValidator(_mac)]
-SecretRef = Annotated[str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])]
+SecretRef = Annotated[
+    str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])
+]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]

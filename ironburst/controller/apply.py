@@ -20,7 +20,9 @@ def acts(decision: Decision) -> bool:
 def recheck(
     decision: Decision, observation: Observation, budget: Budget | None, leases: Iterable[Lease], now_s: float
 ) -> tuple[Decision, list[str]]:
-    """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why. Pure."""
+    """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why.
+    Pure.
+    """
     dropped: list[str] = []
     funds, held = Funds(budget), {lease.id: lease for lease in leases}
 
@@ -48,9 +50,12 @@ def recheck(
     def kept_for(assign: Assign) -> list[Charge]:
         until_s, mine = assign.committed_until_s, [held[lease] for lease in assign.leases if lease in held]
         return [
-            charge for lease in mine
-            for charge in charges(budget, assign.account, lease.usd_per_hour, now_s, until_s, (lease.account, lease.committed_until_s))
-        ]  # fmt: skip
+            charge
+            for lease in mine
+            for charge in charges(
+                budget, assign.account, lease.usd_per_hour, now_s, until_s, (lease.account, lease.committed_until_s)
+            )
+        ]
 
     pending = [each for each in decision.assigns if waits(each.job, "rented nodes")]
     assigns = [each for each in pending if paid(f"rented nodes for job {each.job}", kept_for(each))]
@@ -70,10 +75,13 @@ def recheck(
         else:
             releases.append(release)
     checked = replace(
-        decision, launches=tuple(launches), releases=tuple(releases),
-        assigns=tuple(assigns), widen=tuple(each for each in decision.widen if each.job not in refused and waits(each.job, "widening")),
+        decision,
+        launches=tuple(launches),
+        releases=tuple(releases),
+        assigns=tuple(assigns),
+        widen=tuple(each for each in decision.widen if each.job not in refused and waits(each.job, "widening")),
         narrow=tuple(each for each in decision.narrow if waits(each.job, "narrowing")),
-    )  # fmt: skip
+    )
     return checked, dropped
 
 
@@ -83,8 +91,11 @@ def apply(site: Site, decision: Decision, observation: Observation, images: dict
         site.ledger.assign(assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
     for launch in decision.launches:
         _launch(site, launch, images)
-    for item, do in (*((each, _widen) for each in decision.widen), *((each, _narrow) for each in decision.narrow),
-                     *((each, _release) for each in decision.releases)):  # fmt: skip
+    for item, do in (
+        *((each, _widen) for each in decision.widen),
+        *((each, _narrow) for each in decision.narrow),
+        *((each, _release) for each in decision.releases),
+    ):
         try:
             do(site, item, observation)
         except (SchedulerError, CloudError) as error:
@@ -94,16 +105,24 @@ def apply(site: Site, decision: Decision, observation: Observation, images: dict
 def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
     id, pool = secrets.token_hex(6), site.document.pool(launch.pool)
     with site.ledger.transaction():
-        site.ledger.add_launch(id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now)
+        site.ledger.add_launch(
+            id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now
+        )
         idling.launched(site.ledger, pool.name, len(launch.nodes), site.now)
         text = f"{', '.join(launch.nodes)} ({launch.market}), ${launch.committed_usd:,.2f} set aside: {launch.reason}"
         site.event("rent", text, launch=id, job=launch.jobs[0])
 
 
 def _widen(site: Site, widen: Widen, observation: Observation) -> None:
-    mine = [lease for lease in site.ledger.leases() if lease.node in widen.nodes and lease.state in (records.JOINED, records.READY)]
+    mine = [
+        lease
+        for lease in site.ledger.leases()
+        if lease.node in widen.nodes and lease.state in (records.JOINED, records.READY)
+    ]
     if drained := [
-        lease.node for lease in mine if (node := observation.node(lease.node)) and node.has("DRAIN") and lease.state == records.JOINED
+        lease.node
+        for lease in mine
+        if (node := observation.node(lease.node)) and node.has("DRAIN") and lease.state == records.JOINED
     ]:
         site.scheduler.resume(drained)
     site.scheduler.place(widen.job, widen.partitions, widen.excluded)

@@ -1,9 +1,11 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.funds); what goes another way ends here.
+"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.funds); what goes another
+way ends here.
 
-Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a ceiling that was
-declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for it. If one can't, leases go in this
-order: those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is left is just
-enough to end them.
+Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
+ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
+it. If one can't, leases go in this
+order: those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is
+left is just enough to end them.
 """
 
 from __future__ import annotations
@@ -51,12 +53,18 @@ def hold(site: Site, observation: Observation) -> bool:
 
 
 def hold_blindly(site: Site) -> None:
-    """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises CloudError."""
+    """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises
+    CloudError.
+    """
     open_leases = site.ledger.leases()
     for lease, why in _stop(site, open_leases, surroundings.budget(site) if open_leases else None).values():
         if lease.instance_id:
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
-            site.event("needs_a_person", f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}", lease=lease.id)
+            site.event(
+                "needs_a_person",
+                f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}",
+                lease=lease.id,
+            )
             site.cloud.terminate([lease.instance_id])
 
 
@@ -87,7 +95,9 @@ def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) ->
     """All that is paid by a ceiling whose money is just enough to end it."""
     now, found = site.now, {}
     # of a call without an answer the worst is believed
-    launched = [each for each in open_leases if each.aside(now) and (each.from_s is not None or each.state == records.REQUESTED)]
+    launched = [
+        each for each in open_leases if each.aside(now) and (each.from_s is not None or each.state == records.REQUESTED)
+    ]
     rates = site.ledger.rates(now) if launched else {}
     for ceiling in budget.ceilings if budget else ():
         ending = {lease.id: money.usd(ceiling, lease, (now, now + records.ENDING_S), rates) for lease in launched}

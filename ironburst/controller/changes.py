@@ -1,7 +1,8 @@
-"""What changed from one JSON value to the next, and back: small where most stays. Lists are compared item by item, wherever an item stands.
+"""What changed from one JSON value to the next, and back: small where most stays. Lists are compared item by item,
+wherever an item stands.
 
-A change is {"value": the new value}, {"keys": {key: change}, "gone": [keys]} of an object, or {"runs": [...]} of a list: a run is
-[start, count] of the old list, or {"new": item}.
+A change is {"value": the new value}, {"keys": {key: change}, "gone": [keys]} of an object, or {"runs": [...]} of a
+list: a run is [start, count] of the old list, or {"new": item}.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ def between(before: Any, after: Any) -> dict[str, Any]:
     """What makes `after` of `before`."""
     if isinstance(before, dict) and isinstance(after, dict):
         changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
-        keys = {key: between(before[key], value) if key in before else {"value": value} for key, value in changed.items()}
+        keys = {
+            key: between(before[key], value) if key in before else {"value": value} for key, value in changed.items()
+        }
         return {"keys": keys, "gone": [key for key in before if key not in after]}
     if isinstance(before, list) and isinstance(after, list):
         return {"runs": _runs(before, after)}

@@ -1,4 +1,6 @@
-"""Each pool's account of idle times (ironburst.burst.idle_account), kept in the ledger: what the policy learns from, across restarts."""
+"""Each pool's account of idle times (ironburst.burst.idle_account), kept in the ledger: what the policy learns from,
+across restarts.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,21 @@ def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
 
 
 def _terms(ledger: Ledger, pool: Pool, lease: LeaseRow, since_s: float, now_s: float) -> Terms:
-    seen = Lease(lease.id, lease.launch, lease.node, lease.pool, lease.zone, lease.market, "ready", (), lease.usd_per_hour, 0.0,
-                 since_s, True, lease.from_s)  # fmt: skip
+    seen = Lease(
+        lease.id,
+        lease.launch,
+        lease.node,
+        lease.pool,
+        lease.zone,
+        lease.market,
+        "ready",
+        (),
+        lease.usd_per_hour,
+        0.0,
+        since_s,
+        True,
+        lease.from_s,
+    )
     terms = idle.terms(pool, seen, ledger.cool_downs(now_s), since_s, now_s)
     return terms if math.isfinite(terms.free_s) else Terms(0.0)
 

@@ -1,6 +1,7 @@
 """From a lease that is written down to one whose instance exists: power_up, then the intent, then the cloud call.
 
-Every step can be repeated: a step is taken from what the ledger says and what is observed, and is written down after it.
+Every step can be repeated: a step is taken from what the ledger says and what is observed, and is written down after
+it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
 
 
 def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
-    """An intent without an answer: we died over it, or the cloud gave none. Repeat it unchanged while it is still wanted."""
+    """An intent without an answer: we died over it, or the cloud gave none. Repeat it unchanged while it is still
+    wanted.
+    """
     intent = next(each for each in reversed(site.ledger.intents(launch.id)) if each.state in ("open", "unknown"))
     if intent.retry_s > site.now:
         return False
@@ -102,9 +105,15 @@ def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRo
         cool_down = site.document.burst.cool_down_s
         return _refused(site, launch, leases, intent, error, [(intent.zone, len(launch.nodes), cool_down)])
     except QuotaReached as error:
-        return _refused(site, launch, leases, intent, error, [(zone, len(launch.nodes), _QUOTA_S) for zone in launch.zones])
+        return _refused(
+            site, launch, leases, intent, error, [(zone, len(launch.nodes), _QUOTA_S) for zone in launch.zones]
+        )
     except Refused as error:
-        site.event("needs_a_person", f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}", launch=launch.id)
+        site.event(
+            "needs_a_person",
+            f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}",
+            launch=launch.id,
+        )
         return _refused(site, launch, leases, intent, error, [(zone, 1, None) for zone in launch.zones])
     _adopt(site, launch, leases, intent, found)
     return True
@@ -122,7 +131,12 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
             # it may have run since it was asked for first, and is kept for as long as was promised from then on
             until_s = lease.committed_until_s + intent.made_s - lease.made_s
             site.ledger.update(
-                [lease], now, state=records.LAUNCHED, instance_id=instance.id, from_s=intent.made_s, committed_until_s=until_s
+                [lease],
+                now,
+                state=records.LAUNCHED,
+                instance_id=instance.id,
+                from_s=intent.made_s,
+                committed_until_s=until_s,
             )
         site.ledger.reopen(launch.pool, intent.zone, launch.market)
         names = ", ".join(f"{lease.node} = {by_index[launch.nodes.index(lease.node)].id}" for lease in leases)
@@ -130,14 +144,21 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
 
 
 def _refused(
-    site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError, close: list[tuple[str, int, float | None]]
+    site: Site,
+    launch: LaunchRow,
+    leases: list[LeaseRow],
+    intent: IntentRow,
+    error: CloudError,
+    close: list[tuple[str, int, float | None]],
 ) -> bool:
     """A definite no: nothing was started. Close the places, and go on with the zones that are left."""
     now = site.now
     with site.ledger.transaction():
         site.ledger.settle_intent(intent.token, "refused", now, code=error.code, error=str(error))
         for zone, nodes, seconds in close:
-            site.ledger.cool_down(launch.pool, zone, launch.market, nodes, seconds, error.code or str(error), now, launch.serial)
+            site.ledger.cool_down(
+                launch.pool, zone, launch.market, nodes, seconds, error.code or str(error), now, launch.serial
+            )
         site.ledger.update(leases, now, state=records.POWERING)
         site.event("refused", f"{launch.market} in {intent.zone}: {error}", launch=launch.id)
     if len(close) > 1 or close[0][2] is None:  # the other zones are closed with it
@@ -162,7 +183,9 @@ def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentR
         return True
     if site.now - intent.made_s > _NEVER_ARRIVED_S:
         with site.ledger.transaction():
-            site.ledger.settle_intent(intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared")
+            site.ledger.settle_intent(
+                intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared"
+            )
             site.ledger.update(leases, site.now, state=records.POWERING)
         return True
     return False

@@ -13,7 +13,9 @@ UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
 
 
 def advance(site: Site, observation: Observation) -> bool:
-    """Take every step that can be taken from this observation. Whether anything changed. Trouble with one launch stops no other."""
+    """Take every step that can be taken from this observation. Whether anything changed. Trouble with one launch stops
+    no other.
+    """
     changed = False
     for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
         try:
@@ -64,7 +66,10 @@ def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Obser
         site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
         took = site.now - lease.changed_s
         site.event(
-            "joined", f"{lease.node} registered {took:.0f} s after its launch, so its gate passed", launch=lease.launch, lease=lease.id
+            "joined",
+            f"{lease.node} registered {took:.0f} s after its launch, so its gate passed",
+            launch=lease.launch,
+            lease=lease.id,
         )
         return True
     if going_down(node.states) and not node.has("POWER_UP"):
@@ -75,10 +80,14 @@ def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Obser
 
 
 def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
-    """A node of a launch that isn't handed over yet fails: all of it is given up, and the place is closed for a while."""
+    """A node of a launch that isn't handed over yet fails: all of it is given up, and the place is closed for a
+    while.
+    """
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
-    site.ledger.cool_down(launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial)
+    site.ledger.cool_down(
+        launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial
+    )
     return give_up(site, lease, why)
 
 
@@ -139,10 +148,21 @@ def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Ob
         if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
             try:
                 site.scheduler.requeue(job.id)
-                site.event("requeued", f"from {lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id, job=job.id)
+                site.event(
+                    "requeued",
+                    f"from {lease.node}: {lease.end_reason}",
+                    launch=lease.launch,
+                    lease=lease.id,
+                    job=job.id,
+                )
             except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
                 site.event("trouble", str(error), launch=lease.launch, lease=lease.id, job=job.id)
-    if here and not _dead(site, lease) and not (node and node.has("DOWN")) and site.now - lease.changed_s < records.STOP_S:
+    if (
+        here
+        and not _dead(site, lease)
+        and not (node and node.has("DOWN"))
+        and site.now - lease.changed_s < records.STOP_S
+    ):
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
     return True
@@ -177,7 +197,9 @@ def _end(site: Site, lease: LeaseRow) -> None:
         gone = lease.instance_id in site.cloud.terminate([lease.instance_id])
     now = site.now
     with site.ledger.transaction():
-        site.ledger.update([lease], now, state=records.TERMINATED, to_s=now if gone and lease.from_s is not None else None)
+        site.ledger.update(
+            [lease], now, state=records.TERMINATED, to_s=now if gone and lease.from_s is not None else None
+        )
         site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
 
 
@@ -194,6 +216,11 @@ def _terminated(site: Site, lease: LeaseRow, node: Node | None, observation: Obs
 
 
 _STEPS = {
-    records.LAUNCHED: _launched, records.JOINED: _joined, records.READY: _ready, records.INTERRUPTED: _interrupted,
-    records.RELEASING: _releasing, records.LEAVING: _leaving, records.TERMINATED: _terminated,
-}  # fmt: skip
+    records.LAUNCHED: _launched,
+    records.JOINED: _joined,
+    records.READY: _ready,
+    records.INTERRUPTED: _interrupted,
+    records.RELEASING: _releasing,
+    records.LEAVING: _leaving,
+    records.TERMINATED: _terminated,
+}

@@ -1,4 +1,6 @@
-"""The ledger: what is intended, rented, spent and decided, in one SQLite file. What isn't in it before a call isn't called."""
+"""The ledger: what is intended, rented, spent and decided, in one SQLite file. What isn't in it before a call isn't
+called.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Ledger:
     def __init__(self, path: Path | str, *, read_only: bool = False):
         path = Path(path)
         if read_only and not path.exists():
-            raise LedgerError(f"there is no ledger at {path}: give --ledger, or start the controller with `ironburst run`")
+            raise LedgerError(
+                f"there is no ledger at {path}: give --ledger, or start the controller with `ironburst run`"
+            )
         try:
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,21 +81,46 @@ class Ledger:
         return self._db.execute(query, values).fetchall()
 
     # ---- launches and leases
-    def add_launch(self, id: str, launch: Launch, instance_type: str, image_id: str, boot_s: float, serial: int, now_s: float) -> None:
+    def add_launch(
+        self, id: str, launch: Launch, instance_type: str, image_id: str, boot_s: float, serial: int, now_s: float
+    ) -> None:
         """Write down that these nodes are to be rented, and for which jobs."""
         with self.transaction():
             self._db.execute(
                 "INSERT INTO launches VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                (id, launch.pool, instance_type, launch.market, json.dumps(launch.zones), json.dumps(launch.nodes), launch.usd_per_hour,
-                 image_id, boot_s, launch.reason, now_s, serial),
-            )  # fmt: skip
+                (
+                    id,
+                    launch.pool,
+                    instance_type,
+                    launch.market,
+                    json.dumps(launch.zones),
+                    json.dumps(launch.nodes),
+                    launch.usd_per_hour,
+                    image_id,
+                    boot_s,
+                    launch.reason,
+                    now_s,
+                    serial,
+                ),
+            )
             for node in launch.nodes:
                 self._db.execute(
                     "INSERT INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, committed_until_s,"
                     " made_s, changed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                    (f"{id}/{node}", id, node, launch.pool, instance_type, launch.market, launch.usd_per_hour, records.INTENDED,
-                     launch.committed_until_s, now_s, now_s),
-                )  # fmt: skip
+                    (
+                        f"{id}/{node}",
+                        id,
+                        node,
+                        launch.pool,
+                        instance_type,
+                        launch.market,
+                        launch.usd_per_hour,
+                        records.INTENDED,
+                        launch.committed_until_s,
+                        now_s,
+                        now_s,
+                    ),
+                )
                 self.rate(f"{id}/{node}", 0.0, launch.account, launch.usd_per_hour)
             for job in launch.jobs:
                 self._assign(job, [f"{id}/{node}" for node in launch.nodes], now_s)
@@ -107,7 +136,10 @@ class Ledger:
 
     def leases_of(self, launch: str) -> list[LeaseRow]:
         """Open ones of a launch, in the order of its nodes."""
-        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid", launch)]
+        return [
+            _lease(row)
+            for row in self._rows("SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid", launch)
+        ]
 
     def usual_boot_s(self, pool: str) -> float | None:
         """The median time from launch to joined of a pool's newest leases; None: none has joined."""
@@ -128,7 +160,9 @@ class Ledger:
                 if values.get("state", lease.state) != lease.state:
                     self._db.execute("UPDATE leases SET changed_s = ? WHERE id = ?", (now_s, lease.id))
 
-    def assign(self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float, account: str = "") -> None:
+    def assign(
+        self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float, account: str = ""
+    ) -> None:
         """Give leases to a job: they are kept until then, and `account` pays for them from now on."""
         with self.transaction():
             self._assign(job, leases, now_s)
@@ -141,10 +175,14 @@ class Ledger:
                     self.rate(lease.id, now_s, account, rate.usd_per_hour)
 
     def _assign(self, job: int, leases: Sequence[str], now_s: float) -> None:
-        self._db.executemany("INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases])
+        self._db.executemany(
+            "INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases]
+        )
 
     def jobs_of(self, lease: str) -> tuple[int, ...]:
-        return tuple(row["job"] for row in self._rows("SELECT job FROM assignments WHERE lease = ? ORDER BY at_s, job", lease))
+        return tuple(
+            row["job"] for row in self._rows("SELECT job FROM assignments WHERE lease = ? ORDER BY at_s, job", lease)
+        )
 
     def leases_for(self, job: int) -> list[LeaseRow]:
         """Every lease, open or ended, that was meant for a job."""
@@ -152,8 +190,12 @@ class Ledger:
         return [_lease(row) for row in self._rows(query, job)]
 
     # ---- intents
-    def add_intent(self, token: str, launch: str, attempt: int, zone: str, request: dict[str, Any], now_s: float) -> None:
-        """The exact parameters and the token, before the call; the launch's early leases are `requested` from now on."""
+    def add_intent(
+        self, token: str, launch: str, attempt: int, zone: str, request: dict[str, Any], now_s: float
+    ) -> None:
+        """The exact parameters and the token, before the call; the launch's early leases are `requested` from now
+        on.
+        """
         with self.transaction():
             self._db.execute(
                 "INSERT INTO intents (token, launch, attempt, zone, request, state, made_s, changed_s) VALUES (?,?,?,?,?,'open',?,?)",
@@ -165,12 +207,16 @@ class Ledger:
             )
 
     def intents(self, launch: str) -> list[IntentRow]:
-        return [IntentRow(**row) for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)]
+        return [
+            IntentRow(**row) for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)
+        ]
 
     def open_tokens(self) -> set[str]:
         return {row["token"] for row in self._rows("SELECT token FROM intents WHERE state IN ('open', 'unknown')")}
 
-    def settle_intent(self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0) -> None:
+    def settle_intent(
+        self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0
+    ) -> None:
         self._db.execute(
             "UPDATE intents SET state = ?, code = ?, error = ?, tries = tries + 1, retry_s = ?, changed_s = ? WHERE token = ?",
             (state, code, error, retry_s, now_s, token),
@@ -178,11 +224,27 @@ class Ledger:
 
     # ---- cool-downs
     def cool_down(
-        self, pool: str, zone: str, market: str, nodes: int, seconds: float | None, reason: str, now_s: float, serial: int
+        self,
+        pool: str,
+        zone: str,
+        market: str,
+        nodes: int,
+        seconds: float | None,
+        reason: str,
+        now_s: float,
+        serial: int,
     ) -> float | None:
-        """Close a place for requests of `nodes` or more; the longer, the more refusals in a row. None: until reopened."""
+        """Close a place for requests of `nodes` or more; the longer, the more refusals in a row. None: until
+        reopened.
+        """
         with self.transaction():
-            rows = self._rows("SELECT strikes FROM cool_downs WHERE pool=? AND zone=? AND market=? AND nodes=?", pool, zone, market, nodes)
+            rows = self._rows(
+                "SELECT strikes FROM cool_downs WHERE pool=? AND zone=? AND market=? AND nodes=?",
+                pool,
+                zone,
+                market,
+                nodes,
+            )
             strikes = rows[0]["strikes"] + 1 if rows else 1
             until = None if seconds is None else now_s + cooling.lasts_s(seconds, strikes)
             self._db.execute(
@@ -199,34 +261,55 @@ class Ledger:
         ).rowcount
 
     def forget_old_refusals(self, serial: int, now_s: float) -> None:
-        """A new document may have cured what was closed until further notice; an old cool-down's strikes are forgiven in time."""
+        """A new document may have cured what was closed until further notice; an old cool-down's strikes are forgiven
+        in time.
+        """
         self._db.execute("DELETE FROM cool_downs WHERE until_s IS NULL AND serial != ?", (serial,))
-        self._db.execute("DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (cooling.FORGIVEN_AFTER, now_s))
+        self._db.execute(
+            "DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (cooling.FORGIVEN_AFTER, now_s)
+        )
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
-        rows = self._rows("SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s)
+        rows = self._rows(
+            "SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s
+        )
         return [CoolDown(r["pool"], r["zone"], r["market"], r["nodes"], r["until_s"], r["reason"]) for r in rows]
 
     # ---- money
     def budget(
-        self, usd_per_month: float, now_s: float, usd_per_day: float | None = None, accounts: Mapping[str, float] | None = None,
+        self,
+        usd_per_month: float,
+        now_s: float,
+        usd_per_day: float | None = None,
+        accounts: Mapping[str, float] | None = None,
         ahead_s: float = 0.0,
-    ) -> Budget:  # fmt: skip
-        """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to `ahead_s` later."""
-        return money.budget(usd_per_month, usd_per_day, accounts or {}, self._paying(now_s), self.rates(now_s), now_s, ahead_s)
+    ) -> Budget:
+        """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to
+        `ahead_s` later.
+        """
+        return money.budget(
+            usd_per_month, usd_per_day, accounts or {}, self._paying(now_s), self.rates(now_s), now_s, ahead_s
+        )
 
     def _paying(self, now_s: float) -> list[LeaseRow]:
         """The leases that this month pays for."""
         start, _ = money.month(now_s - records.CLOCK_S)
-        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", start - records.CLOCK_S)]
+        return [
+            _lease(row)
+            for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", start - records.CLOCK_S)
+        ]
 
     def rates(self, now_s: float) -> dict[str, list[Rate]]:
-        """By lease: those that this month pays for. A ledger that no controller of this version has opened yet has none."""
+        """By lease: those that this month pays for. A ledger that no controller of this version has opened yet has
+        none.
+        """
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'rates'"):
             return {}
         start, _ = money.month(now_s - records.CLOCK_S)
-        query = ("SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
-                 " ORDER BY lease, rates.from_s")  # fmt: skip
+        query = (
+            "SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
+            " ORDER BY lease, rates.from_s"
+        )
         found: dict[str, list[Rate]] = {}
         for row in self._rows(query, start - records.CLOCK_S):
             found.setdefault(row["lease"], []).append(Rate(row["from_s"], row["account"], row["usd_per_hour"]))
@@ -235,12 +318,15 @@ class Ledger:
     def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
         """What a lease costs from then on, and who pays."""
         self._db.execute(  # one of an older ironburst has none yet
-            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)", (lease,)
+            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)",
+            (lease,),
         )
         self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
 
     def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:
-        """Count an instance of a launch that has no lease, as one that ends now. False: the launch isn't known, nor is the price."""
+        """Count an instance of a launch that has no lease, as one that ends now. False: the launch isn't known, nor is
+        the price.
+        """
         rows = self._rows("SELECT * FROM leases WHERE launch = ? ORDER BY rowid LIMIT 1", launch)
         if not rows:
             return False
@@ -250,15 +336,33 @@ class Ledger:
             self._db.execute(
                 "INSERT OR REPLACE INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, instance_id,"
                 " committed_until_s, made_s, changed_s, from_s, to_s, end_reason) VALUES (?,?,?,?,?,?,?,'ended',?,?,?,?,?,?,?)",
-                (id, launch, like.node, like.pool, like.instance_type, like.market, like.usd_per_hour, instance_id,
-                 now_s, from_s, now_s, from_s, now_s, "it had no lease"),
-            )  # fmt: skip
-            self.rate(id, 0.0, rates[0]["account"] if rates else "", rates[0]["usd_per_hour"] if rates else like.usd_per_hour)
+                (
+                    id,
+                    launch,
+                    like.node,
+                    like.pool,
+                    like.instance_type,
+                    like.market,
+                    like.usd_per_hour,
+                    instance_id,
+                    now_s,
+                    from_s,
+                    now_s,
+                    from_s,
+                    now_s,
+                    "it had no lease",
+                ),
+            )
+            self.rate(
+                id, 0.0, rates[0]["account"] if rates else "", rates[0]["usd_per_hour"] if rates else like.usd_per_hour
+            )
         return True
 
     def tick_began(self, now_s: float, tick_s: float, uptime: Uptime) -> float:
-        """When the last one began. As much time has passed since as the host was up (since another boot: a tick), whatever the clock
-        says: one that was put back uncounts no money."""
+        """When the last one began. As much time has passed since as the host was up (since another boot: a tick),
+        whatever the clock
+        says: one that was put back uncounts no money.
+        """
         last = json.loads(self.noted("clock") or "null")
         # an older ironburst wrote down the clock alone
         last_s, boot, up_s = last if isinstance(last, list) else (last, "", 0.0)
@@ -275,7 +379,14 @@ class Ledger:
 
     # ---- what was decided and what happened
     def decided(
-        self, job: int, kind: str, code: str, text: str, now_s: float, look_again_s: float | None = None, figures: str = ""
+        self,
+        job: int,
+        kind: str,
+        code: str,
+        text: str,
+        now_s: float,
+        look_again_s: float | None = None,
+        figures: str = "",
     ) -> None:
         """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
         with self.transaction():
@@ -309,7 +420,10 @@ class Ledger:
         with self.transaction():
             for job in jobs:
                 size = (job.nodes, job.each.gpus, job.time_limit_s)
-                self._db.execute(query, (job.id, job.name, job.user, job.submit_s, *size, job.state, job.start_s, ",".join(job.on), now_s))
+                self._db.execute(
+                    query,
+                    (job.id, job.name, job.user, job.submit_s, *size, job.state, job.start_s, ",".join(job.on), now_s),
+                )
 
     def left_queue(self, job: int, now_s: float) -> None:
         self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
@@ -319,38 +433,52 @@ class Ledger:
         return JobRow(**rows[0]) if rows else None
 
     def in_queue(self) -> set[int]:
-        """The jobs that were in the queue when it was last seen. (Jobs that have left stay in the ledger, for `explain`.)"""
+        """The jobs that were in the queue when it was last seen. (Jobs that have left stay in the ledger, for
+        `explain`.)
+        """
         states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
         return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}
 
-    def event(self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
+    def event(
+        self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None
+    ) -> None:
         self._db.execute(
-            "INSERT INTO events (at_s, kind, launch, lease, job, text) VALUES (?,?,?,?,?,?)", (now_s, kind, launch, lease, job, text)
+            "INSERT INTO events (at_s, kind, launch, lease, job, text) VALUES (?,?,?,?,?,?)",
+            (now_s, kind, launch, lease, job, text),
         )
 
     def events(self, since_s: float = 0.0) -> list[EventRow]:
-        rows = self._rows("SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY at_s, id", since_s)
+        rows = self._rows(
+            "SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY at_s, id", since_s
+        )
         return [EventRow(**row) for row in rows]
 
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
         wanted = [job, *launches]
         marks = ",".join("?" * (len(wanted) - 1))
-        query = f"SELECT at_s, kind, launch, lease, job, text FROM events WHERE job = ? OR launch IN ({marks}) ORDER BY id"
+        query = (
+            f"SELECT at_s, kind, launch, lease, job, text FROM events WHERE job = ? OR launch IN ({marks}) ORDER BY id"
+        )
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_old(self, now_s: float) -> None:
-        """Once a day: jobs that left the queue long ago, with what was decided for them, and events. What money was spent on stays, and
-        why: jobs that had leases, events of launches and leases."""
+        """Once a day: jobs that left the queue long ago, with what was decided for them, and events. What money was
+        spent on stays, and
+        why: jobs that had leases, events of launches and leases.
+        """
         forgot = float(self.noted("forgot") or 0.0)
         if 0 <= now_s - forgot < 86400:
             return
         before_s = now_s - KEEP_S
         with self.transaction():
             self._db.execute(
-                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ? AND job NOT IN (SELECT job FROM assignments)", (before_s,)
+                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ? AND job NOT IN (SELECT job FROM assignments)",
+                (before_s,),
             )
-            self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (before_s,))
+            self._db.execute(
+                "DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (before_s,)
+            )
             self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (before_s,))
             self.note("forgot", repr(now_s))
 

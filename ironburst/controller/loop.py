@@ -41,9 +41,14 @@ class SystemClock:
 
 
 def run(
-    controller: Controller, clock: SystemClock, read: Callable[[], ClusterDocument], told: Callable[[Report | Exception], None]
+    controller: Controller,
+    clock: SystemClock,
+    read: Callable[[], ClusterDocument],
+    told: Callable[[Report | Exception], None],
 ) -> None:
-    """Tick at the document's interval, from tick start to tick start. `told` gets each report, or why a tick saw nothing."""
+    """Tick at the document's interval, from tick start to tick start. `told` gets each report, or why a tick saw
+    nothing.
+    """
     interval = 10.0
     while not clock.stopped:
         began = time.monotonic()

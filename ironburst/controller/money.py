@@ -13,10 +13,17 @@ Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
 
 
 def budget(
-    usd_per_month: float, usd_per_day: float | None, accounts: Mapping[str, float], leases: Iterable[LeaseRow], rates: Paid,
-    now_s: float, ahead_s: float,
-) -> Budget:  # fmt: skip
-    """The budget at that moment, with the ceilings of all days and months that a lease reaches, or that one of `ahead_s` would."""
+    usd_per_month: float,
+    usd_per_day: float | None,
+    accounts: Mapping[str, float],
+    leases: Iterable[LeaseRow],
+    rates: Paid,
+    now_s: float,
+    ahead_s: float,
+) -> Budget:
+    """The budget at that moment, with the ceilings of all days and months that a lease reaches, or that one of
+    `ahead_s` would.
+    """
     leases = list(leases)
     asides = [(lease, aside) for lease in leases if (aside := lease.aside(now_s))]
     last_s = max((until_s for _, (_, until_s) in asides), default=now_s)
@@ -26,7 +33,11 @@ def budget(
     empty = [
         *(Ceiling("day", usd_per_day or 0.0, *window, slack_s=CLOCK_S) for window in days),
         *(Ceiling("month", usd_per_month, *window, slack_s=CLOCK_S) for window in months),
-        *(Ceiling("month", usd, *window, account=name, slack_s=CLOCK_S) for name, usd in sorted(accounts.items()) for window in months),
+        *(
+            Ceiling("month", usd, *window, account=name, slack_s=CLOCK_S)
+            for name, usd in sorted(accounts.items())
+            for window in months
+        ),
     ]
     paid = [(lease, paid) for lease in leases if (paid := lease.paid(now_s))]
     ceilings = [_filled(ceiling, paid, asides, rates) for ceiling in empty]
@@ -50,7 +61,9 @@ def usd(ceiling: Ceiling, lease: LeaseRow, times: tuple[float, float], rates: Pa
 def _filled(ceiling: Ceiling, paid: Iterable, asides: Iterable, rates: Paid) -> Ceiling:
     spent = sum(usd(ceiling, lease, times, rates) for lease, times in paid)
     committed = sum(usd(ceiling, lease, times, rates) for lease, times in asides)
-    return Ceiling(ceiling.kind, ceiling.usd, ceiling.from_s, ceiling.to_s, spent, committed, ceiling.account, ceiling.slack_s)
+    return Ceiling(
+        ceiling.kind, ceiling.usd, ceiling.from_s, ceiling.to_s, spent, committed, ceiling.account, ceiling.slack_s
+    )
 
 
 def _usd(rates: Sequence[Rate], from_s: float, until_s: float, ceiling: Ceiling | None, account: str | None) -> float:

@@ -11,17 +11,23 @@ GRACE_S = 300.0  # younger instances may belong to a call whose answer is still 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
     """Living instances of this cluster's controller that no open lease and no open intent knows.
 
-    One whose address is that of a node with jobs is spared (a lost ledger must not cost users their work); it is reported instead.
+    One whose address is that of a node with jobs is spared (a lost ledger must not cost users their work); it is
+    reported instead.
     """
     known = {lease.instance_id for lease in site.ledger.leases() if lease.state != "ended"}
     tokens = site.ledger.open_tokens()
     found = [
-        i for i in site.instances.values() if i.alive and i.id not in known and i.token not in tokens and site.now - i.launched_s >= grace_s
+        i
+        for i in site.instances.values()
+        if i.alive and i.id not in known and i.token not in tokens and site.now - i.launched_s >= grace_s
     ]
     working = {node.address for node in observation.nodes if node.address and observation.on(node.name)}
     for instance in found:
         if instance.address in working:
-            site.event("needs_a_person", f"instance {instance.id} ({instance.address}) has no lease, and jobs run on it: spared")
+            site.event(
+                "needs_a_person",
+                f"instance {instance.id} ({instance.address}) has no lease, and jobs run on it: spared",
+            )
     return [instance for instance in found if instance.address not in working]
 
 
@@ -32,12 +38,18 @@ def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list
         site.cloud.terminate([instance.id for instance in found])
         for instance in found:
             site.ledger.charge(instance.launch, instance.id, instance.launched_s, site.now)
-            site.event("orphan", f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended", launch=instance.launch)
+            site.event(
+                "orphan",
+                f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended",
+                launch=instance.launch,
+            )
     return [instance.id for instance in found]
 
 
 def tidy(site: Site, observation: Observation) -> None:
-    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have lease files."""
+    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have lease
+    files.
+    """
     open_nodes = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}
     free = [node for node in observation.nodes if node.name in burst and node.name not in open_nodes]
@@ -50,7 +62,11 @@ def tidy(site: Site, observation: Observation) -> None:
         ),
         (
             lambda nodes: site.scheduler.drain(nodes, "no lease"),
-            [n.name for n in free if n.has("POWERED_DOWN") and not n.has("DRAIN") and not n.has("DOWN") and not n.has("POWER_UP")],
+            [
+                n.name
+                for n in free
+                if n.has("POWERED_DOWN") and not n.has("DRAIN") and not n.has("DOWN") and not n.has("POWER_UP")
+            ],
             "not drained while powered down",
         ),
         (

@@ -1,9 +1,11 @@
-"""Rounds on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst replay DIR`).
+"""Rounds on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst
+replay DIR`).
 
-A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first round in it). A line is a round: {"at_s", "policy", "snapshot", "decision"}; in a
-file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A round that differs from the one before in
-nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads the file, and a crash costs no more than the round it
-hit. A process starts its own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
+A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first round in it). A line is a round: {"at_s", "policy",
+"snapshot", "decision"}; in a file's first line they are whole, later ones hold what changed
+(ironburst.controller.changes). A round that differs from the one before in nothing that matters isn't written. Each is
+a gzip member of its own: `zcat` reads the file, and a crash costs no more than the round it hit. A process starts its
+own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
 """
 
 from __future__ import annotations
@@ -67,12 +69,17 @@ class Recorder:
         self._began_s = 0.0
 
     def record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> bool:
-        """Write a round down if it differs from the last one. Raises RecordError; then the next round begins a new file."""
+        """Write a round down if it differs from the last one. Raises RecordError; then the next round begins a new
+        file.
+        """
         matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
         if matters == self._matters:
             return False
         try:
-            self._write(snapshot.now_s, {"policy": to_json(policy), "snapshot": to_json(snapshot), "decision": to_json(decision)})
+            self._write(
+                snapshot.now_s,
+                {"policy": to_json(policy), "snapshot": to_json(snapshot), "decision": to_json(decision)},
+            )
         except OSError as error:
             self._file = self._last = None
             raise RecordError(f"a round can't be written to {self.folder}: {error.strerror or error}") from None
@@ -85,7 +92,10 @@ class Recorder:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file, self._last, self._began_s = _new(self.folder, at_s), None, at_s
             self._prune(at_s)
-        line = {"at_s": at_s, **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said})}
+        line = {
+            "at_s": at_s,
+            **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said}),
+        }
         with open(self._file, "ab") as file:
             file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
         os.utime(self._file, (at_s, at_s))
@@ -102,12 +112,15 @@ class Recorder:
 
 
 def rounds(folder: Path | str, damaged: Callable[[RecordError], None] | None = None) -> Iterator[Round]:
-    """The rounds of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged` and goes on with
-    the next file."""
+    """The rounds of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged`
+    and goes on with the next file.
+    """
     folder = Path(folder)
     files = [folder] if folder.is_file() else sorted(folder.glob(_NAME))
     if not files:
-        raise RecordError(f"there are no rounds in {folder}: give the folder `rounds` beside the controller's ledger, or one of its files")
+        raise RecordError(
+            f"there are no rounds in {folder}: give the folder `rounds` beside the controller's ledger, or one of its files"
+        )
     for path in files:
         try:
             yield from _read(path)
@@ -132,13 +145,19 @@ def _read(path: Path) -> Iterator[Round]:
             new = json.loads(line)
             at_s = float(new.pop("at_s"))
             said = new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
-            found = Round(at_s, from_json(Snapshot, said["snapshot"]), from_json(Decision, said["decision"]),
-                          from_json(Policy, said["policy"]))  # fmt: skip
+            found = Round(
+                at_s,
+                from_json(Snapshot, said["snapshot"]),
+                from_json(Decision, said["decision"]),
+                from_json(Policy, said["policy"]),
+            )
             count += 1
             yield found
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         good = f"its first {count} rounds are good" if count else "none of its rounds can be read"
-        raise RecordError(f"{path} is damaged ({error or type(error).__name__}); {good}: move it away to read the others") from None
+        raise RecordError(
+            f"{path} is damaged ({error or type(error).__name__}); {good}: move it away to read the others"
+        ) from None
 
 
 def _members(data: bytes) -> Iterator[bytes]:
@@ -171,7 +190,9 @@ def _began(path: Path) -> float:
 
 def _bare(decision: Decision) -> Decision:
     """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
-    return Decision(**{name: tuple(_without_wording(item) for item in getattr(decision, name)) for name in _names(Decision)})
+    return Decision(
+        **{name: tuple(_without_wording(item) for item in getattr(decision, name)) for name in _names(Decision)}
+    )
 
 
 def _without_wording(item: Any) -> Any:
@@ -184,6 +205,14 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 _WORDING: dict[str, Any] = {
-    "text": "", "reason": "", "look_again_s": None, "rent_s": None, "start_s": None, "usd": 0.0, "run_s": None, "alternatives": (),
-    "committed_until_s": 0.0, "committed_usd": 0.0,
-}  # fmt: skip
+    "text": "",
+    "reason": "",
+    "look_again_s": None,
+    "rent_s": None,
+    "start_s": None,
+    "usd": 0.0,
+    "run_s": None,
+    "alternatives": (),
+    "committed_until_s": 0.0,
+    "committed_usd": 0.0,
+}

@@ -83,15 +83,28 @@ def declared_pool(declared: PoolDocument) -> Pool:
     """A declared pool, before anything was seen of it."""
     reserved = tuple(declared.markets) if declared.capacity_reservation_id else ()
     return Pool(
-        name=declared.name, partition=declared.partition, nodes=tuple(declared.nodes), instance_type=declared.instance_type,
-        each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb), gpu_type=gpu_type(declared.gpu.model),
-        markets=tuple(declared.markets), usd_per_hour=dict(declared.usd_per_hour), zones=tuple(zone.zone for zone in declared.zones),
-        boot_s=float(declared.boot_s), idle_s=float(declared.idle_s), max_run_s=float(declared.max_run_s),
-        ends_s=declared.capacity_ends_s, data=tuple(declared.data), licences=tuple(declared.licences), fabric=declared.fabric,
-        min_billing_s=records.MIN_BILLING_S, prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
-        interruptions_per_hour=dict(declared.interruptions_per_hour), checkpoint_s=float(declared.checkpoint_s),
+        name=declared.name,
+        partition=declared.partition,
+        nodes=tuple(declared.nodes),
+        instance_type=declared.instance_type,
+        each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb),
+        gpu_type=gpu_type(declared.gpu.model),
+        markets=tuple(declared.markets),
+        usd_per_hour=dict(declared.usd_per_hour),
+        zones=tuple(zone.zone for zone in declared.zones),
+        boot_s=float(declared.boot_s),
+        idle_s=float(declared.idle_s),
+        max_run_s=float(declared.max_run_s),
+        ends_s=declared.capacity_ends_s,
+        data=tuple(declared.data),
+        licences=tuple(declared.licences),
+        fabric=declared.fabric,
+        min_billing_s=records.MIN_BILLING_S,
+        prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
+        interruptions_per_hour=dict(declared.interruptions_per_hour),
+        checkpoint_s=float(declared.checkpoint_s),
         ending_s=records.ENDING_S,
-    )  # fmt: skip
+    )
 
 
 def budget(site: Site) -> Budget | None:
@@ -99,7 +112,9 @@ def budget(site: Site) -> Budget | None:
     declared = site.document.budget
     if declared is None:
         return None
-    ahead_s = max((pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0)
+    ahead_s = max(
+        (pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0
+    )
     return site.ledger.budget(declared.usd_per_month, site.now, declared.usd_per_day, declared.accounts, ahead_s)
 
 
@@ -116,12 +131,18 @@ def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> 
     for lease in leases:
         joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
     return Snapshot(
-        now_s=now, jobs=observation.jobs, nodes=observation.nodes, pools=pools(site, images),
-        leases=tuple(_lease(site, each, observation, joined[each.launch], money.rates_of(each, rates)[-1]) for each in leases),
-        cool_downs=tuple(site.ledger.cool_downs(now)), budget=budget(site),
+        now_s=now,
+        jobs=observation.jobs,
+        nodes=observation.nodes,
+        pools=pools(site, images),
+        leases=tuple(
+            _lease(site, each, observation, joined[each.launch], money.rates_of(each, rates)[-1]) for each in leases
+        ),
+        cool_downs=tuple(site.ledger.cool_downs(now)),
+        budget=budget(site),
         experience=runtimes.relevant(learning.experience(site.ledger), observation.jobs),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
-    )  # fmt: skip
+    )
 
 
 def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool, rate: Rate) -> Lease:
@@ -133,16 +154,35 @@ def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: b
     if state in ("joined", "ready") and (node is None or going_down(node.states)):
         state = "leaving"
     return Lease(
-        id=lease.id, launch=lease.launch, node=lease.node, pool=lease.pool, zone=lease.zone, market=lease.market, state=state,
-        jobs=site.ledger.jobs_of(lease.id), usd_per_hour=rate.usd_per_hour, committed_until_s=until_s,
-        idle_since_s=lease.idle_since_s, worked=lease.worked, paid_from_s=lease.from_s, account=rate.account,
-    )  # fmt: skip
+        id=lease.id,
+        launch=lease.launch,
+        node=lease.node,
+        pool=lease.pool,
+        zone=lease.zone,
+        market=lease.market,
+        state=state,
+        jobs=site.ledger.jobs_of(lease.id),
+        usd_per_hour=rate.usd_per_hour,
+        committed_until_s=until_s,
+        idle_since_s=lease.idle_since_s,
+        worked=lease.worked,
+        paid_from_s=lease.from_s,
+        account=rate.account,
+    )
 
 
 def going_down(states: tuple[str, ...]) -> bool:
     """Slurm is taking a node away, or has."""
     return bool(
-        {"POWER_DOWN", "POWER_DRAIN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWERING_DOWN", "POWERED_DOWN", "DOWN"}.intersection(states)
+        {
+            "POWER_DOWN",
+            "POWER_DRAIN",
+            "POWER_DOWN_ASAP",
+            "POWER_DOWN_FORCE",
+            "POWERING_DOWN",
+            "POWERED_DOWN",
+            "DOWN",
+        }.intersection(states)
     )
 
 
@@ -157,9 +197,13 @@ def token(cluster: str, launch: str, attempt: int) -> str:
 def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
     """What a rented node needs to find out who it is; it holds references, no secrets."""
     said = {
-        "ironburst": 1, "cluster": document.cluster, "nodes": list(nodes), "conf_server": document.scheduler.head_address,
-        "munge_key": document.scheduler.munge_key, "region": document.region,
-    }  # fmt: skip
+        "ironburst": 1,
+        "cluster": document.cluster,
+        "nodes": list(nodes),
+        "conf_server": document.scheduler.head_address,
+        "munge_key": document.scheduler.munge_key,
+        "region": document.region,
+    }
     return json.dumps(said, sort_keys=True)
 
 
@@ -170,7 +214,15 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
     if pool is None or place is None:
         return None
     return LaunchRequest(
-        token=token(document.cluster, launch.id, attempt), launch=launch.id, cluster=document.cluster, pool=launch.pool, zone=zone,
-        market=launch.market, count=len(launch.nodes), launch_template_id=place.launch_template_id, image_id=launch.image_id,
-        user_data=user_data(document, launch.nodes), capacity_reservation_id=pool.capacity_reservation_id,
-    )  # fmt: skip
+        token=token(document.cluster, launch.id, attempt),
+        launch=launch.id,
+        cluster=document.cluster,
+        pool=launch.pool,
+        zone=zone,
+        market=launch.market,
+        count=len(launch.nodes),
+        launch_template_id=place.launch_template_id,
+        image_id=launch.image_id,
+        user_data=user_data(document, launch.nodes),
+        capacity_reservation_id=pool.capacity_reservation_id,
+    )

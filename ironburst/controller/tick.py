@@ -45,7 +45,9 @@ class Controller:
     _looked_s: float = field(default=0.0, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided blindly."""
+        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
+        blindly.
+        """
         began = self.clock.now()
         self.ledger.forget_old_refusals(document.serial, began)
         self.ledger.forget_old(began)
@@ -79,7 +81,9 @@ class Controller:
             observation = self._settle(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)
-        self.ledger.note("last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial}))
+        self.ledger.note(
+            "last_tick", json.dumps({"at_s": began, "took_s": self.clock.now() - began, "serial": document.serial})
+        )
         return self._report(began, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:
@@ -106,7 +110,9 @@ class Controller:
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
     def _settle(self, site: Site, observation: Observation) -> Observation:
-        """Go on with what was just decided: the scheduler's answer to a power_up comes within its power_save_interval."""
+        """Go on with what was just decided: the scheduler's answer to a power_up comes within its
+        power_save_interval.
+        """
         deadline = site.now + site.document.burst.tick_s
         stale = leases.advance(site, observation)
         while any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
@@ -125,7 +131,12 @@ class Controller:
             for gone in before - jobs.keys():
                 self.ledger.left_queue(gone, now)
             for wait in decision.waits:
-                figures = {"start_s": wait.start_s, "usd": wait.usd, "run_s": wait.run_s, "alternatives": to_json(wait.alternatives)}
+                figures = {
+                    "start_s": wait.start_s,
+                    "usd": wait.usd,
+                    "run_s": wait.run_s,
+                    "alternatives": to_json(wait.alternatives),
+                }
                 said = json.dumps(figures, separators=(",", ":"))
                 self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
             for item in decision.infeasible:

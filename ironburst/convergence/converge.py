@@ -1,4 +1,6 @@
-"""One convergence: look, validate, run Ansible where something is to do, drain nodes for what needs it, keep receipts."""
+"""One convergence: look, validate, run Ansible where something is to do, drain nodes for what needs it, keep
+receipts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, opti
     ) as failure:  # no inventory; a secret that does not resolve; a state folder that can't be written
         error = str(failure)
     ordered = {host.name: run.results[host.name] for host in document.hosts if host.name in run.results}
-    return Receipt(document.cluster, document.serial, options.check, started, round(tools.clock() - started, 2), ordered, error)
+    return Receipt(
+        document.cluster, document.serial, options.check, started, round(tools.clock() - started, 2), ordered, error
+    )
 
 
 class _Convergence:
@@ -52,7 +56,13 @@ class _Convergence:
             found = self.looks[name]
             if not found.why and not self.options.always:
                 self._end(name, HostReceipt("unchanged"))
-            elif self.options.check and found.same_inputs and found.facts is not None and found.drift and not self.options.always:
+            elif (
+                self.options.check
+                and found.same_inputs
+                and found.facts is not None
+                and found.drift
+                and not self.options.always
+            ):
                 self._end(name, HostReceipt("drifted", len(found.drift), why=found.drift))
         todo = self._left(hosts)
         if not todo:
@@ -78,11 +88,15 @@ class _Convergence:
         self.results[name] = result
         drift = f" ({'; '.join(result.why[:3])})" if result.state == "drifted" and result.why else ""
         told = f": {result.error}" if result.error else drift
-        self.tools.say(f"{name}: {result.state}" + (f", {result.changed} changed" if result.state != "unchanged" else "") + told)
+        self.tools.say(
+            f"{name}: {result.state}" + (f", {result.changed} changed" if result.state != "unchanged" else "") + told
+        )
 
     # ---- steps
     def _connect(self, todo: Sequence[str]) -> None:
-        """How ssh alone reaches the hosts and the head, for the scheduler and the probe; asked anew when something is to do."""
+        """How ssh alone reaches the hosts and the head, for the scheduler and the probe; asked anew when something is
+        to do.
+        """
         wanted = {*todo, self.document.scheduler.head}
         found = self.tools.player.connections(sorted(wanted))
         self.connections = {name: asdict(connection) for name, connection in found.items()}
@@ -107,7 +121,9 @@ class _Convergence:
             self._end(name, HostReceipt(state, *numbers, error, self.looks[name].why, heard.changed, bool(heard.drain)))
 
     def _occupancy(self, todo: Sequence[str]) -> dict[str, Occupancy]:
-        """What the scheduler says of the nodes; none before it is installed. Nodes end as `unknown` if it does not answer."""
+        """What the scheduler says of the nodes; none before it is installed. Nodes end as `unknown` if it does not
+        answer.
+        """
         nodes = [name for name in todo if "slurm_node" in self.document.host(name).roles]
         if not nodes:
             return {}
@@ -127,7 +143,10 @@ class _Convergence:
             cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
             for name in nodes:
                 self._end(
-                    name, HostReceipt("unknown", error=f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}")
+                    name,
+                    HostReceipt(
+                        "unknown", error=f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}"
+                    ),
                 )
             return {}
 
@@ -135,7 +154,9 @@ class _Convergence:
         head = self.document.scheduler.head
         if self._head is None:
             if head not in self.connections:
-                raise NoAnswer(f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one")
+                raise NoAnswer(
+                    f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one"
+                )
             self._head = self.tools.service(self.connections[head])
         return self._head
 
@@ -163,7 +184,11 @@ class _Convergence:
             self._record(self._play(live, skip_tags=["drain"]), drained=False)
         if rest:
             self._rolling(
-                rest, {name: checked[name][2][1].drain[:1] or ["an earlier converge did not come to its end"] for name in rest}
+                rest,
+                {
+                    name: checked[name][2][1].drain[:1] or ["an earlier converge did not come to its end"]
+                    for name in rest
+                },
             )
 
     def _rolling(self, names: Sequence[str], why: Mapping[str, Sequence[str]]) -> None:
@@ -175,7 +200,9 @@ class _Convergence:
             while waiting:
                 nodes = drains.occupancy()
                 ours = [name for name in waiting if is_ours(nodes.get(name))]
-                batch = rolling.batch(rolling.order(waiting, nodes, ours), self.document.hosts, nodes, self.options.share)
+                batch = rolling.batch(
+                    rolling.order(waiting, nodes, ours), self.document.hosts, nodes, self.options.share
+                )
                 if not batch:
                     for name in waiting:
                         partition = self.document.host(name).partition
@@ -213,7 +240,8 @@ class _Convergence:
         except SchedulerError as error:
             for name in self._left(names):
                 self._end(
-                    name, HostReceipt("unknown", error=f"Slurm does not answer any more ({error}); a drained node stays so")
+                    name,
+                    HostReceipt("unknown", error=f"Slurm does not answer any more ({error}); a drained node stays so"),
                 )
         except KeyboardInterrupt:
             for name in working:
@@ -245,7 +273,10 @@ class _Convergence:
             raise NoAnswer(ran.error)
         self._begun = begun
         found = {name: ran.hosts.get(name) for name in names}
-        return {name: (*_outcome(found[name]), (found[name] or _Nothing, listener.hosts.get(name, Told()))) for name in names}
+        return {
+            name: (*_outcome(found[name]), (found[name] or _Nothing, listener.hosts.get(name, Told())))
+            for name in names
+        }
 
     def _record(self, told: Mapping[str, Any], *, drained: bool) -> None:
         """Keep receipts of a run, and what is there now."""
@@ -290,13 +321,20 @@ class _Convergence:
             remaining,
         )
         state = replace(
-            before.known, connection=self.connections.get(name), inputs=dict(before.inputs), watch=watched, state=facts,
-            unwatched=unwatched, software=_software(host),
-        )  # fmt: skip
+            before.known,
+            connection=self.connections.get(name),
+            inputs=dict(before.inputs),
+            watch=watched,
+            state=facts,
+            unwatched=unwatched,
+            software=_software(host),
+        )
         self.tools.store.write(state.with_entry(entry))
         self._end(
             name,
-            HostReceipt("converged", counts.changed, why=before.why, tasks=heard.changed, drained=drained, remaining=remaining),
+            HostReceipt(
+                "converged", counts.changed, why=before.why, tasks=heard.changed, drained=drained, remaining=remaining
+            ),
         )
 
     def _remaining(self, before: looking.Look, facts: Mapping[str, str]) -> list[str]:
@@ -306,7 +344,9 @@ class _Convergence:
         old = {fact: text for fact, text in before.known.state.items() if fact in facts}
         return receipts.differences(old, {fact: facts[fact] for fact in old})
 
-    def _bad(self, name: str, state: str, error: str | None, heard: Told, changed: int = 0, drained: bool = False) -> None:
+    def _bad(
+        self, name: str, state: str, error: str | None, heard: Told, changed: int = 0, drained: bool = False
+    ) -> None:
         before = self.looks[name]
         if not self.options.check:
             entry = self._entry(name, state, heard, drained, error, {}, [])
@@ -339,10 +379,20 @@ class _Convergence:
             gate = "failed" if heard.gate_failed else "passed" if outcome == "converged" else None
         lock = inputs_of.lock_digest(_software(host))
         return receipts.Entry(
-            at=round(now, 1), seconds=round(now - (self._begun or now), 1), outcome=outcome, why=before.why[:20],
-            serial=self.document.serial, lock=lock, drained=drained, changed=heard.changed, packages=packages,
-            drift=before.drift[:20], remaining=remaining, gate=gate, error=error,
-        )  # fmt: skip
+            at=round(now, 1),
+            seconds=round(now - (self._begun or now), 1),
+            outcome=outcome,
+            why=before.why[:20],
+            serial=self.document.serial,
+            lock=lock,
+            drained=drained,
+            changed=heard.changed,
+            packages=packages,
+            drift=before.drift[:20],
+            remaining=remaining,
+            gate=gate,
+            error=error,
+        )
 
 
 class _Nothing:

@@ -1,6 +1,8 @@
-"""What a host is made from, as digests: the playbooks, the inventory, what the document says of it, the secrets that it gets.
+"""What a host is made from, as digests: the playbooks, the inventory, what the document says of it, the secrets that it
+gets.
 
-Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge: some hundred small files, no Ansible import.
+Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge: some hundred small files,
+no Ansible import.
 """
 
 from __future__ import annotations
@@ -17,14 +19,21 @@ from typing import Any
 
 Inputs = dict[str, str]
 IGNORED = ("__pycache__", ".git")
-NOT_VARIABLES = ("version", "serial", "ssh", "software")  # of the document: no `cluster_` variable, or counted with each host
+NOT_VARIABLES = (
+    "version",
+    "serial",
+    "ssh",
+    "software",
+)  # of the document: no `cluster_` variable, or counted with each host
 LOOKUP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?env['"]\s*,\s*['"](\w+)['"]""")
 REFERENCE = re.compile(r"""(?:env:\w+|(?:file|aws-secretsmanager):[^\s'",}\]]+)""")
 CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
 
 
 class Sources:
-    """The files that Ansible works from. `resolve` turns a secret reference into the secret (ironburst.secrets.resolve)."""
+    """The files that Ansible works from. `resolve` turns a secret reference into the secret
+    (ironburst.secrets.resolve).
+    """
 
     def __init__(
         self,
@@ -34,7 +43,12 @@ class Sources:
         resolve: Callable[[str], str],
         environment: Mapping[str, str] = os.environ,
     ):
-        self.repository, self.salt, self.resolve, self.environment = repository, bytes.fromhex(salt), resolve, environment
+        self.repository, self.salt, self.resolve, self.environment = (
+            repository,
+            bytes.fromhex(salt),
+            resolve,
+            environment,
+        )
         self.code = {
             "playbooks": _digest([repository / "playbooks", repository / "ansible.cfg"], repository),
             "health library": _digest([repository / "ironburst" / "health"], repository),
@@ -59,7 +73,9 @@ class Sources:
             shared["cluster_hosts"] = _of(document["hosts"])
         shared |= {f"cluster_{key}": _of(document[key]) for key in ("software", "ssh") if key in document}
         seen = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
-        wanted = {match for value in seen for match in _references(value)} | set(REFERENCE.findall(self._inventory_text))
+        wanted = {match for value in seen for match in _references(value)} | set(
+            REFERENCE.findall(self._inventory_text)
+        )
         secrets = {f"secret {reference}": self._secret(reference) for reference in sorted(wanted)}
         return {**self.code, "roles": _of(sorted(host["roles"])), **own, **shared, **secrets, **self._variables(text)}
 

@@ -15,7 +15,9 @@ SETTLE_S = 10  # after a run: units may still be starting
 
 @dataclass(frozen=True)
 class Look:
-    """One host before a converge. `why`: what speaks against calling it unchanged; `drift`: what of that the probe saw."""
+    """One host before a converge. `why`: what speaks against calling it unchanged; `drift`: what of that the probe
+    saw.
+    """
 
     known: HostState
     inputs: inputs.Inputs
@@ -29,16 +31,23 @@ class Look:
 
 
 def look(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Look]:
-    """Compare each host with its receipt. Raises ValueError for inputs that can't be read (a secret that does not resolve)."""
+    """Compare each host with its receipt. Raises ValueError for inputs that can't be read (a secret that does not
+    resolve).
+    """
     known = {name: tools.store.read(name, cluster) for name in hosts}
     now = {name: tools.inputs(name) for name in hosts}
     asked = {
-        name: (state.connection, state.watch) for name, state in known.items() if state.connection and state.state is not None
+        name: (state.connection, state.watch)
+        for name, state in known.items()
+        if state.connection and state.state is not None
     }
     facts = ask(tools, asked)
     found = {}
     for name, state in known.items():
-        why = [f"{what} is another" if what != "first converge" else what for what in inputs.changed(state.inputs, now[name])]
+        why = [
+            f"{what} is another" if what != "first converge" else what
+            for what in inputs.changed(state.inputs, now[name])
+        ]
         drift = []
         if name in facts and isinstance(facts[name], str):
             drift = [f"the probe got no answer: {facts[name]}"]
@@ -83,7 +92,9 @@ def record(
     fresh: Mapping[str, watch.Watch],
     before: Mapping[str, HostState],
 ) -> dict[str, Any]:
-    """{host: (watch, facts)} right after a run, or a sentence. What is gone and was not named by this run (`fresh`) is watched no more."""
+    """{host: (watch, facts)} right after a run, or a sentence. What is gone and was not named by this run (`fresh`) is
+    watched no more.
+    """
     found: dict[str, Any] = {}
     for name, facts in ask(tools, asked, SETTLE_S).items():
         if isinstance(facts, str):
@@ -92,7 +103,9 @@ def record(
         old, watched = before[name].state or {}, asked[name][1]
         named = set(probe_facts(fresh[name]))
         gone = [
-            fact for fact, text in facts.items() if text == "absent" and old.get(fact, "absent") != "absent" and fact not in named
+            fact
+            for fact, text in facts.items()
+            if text == "absent" and old.get(fact, "absent") != "absent" and fact not in named
         ]
         found[name] = (watch.without(watched, gone), {fact: text for fact, text in facts.items() if fact not in gone})
     return found

@@ -44,7 +44,8 @@ class Said(Protocol):
 class Tools:
     """Everything outside: Ansible, the probe's way to the hosts, the scheduler, the receipts.
 
-    `ask`: {host: (connection as in the receipt, program)} -> {host: Said}; `service`: the scheduler behind the head's connection;
+    `ask`: {host: (connection as in the receipt, program)} -> {host: Said}; `service`: the scheduler behind the head's
+    connection;
     `inputs`: of a host by name (raises ValueError); `role_watch`: a role's meta/watch.yml, None without one.
     """
 
@@ -61,7 +62,9 @@ class Tools:
 
 @dataclass(frozen=True)
 class Options:
-    """How to converge. `always`: run Ansible also where nothing is to do; `drain_timeout`: seconds that a node's jobs may take."""
+    """How to converge. `always`: run Ansible also where nothing is to do; `drain_timeout`: seconds that a node's jobs
+    may take.
+    """
 
     check: bool = False
     always: bool = False
@@ -75,9 +78,10 @@ class Options:
 class HostReceipt:
     """What became of one host.
 
-    `state`: unchanged (the probe proves it; Ansible was not run), converged, drifted (--check), failed, unreachable, invalid (validate.yml
-    refused it), busy (its jobs did not end in time), waiting (the last node of its partition that takes jobs), not started (another node
-    was bad), unknown (the scheduler does not say whether it runs jobs). In the last four nothing was done.
+    `state`: unchanged (the probe proves it; Ansible was not run), converged, drifted (--check), failed, unreachable,
+    invalid (validate.yml refused it), busy (its jobs did not end in time), waiting (the last node of its partition that
+    takes jobs), not started (another node was bad), unknown (the scheduler does not say whether it runs jobs). In the
+    last four nothing was done.
     """
 
     state: str
@@ -114,7 +118,8 @@ class Selection(ValueError):
 
 
 def select(document: ClusterDocument, limit: str | None) -> list[str]:
-    """Names of the hosts that `limit` means: names of hosts, roles, kinds, halls or partitions, comma-separated; None: all.
+    """Names of the hosts that `limit` means: names of hosts, roles, kinds, halls or partitions, comma-separated; None:
+    all.
 
     Raises Selection.
     """

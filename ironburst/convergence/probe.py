@@ -1,14 +1,16 @@
 """What is there on this host? A program for the hosts: one question in, one line of JSON out. Changes nothing.
 
-`ironburst converge` sends this file over ssh to `python3 -`, with the question appended (program()). Standard library only, Python 3.6 or
-newer, root. Every fact is one short string; equal strings mean "as it was". Contents of files and outputs of commands are given as keyed
-digests (HMAC-SHA256 with the question's `salt`), so that an answer holds no secret. A fact that can't be found out begins with "?": such
-an answer never proves anything.
+`ironburst converge` sends this file over ssh to `python3 -`, with the question appended (program()). Standard library
+only, Python 3.6 or newer, root. Every fact is one short string; equal strings mean "as it was". Contents of files and
+outputs of commands are given as keyed digests (HMAC-SHA256 with the question's `salt`), so that an answer holds no
+secret. A fact that can't be found out begins with "?": such an answer never proves anything.
 
 The question: {"salt": hex, "settle": seconds to wait for units that are just starting,
-  "files": {path: "content" | "exists" | "tree"}, "packages": [name], "services": {unit: ["enabled", "active"]}, "users": [name],
-  "groups": [name], "modules": [name], "sysctls": [name], "mounts": [path], "commands": [[argv]]}; all but the salt optional.
-The answer: {"file /etc/hosts": "file 0644 root:root 2c26b46b68ffc68f", "package slurmd": "24.11.5-4 hold", ...}.
+  "files": {path: "content" | "exists" | "tree"}, "packages": [name], "services": {unit: ["enabled", "active"]},
+  "users": [name],
+  "groups": [name], "modules": [name], "sysctls": [name], "mounts": [path], "commands": [[argv]]}; all but the salt
+  optional. The answer: {"file /etc/hosts": "file 0644 root:root 2c26b46b68ffc68f", "package slurmd": "24.11.5-4 hold",
+  ...}.
 """
 
 import fnmatch
@@ -110,7 +112,9 @@ class Probe:
                 paths.append(os.path.join(base, name))
                 folder = os.path.join(base, name + ".d")
                 if os.path.isdir(folder):
-                    paths += [os.path.join(folder, entry) for entry in sorted(os.listdir(folder)) if entry.endswith(".conf")]
+                    paths += [
+                        os.path.join(folder, entry) for entry in sorted(os.listdir(folder)) if entry.endswith(".conf")
+                    ]
             for path in paths:
                 if not os.path.isfile(path) or os.path.realpath(path) in seen:
                     continue
@@ -181,7 +185,9 @@ def dpkg(names):
 
 def rpm(names):
     """The same from rpm; a name may be a spec with a version ("slurm-slurmd-24.11.*")."""
-    rows = [line.split() for line in run(["rpm", "-qa", "--qf", "%{NAME} %{VERSION} %{RELEASE}.%{ARCH}\n"]).splitlines()]
+    rows = [
+        line.split() for line in run(["rpm", "-qa", "--qf", "%{NAME} %{VERSION} %{RELEASE}.%{ARCH}\n"]).splitlines()
+    ]
     locks = ""
     for path in ("/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list"):
         if os.path.exists(path):
@@ -207,7 +213,9 @@ def show_units(units):
 
 
 def run(argv):
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_S
+    )
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -267,7 +275,13 @@ def look(question):
     note_all("package", question.get("packages", []), probe.packages)
     for path, how in question.get("files", {}).items():
         note("file " + path, probe.file, path, how)
-    for kind, find in (("user", probe.user), ("group", group_text), ("module", module), ("sysctl", sysctl), ("mount", mount)):
+    for kind, find in (
+        ("user", probe.user),
+        ("group", group_text),
+        ("module", module),
+        ("sysctl", sysctl),
+        ("mount", mount),
+    ):
         for name in question.get(kind + "s", []):
             note("%s %s" % (kind, name), find, name)
     for argv in question.get("commands", []):
@@ -278,7 +292,10 @@ def look(question):
 def program(question):
     """The text to send to `python3 -`: this file and its question."""
     with open(__file__) as handle:
-        return "%s\nsys.stdout.write(MARK + json.dumps(look(json.loads(%r))) + '\\n')\n" % (handle.read(), json.dumps(question))
+        return "%s\nsys.stdout.write(MARK + json.dumps(look(json.loads(%r))) + '\\n')\n" % (
+            handle.read(),
+            json.dumps(question),
+        )
 
 
 def answer(output):

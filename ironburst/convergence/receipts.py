@@ -1,4 +1,6 @@
-"""Receipts: what is known of each host after its last converge, and its history. One JSON file a host; no secret is in them."""
+"""Receipts: what is known of each host after its last converge, and its history. One JSON file a host; no secret is in
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class ReceiptError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One converge of one host. `outcome`: converged, failed, unreachable, invalid, stopped; `packages`: {name: [before, after]}."""
+    """One converge of one host. `outcome`: converged, failed, unreachable, invalid, stopped; `packages`: {name:
+    [before, after]}.
+    """
 
     at: float
     seconds: float
@@ -41,7 +45,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class HostState:
-    """What is known of one host. `inputs` and `state` are None while its last converge is not whole: then Ansible runs again."""
+    """What is known of one host. `inputs` and `state` are None while its last converge is not whole: then Ansible runs
+    again.
+    """
 
     host: str
     cluster: str
@@ -78,7 +84,9 @@ class Store:
             ) from None
 
     def read(self, host: str, cluster: str) -> HostState:
-        """What is known of `host`: nothing, for a host without a receipt, or with one that is damaged or of another version."""
+        """What is known of `host`: nothing, for a host without a receipt, or with one that is damaged or of another
+        version.
+        """
         try:
             data = json.loads(self._path(host).read_text())
             if data.pop("version") != VERSION or data["cluster"] != cluster:
@@ -129,12 +137,18 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def _change(kind: str, old: str, new: str) -> str:
     if "absent" in (old, new) or kind in ("package", "sysctl", "module", "mount", "kernel"):
-        return f"was {_plain(old)}, is {_plain(new)}" if kind != "file" else {"absent": "is gone"}.get(new, "is there, was not")
+        return (
+            f"was {_plain(old)}, is {_plain(new)}"
+            if kind != "file"
+            else {"absent": "is gone"}.get(new, "is there, was not")
+        )
     if kind == "file":
         names = ("type", "mode", "owner", "content")
         parts = zip(names, old.split(), new.split(), strict=False)
         pairs = [(name, was, now) for name, was, now in parts if was != now]
-        told = [f"{name} was {was}, is {now}" if name in names[:3] else f"{name} is another" for name, was, now in pairs]
+        told = [
+            f"{name} was {was}, is {now}" if name in names[:3] else f"{name} is another" for name, was, now in pairs
+        ]
         return ", ".join(told) or "is another"
     if kind == "service":
         plain = [" ".join(word for word in text.split() if "=" not in word) for text in (old, new)]

@@ -1,7 +1,7 @@
 """Which nodes are taken out of service next. Pure.
 
-At most the declared share of each rack and of each partition is out at once, and never the last node of a partition that takes jobs,
-unless the share is 100 %.
+At most the declared share of each rack and of each partition is out at once, and never the last node of a partition
+that takes jobs, unless the share is 100 %.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Sequence[s
 
 
 def batch(waiting: Sequence[str], hosts: Sequence[Host], nodes: Mapping[str, Occupancy], limit: Share) -> list[str]:
-    """The nodes to take out now, of those that wait, in their order; empty if each would take the last one of its partition.
+    """The nodes to take out now, of those that wait, in their order; empty if each would take the last one of its
+    partition.
 
     `hosts`: all of the document (a share counts all of a rack or partition); `nodes`: what the scheduler says of them.
     """

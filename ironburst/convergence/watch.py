@@ -1,7 +1,8 @@
-"""What a converge has to watch on a host: read from Ansible's own results, task by task, and from the roles' meta/watch.yml.
+"""What a converge has to watch on a host: read from Ansible's own results, task by task, and from the roles'
+meta/watch.yml.
 
-A watch is the question of ironburst.convergence.probe without its salt. A task of a module that isn't known here makes the host
-*unwatchable*, with the reason: it is then never called unchanged (fail closed).
+A watch is the question of ironburst.convergence.probe without its salt. A task of a module that isn't known here makes
+the host *unwatchable*, with the reason: it is then never called unchanged (fail closed).
 """
 
 from __future__ import annotations
@@ -82,7 +83,11 @@ def package_name(spec: str) -> str | None:
 def _words(value: Any) -> list[str]:
     if value is None:
         return []
-    return [str(word) for word in value] if isinstance(value, list | tuple) else [word.strip() for word in str(value).split(",")]
+    return (
+        [str(word) for word in value]
+        if isinstance(value, list | tuple)
+        else [word.strip() for word in str(value).split(",")]
+    )
 
 
 def _path(arguments: Arguments, *keys: str) -> str:
@@ -147,7 +152,9 @@ def _deb822(arguments: Arguments) -> Watch:
 
 
 def _creates(arguments: Arguments) -> Watch:
-    return {"files": {str(arguments["creates"]): "exists"}} if str(arguments.get("creates") or "").startswith("/") else {}
+    return (
+        {"files": {str(arguments["creates"]): "exists"}} if str(arguments.get("creates") or "").startswith("/") else {}
+    )
 
 
 def _unarchive(arguments: Arguments) -> Watch:
@@ -158,7 +165,10 @@ def _unarchive(arguments: Arguments) -> Watch:
 
 
 def _sysctl(arguments: Arguments) -> Watch:
-    return {"sysctls": [str(arguments["name"])], "files": {str(arguments.get("sysctl_file") or "/etc/sysctl.conf"): "content"}}
+    return {
+        "sysctls": [str(arguments["name"])],
+        "files": {str(arguments.get("sysctl_file") or "/etc/sysctl.conf"): "content"},
+    }
 
 
 def _modprobe(arguments: Arguments) -> Watch:
@@ -220,11 +230,42 @@ MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "known_hosts": _fixed("/etc/ssh/ssh_known_hosts"),
 }
 READ_ONLY = frozenset(
-    ("node_state",
-     "assert", "async_status", "debug", "fail", "gather_facts", "getent", "import_role", "import_tasks", "include_role", "include_tasks",
-     "include_vars", "meta", "package_facts", "pause", "ping", "raw", "reboot", "service_facts", "set_fact", "set_stats", "setup", "slurp",
-     "stat", "tempfile", "uri", "validate_argument_spec", "wait_for", "wait_for_connection", "add_host", "group_by", "find", "fetch")
-)  # fmt: skip
+    (
+        "node_state",
+        "assert",
+        "async_status",
+        "debug",
+        "fail",
+        "gather_facts",
+        "getent",
+        "import_role",
+        "import_tasks",
+        "include_role",
+        "include_tasks",
+        "include_vars",
+        "meta",
+        "package_facts",
+        "pause",
+        "ping",
+        "raw",
+        "reboot",
+        "service_facts",
+        "set_fact",
+        "set_stats",
+        "setup",
+        "slurp",
+        "stat",
+        "tempfile",
+        "uri",
+        "validate_argument_spec",
+        "wait_for",
+        "wait_for_connection",
+        "add_host",
+        "group_by",
+        "find",
+        "fetch",
+    )
+)
 
 
 def module_name(action: str) -> str:
@@ -234,9 +275,9 @@ def module_name(action: str) -> str:
 def of_task(action: str, results: Iterable[Mapping[str, Any]], literal: Arguments, *, where: str) -> Watch:
     """What one task manages on one host.
 
-    A debug task whose message is {ironburst_watch: {...}} says it itself, as meta/watch.yml does. `results`: the module's answers, one
-    an item of a loop, with `invocation.module_args`; a censored one has none, then `literal` counts:
-    the arguments of the task as written, those without templates. Raises Unwatchable, naming `where`.
+    A debug task whose message is {ironburst_watch: {...}} says it itself, as meta/watch.yml does. `results`: the
+    module's answers, one an item of a loop, with `invocation.module_args`; a censored one has none, then `literal`
+    counts: the arguments of the task as written, those without templates. Raises Unwatchable, naming `where`.
     """
     name, results = module_name(action), list(results)
     if name == "debug":  # a role says itself what is to be watched, in terms of its variables
@@ -246,7 +287,9 @@ def of_task(action: str, results: Iterable[Mapping[str, Any]], literal: Argument
         return {}
     build = MODULES.get(name)
     if build is None:
-        raise Unwatchable(f"{where}: nobody can say what the module {action} manages; name it in meta/watch.yml of its role")
+        raise Unwatchable(
+            f"{where}: nobody can say what the module {action} manages; name it in meta/watch.yml of its role"
+        )
     found: Watch = {}
     for result in results:
         if result.get("skipped"):
@@ -284,10 +327,14 @@ def of_role(text: Any, where: str) -> Watch:
     """The watch of a role's meta/watch.yml (decoded). Raises ValueError with one sentence."""
     given = (text or {}).get("watch") if isinstance(text, Mapping) or text is None else None
     if not isinstance(given, Mapping):
-        raise ValueError(f"{where} has no mapping `watch`: write watch: {{files: [...], services: [...], commands: [[...]]}}")
+        raise ValueError(
+            f"{where} has no mapping `watch`: write watch: {{files: [...], services: [...], commands: [[...]]}}"
+        )
     unknown = sorted(set(given) - {*KINDS, "exists", "trees"})
     if unknown:
-        raise ValueError(f"{where} watches {unknown[0]!r}, which is not known; known are {', '.join(KINDS)}, exists, trees")
+        raise ValueError(
+            f"{where} watches {unknown[0]!r}, which is not known; known are {', '.join(KINDS)}, exists, trees"
+        )
     watch: Watch = {kind: list(given[kind]) for kind in KINDS if kind in given and kind not in MAPPED}
     if any(not isinstance(argv, list) or not argv for argv in watch.get("commands", [])):
         raise ValueError(f"{where}: each of `commands` is a list of words, such as [sysctl, -n, vm.swappiness]")

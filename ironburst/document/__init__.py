@@ -1,7 +1,7 @@
 """ClusterDocument v1: what the declaration became. The contract between Pulumi, the inventory and the controller.
 
-The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial up.
-Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
+The Pulumi program exports it as `cluster` with serial 0; `publish` puts it where the readers look and counts the serial
+up. Readers ignore fields that they don't know, refuse versions that they don't know, and keep a last good copy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class _Part(BaseModel):
 
 
 class Software(_Part):
-    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware."""
+    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own:
+    NodeSoftware.
+    """
 
     driver: str | None
     kernel_module: str | None
@@ -39,7 +41,9 @@ class Software(_Part):
 
 
 class NodeSoftware(_Part):
-    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`, not pinned)."""
+    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
+    not pinned).
+    """
 
     driver: str | None
     driver_branch: int | None
@@ -160,10 +164,14 @@ class PoolDocument(_Part):
     boot_s: int
     idle_s: int
     max_run_s: int
-    capacity_ends_s: float | None = Field(default=None, description="seconds since 1970; its capacity is taken back then")
+    capacity_ends_s: float | None = Field(
+        default=None, description="seconds since 1970; its capacity is taken back then"
+    )
     data: list[str] = []
     licences: list[str] = []
-    interruptions_per_hour: dict[str, float] = Field(default={}, description="market: how often one instance is taken back; none: never")
+    interruptions_per_hour: dict[str, float] = Field(
+        default={}, description="market: how often one instance is taken back; none: never"
+    )
     checkpoint_s: int = 0
     os: str | None = None
     software: NodeSoftware | None = None
@@ -175,7 +183,9 @@ class PoolDocument(_Part):
 class Budget(_Part):
     usd_per_month: float
     usd_per_day: float | None = None
-    accounts: dict[str, float] = Field(default={}, description="Slurm account: USD a month; others have the common ceilings only")
+    accounts: dict[str, float] = Field(
+        default={}, description="Slurm account: USD a month; others have the common ceilings only"
+    )
 
 
 class WaitTarget(_Part):
@@ -209,8 +219,12 @@ class ClusterDocument(_Part):
     pools: list[PoolDocument]
     budget: Budget | None
     burst: Burst
-    filesystem: Filesystem | None = Field(default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does")
-    subnet_managers: dict[str, list[SubnetManager]] = Field(default={}, description="by hall; empty: the switches or UFM do")
+    filesystem: Filesystem | None = Field(
+        default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does"
+    )
+    subnet_managers: dict[str, list[SubnetManager]] = Field(
+        default={}, description="by hall; empty: the switches or UFM do"
+    )
     data_science: list[str] = []
 
     def host(self, name: str) -> Host:
@@ -226,7 +240,9 @@ class ClusterDocument(_Part):
 def parse(data: Any, where: str = "the document") -> ClusterDocument:
     """A ClusterDocument from decoded JSON. Raises DocumentError."""
     if not isinstance(data, dict) or "version" not in data:
-        raise DocumentError(f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`")
+        raise DocumentError(
+            f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`"
+        )
     if data["version"] != VERSION:
         raise DocumentError(
             f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: upgrade the reader or publish again"
@@ -236,7 +252,9 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise DocumentError(f"{where} is damaged at {path}: {first['msg']}; publish it again with `ironburst publish`") from None
+        raise DocumentError(
+            f"{where} is damaged at {path}: {first['msg']}; publish it again with `ironburst publish`"
+        ) from None
 
 
 def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
@@ -257,7 +275,9 @@ def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
 
 
 def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
-    """Write `document` to `path`, atomically, with the next serial if it differs from what is there. Raises DocumentError."""
+    """Write `document` to `path`, atomically, with the next serial if it differs from what is there. Raises
+    DocumentError.
+    """
     serial = 1
     if path.exists():
         before = parse(_load(path), str(path))
@@ -276,14 +296,22 @@ def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
-        raise DocumentError(f"there is no ClusterDocument at {path}: run `pulumi up`, then `ironburst publish --to {path}`") from None
+        raise DocumentError(
+            f"there is no ClusterDocument at {path}: run `pulumi up`, then `ironburst publish --to {path}`"
+        ) from None
     except (OSError, ValueError) as error:
-        raise DocumentError(f"{path} can't be read as JSON ({error}); publish it again with `ironburst publish`") from None
+        raise DocumentError(
+            f"{path} can't be read as JSON ({error}); publish it again with `ironburst publish`"
+        ) from None
 
 
 def _write(path: Path, data: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, json.dumps(data, indent=1) + "\n", 0o644)  # CI writes it, others read it; it holds no secret, only their names
+        files.write(
+            path, json.dumps(data, indent=1) + "\n", 0o644
+        )  # CI writes it, others read it; it holds no secret, only their names
     except OSError as error:
-        raise DocumentError(f"{path} can't be written ({error.strerror}): give a place that may be written to") from None
+        raise DocumentError(
+            f"{path} can't be written ({error.strerror}): give a place that may be written to"
+        ) from None

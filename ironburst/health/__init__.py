@@ -1,2 +1,3 @@
-"""Parsers and thresholds of the gate. Pure and standard library only: the role node_health copies this package to every GPU
-node."""
+"""Parsers and thresholds of the gate. Pure and standard library only: the role node_health copies this package to every
+GPU node.
+"""

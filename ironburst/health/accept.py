@@ -1,7 +1,9 @@
-"""The accept level (minutes) and burn-in (hours): DCGM, NCCL and RDMA bandwidth against the table, and against the node's own baseline.
+"""The accept level (minutes) and burn-in (hours): DCGM, NCCL and RDMA bandwidth against the table, and against the
+node's own baseline.
 
-The baseline is the best that this node has shown in a passed run. After a driver change, or at any time, a figure that falls below it
-by more than the tolerance fails, even above the table's threshold: the table knows the product, the baseline this node.
+The baseline is the best that this node has shown in a passed run. After a driver change, or at any time, a figure that
+falls below it by more than the tolerance fails, even above the table's threshold: the table knows the product, the
+baseline this node.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -13,7 +15,12 @@ from .report import Finding
 from .report import Unreadable as UnreadableOutput
 
 MINUTE = 60
-DCGM_LIMIT_S = {1: 5 * MINUTE, 2: 20 * MINUTE, 3: 60 * MINUTE, 4: 180 * MINUTE}  # above T60 and T61 of acceptance_thresholds.csv
+DCGM_LIMIT_S = {
+    1: 5 * MINUTE,
+    2: 20 * MINUTE,
+    3: 60 * MINUTE,
+    4: 180 * MINUTE,
+}  # above T60 and T61 of acceptance_thresholds.csv
 NCCL_LIMIT_S = 15 * MINUTE
 RDMA_LIMIT_S = 2 * MINUTE
 BURN_IN_ROUNDS = 8
@@ -29,7 +36,13 @@ class Measured(NamedTuple):
 
 
 def dcgm_command(settings: Settings, level: str) -> Tuple[str, ...]:
-    return ("dcgmi", "diag", "-r", str(settings.burn_in_dcgm_level if level == "burn-in" else settings.dcgm_level), "-j")
+    return (
+        "dcgmi",
+        "diag",
+        "-r",
+        str(settings.burn_in_dcgm_level if level == "burn-in" else settings.dcgm_level),
+        "-j",
+    )
 
 
 def rdma_commands(device: str, port: int) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
@@ -58,20 +71,28 @@ def evaluate(
     return findings, figures
 
 
-def _dcgm(settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]) -> Tuple[bool, str]:
+def _dcgm(
+    settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]
+) -> Tuple[bool, str]:
     if measured.dcgm is None:
         raise Unreadable("dcgmi was not run")
     outcome = measured.dcgm
     if outcome.error is None and outcome.returncode != 0 and outcome.stdout.lstrip().startswith("{"):
-        outcome = outcome._replace(returncode=0)  # it fails a diagnostic with an exit status of its own; the JSON says why
+        outcome = outcome._replace(
+            returncode=0
+        )  # it fails a diagnostic with an exit status of its own; the JSON says why
     wanted = settings.burn_in_dcgm_level if level == "burn-in" else settings.dcgm_level
-    good, text = worst(tools.parse("dcgmi", answer("dcgmi", outcome), expectation(settings, tables)._replace(level=min(wanted, 4))))
+    good, text = worst(
+        tools.parse("dcgmi", answer("dcgmi", outcome), expectation(settings, tables)._replace(level=min(wanted, 4)))
+    )
     if good and measured.dcgm.returncode != 0:
         return False, f"dcgmi passed every test and ended with exit status {measured.dcgm.returncode}"
     return good, text
 
 
-def _nccl(settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]) -> Tuple[bool, str]:
+def _nccl(
+    settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]
+) -> Tuple[bool, str]:
     if settings.expected.gpu_count == 1:
         return True, "one GPU has nobody to talk to"
     if not measured.nccl:
@@ -89,7 +110,9 @@ def _nccl(settings: Settings, tables: Tables, measured: Measured, level: str, fi
     return said
 
 
-def _rdma(settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]) -> Tuple[bool, str]:
+def _rdma(
+    settings: Settings, tables: Tables, measured: Measured, level: str, figures: Dict[str, float]
+) -> Tuple[bool, str]:
     if settings.expected.fabric == "none":
         return True, "no fabric is declared"
     if settings.expected.fabric != "infiniband":
@@ -116,18 +139,35 @@ def _rdma(settings: Settings, tables: Tables, measured: Measured, level: str, fi
 def compare(figures: Dict[str, float], baseline: Optional[Dict[str, Any]], driver: str, tolerance: float) -> Finding:
     """The figures against the node's baseline. A figure that the baseline has and this run has not is a failure too."""
     if baseline is None:
-        return Finding("baseline", True, "there is none yet: this run becomes it" if figures else "there is none, and nothing was measured")
+        return Finding(
+            "baseline",
+            True,
+            "there is none yet: this run becomes it" if figures else "there is none, and nothing was measured",
+        )
     known = baseline.get("figures")
-    if not isinstance(known, dict) or not all(isinstance(value, (int, float)) and value > 0 for value in known.values()):
+    if not isinstance(known, dict) or not all(
+        isinstance(value, (int, float)) and value > 0 for value in known.values()
+    ):
         return Finding("baseline", False, "the baseline is damaged: move it away and run this level again")
     since = f"driver {baseline.get('driver')}, now {driver}"
-    worse = [f"{name}: {figures[name]:g}, was {known[name]:g}" if name in figures else f"{name}: not measured, was {known[name]:g}"
-             for name in sorted(known) if figures.get(name, 0) < known[name] * (1 - tolerance)]  # fmt: skip
-    text = f"{'; '.join(worse)} ({since})" if worse else f"{len(known)} figures within {tolerance:.0%} of the best ({since})"
+    worse = [
+        f"{name}: {figures[name]:g}, was {known[name]:g}"
+        if name in figures
+        else f"{name}: not measured, was {known[name]:g}"
+        for name in sorted(known)
+        if figures.get(name, 0) < known[name] * (1 - tolerance)
+    ]
+    text = (
+        f"{'; '.join(worse)} ({since})"
+        if worse
+        else f"{len(known)} figures within {tolerance:.0%} of the best ({since})"
+    )
     return Finding("baseline", not worse, text)
 
 
-def new_baseline(figures: Dict[str, float], baseline: Optional[Dict[str, Any]], driver: str, level: str, at: str) -> Dict[str, Any]:
+def new_baseline(
+    figures: Dict[str, float], baseline: Optional[Dict[str, Any]], driver: str, level: str, at: str
+) -> Dict[str, Any]:
     """The baseline after a passed run: the best of each figure, so that many small losses don't add up unseen."""
     known = dict(baseline.get("figures", {})) if baseline else {}
     best = {name: max(value, known.get(name, 0)) for name, value in figures.items()}

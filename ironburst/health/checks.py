@@ -1,7 +1,7 @@
 """What a GPU node must show before it may take jobs: driver, GPU count and model, fabric links, shared mounts.
 
-Pure: `evaluate(expected, observed)` judges what the gate's program has read. It fails closed: a tool that is missing, hangs, answers
-with something that is not understood, or answers with nothing, is a failed check, never a passed one.
+Pure: `evaluate(expected, observed)` judges what the gate's program has read. It fails closed: a tool that is missing,
+hangs, answers with something that is not understood, or answers with nothing, is a failed check, never a passed one.
 
 This file is copied to the nodes as it is, so it uses the standard library only (Python 3.6 and newer).
 """
@@ -76,12 +76,19 @@ class Finding(NamedTuple):
 
 
 def expected_from(data: Any) -> Expected:
-    """Expected from the decoded gate.json. Raises Unreadable for anything missing, of a wrong type, or that would let every node pass."""
+    """Expected from the decoded gate.json. Raises Unreadable for anything missing, of a wrong type, or that would let
+    every node pass.
+    """
     if not isinstance(data, dict):
         raise Unreadable("the gate's settings are not a JSON object")
     types = {
-        "driver": str, "gpu_model": str, "gpu_count": int, "fabric": str, "fabric_links": int, "mounts": list,
-    }  # type: Dict[str, type]  # fmt: skip
+        "driver": str,
+        "gpu_model": str,
+        "gpu_count": int,
+        "fabric": str,
+        "fabric_links": int,
+        "mounts": list,
+    }  # type: Dict[str, type]
     for name, kind in types.items():
         if not isinstance(data.get(name), kind) or isinstance(data.get(name), bool):
             raise Unreadable(f"the gate's settings have no usable {name}: {data.get(name)!r}")
@@ -123,7 +130,12 @@ def parse_nvidia_smi(text: str) -> List[Gpu]:
     gpus = []
     for line in text.splitlines():
         fields = [field.strip() for field in line.split(",")]
-        if len(fields) != 4 or not fields[0].isdigit() or not fields[3].isdigit() or not re.match(r"^\d+(\.\d+)+$", fields[2]):
+        if (
+            len(fields) != 4
+            or not fields[0].isdigit()
+            or not fields[3].isdigit()
+            or not re.match(r"^\d+(\.\d+)+$", fields[2])
+        ):
             raise Unreadable(f"nvidia-smi prints a line that is not understood: {line!r}")
         gpus.append(Gpu(int(fields[0]), fields[1], fields[2], int(fields[3])))
     if len({gpu.index for gpu in gpus}) != len(gpus):
@@ -132,7 +144,9 @@ def parse_nvidia_smi(text: str) -> List[Gpu]:
 
 
 def model_matches(model: str, gpu: Gpu) -> bool:
-    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB."""
+    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559
+    MiB.
+    """
     words = re.split(r"[\s-]+", gpu.name)
     family = [word for word in model.split() if not FORM_WORDS.match(word)]
     if not family or any(word not in words for word in family):
@@ -143,7 +157,9 @@ def model_matches(model: str, gpu: Gpu) -> bool:
     sizes = re.search(r"(\d+(?:/\d+)*)GB", model)
     if not sizes:
         return True
-    return any(abs(gpu.memory_mib / 1024 - int(size)) <= MEMORY_TOLERANCE * int(size) for size in sizes.group(1).split("/"))
+    return any(
+        abs(gpu.memory_mib / 1024 - int(size)) <= MEMORY_TOLERANCE * int(size) for size in sizes.group(1).split("/")
+    )
 
 
 def check_gpus_on_bus(expected: Expected, observed: Observed) -> Tuple[bool, str]:
@@ -162,7 +178,11 @@ def check_gpu_count(expected: Expected, observed: Observed) -> Tuple[bool, str]:
 
 def check_gpu_model(expected: Expected, observed: Observed) -> Tuple[bool, str]:
     gpus = _gpus(observed)
-    other = [f"GPU {gpu.index} is {gpu.name} with {gpu.memory_mib} MiB" for gpu in gpus if not model_matches(expected.gpu_model, gpu)]
+    other = [
+        f"GPU {gpu.index} is {gpu.name} with {gpu.memory_mib} MiB"
+        for gpu in gpus
+        if not model_matches(expected.gpu_model, gpu)
+    ]
     return bool(gpus) and not other, "; ".join(other) or f"all are {expected.gpu_model}"
 
 
@@ -184,7 +204,12 @@ def check_fabric(expected: Expected, observed: Observed) -> Tuple[bool, str]:
 
 def check_mounts(expected: Expected, observed: Observed) -> Tuple[bool, str]:
     missing = [path for path in expected.mounts if path not in observed.mount_points]
-    return not missing, f"not mounted: {', '.join(missing)}" if missing else f"mounted: {', '.join(expected.mounts) or 'nothing declared'}"
+    return (
+        not missing,
+        f"not mounted: {', '.join(missing)}"
+        if missing
+        else f"mounted: {', '.join(expected.mounts) or 'nothing declared'}",
+    )
 
 
 CHECKS: Dict[str, Callable[[Expected, Observed], Tuple[bool, str]]] = {

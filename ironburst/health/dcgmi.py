@@ -1,8 +1,7 @@
 """dcgmi of DCGM 3 and 4: `diag` as table and as JSON (-j), `discovery -l`, `health -c`, `nvlink -s`.
 
-A diagnostic is healthy if every test that belongs to its level has run and passed on every GPU, without a warning. Only tests
-that need a
-package of their own (EUD) may be skipped.
+A diagnostic is healthy if every test that belongs to its level has run and passed on every GPU, without a warning. Only
+tests that need a package of their own (EUD) may be skipped.
 """
 
 import json
@@ -28,15 +27,28 @@ from .report import (
 BORDER = re.compile(r"^[+|][-=+]+[+|]$")
 SECTION = re.compile(r"^[+|]-----  ([A-Z][a-z]+)  -+[+][-]+[+|]$")
 CELLS = re.compile(r"^\| (.*?) *\| (.*?) *\|$")
-V3_DEPLOYMENT = ("NVML Library", "CUDA Main Library", "Permissions and OS Blocks", "Persistence Mode", "Environment Variables",
-                 "Page Retirement/Row Remap", "Graphics Processes", "Inforom")  # fmt: skip
+V3_DEPLOYMENT = (
+    "NVML Library",
+    "CUDA Main Library",
+    "Permissions and OS Blocks",
+    "Persistence Mode",
+    "Environment Variables",
+    "Page Retirement/Row Remap",
+    "Graphics Processes",
+    "Inforom",
+)
 V3_LIST = ("Denylist", "Blacklist")
 SKIPPABLE = re.compile(r"eud|^pulse[ _]?test$", re.IGNORECASE)  # needs a package of its own
 WHEN = {  # test, lower case with underscores -> (lowest level of DCGM 3 and 4 that runs it, section)
-    "pcie": (2, "Integration"), "gpu_memory": (2, "Hardware"), "memory": (2, "Hardware"), "diagnostic": (3, "Hardware"),
-    "targeted_stress": (3, "Stress"), "targeted_power": (3, "Stress"), "memory_bandwidth": (3, "Stress"), "memtest": (4,
-    "Stress"),
-}  # fmt: skip
+    "pcie": (2, "Integration"),
+    "gpu_memory": (2, "Hardware"),
+    "memory": (2, "Hardware"),
+    "diagnostic": (3, "Hardware"),
+    "targeted_stress": (3, "Stress"),
+    "targeted_power": (3, "Stress"),
+    "memory_bandwidth": (3, "Stress"),
+    "memtest": (4, "Stress"),
+}
 STATUSES = ("Pass", "Fail", "Warn", "Skip")
 
 
@@ -142,7 +154,10 @@ def _judge(tests: List[Test], sections: List[str], metadata: Dict[str, str], exp
     findings, problems = [], []
     count = None  # type: Optional[int]
     if "Metadata" in sections or metadata:
-        for key, form in (("DCGM Version", r"^\d+\.\d+\.\d+$"), ("Driver Version Detected", r"^\d{3}\.\d{2,3}(\.\d\d)?$")):
+        for key, form in (
+            ("DCGM Version", r"^\d+\.\d+\.\d+$"),
+            ("Driver Version Detected", r"^\d{3}\.\d{2,3}(\.\d\d)?$"),
+        ):
             if not re.match(form, metadata.get(key, "")):
                 raise Unreadable(f"{key} is {metadata.get(key, 'not stated')!r}")
         ids = re.sub(r"\s", "", metadata.get("GPU Device IDs Detected", ""))
@@ -171,8 +186,7 @@ def _judge(tests: List[Test], sections: List[str], metadata: Dict[str, str], exp
     if expected.level is not None and level < expected.level:
         problems.append(f"level {level} has run, declared is {expected.level}")
     memory = "memory" if modern else "gpu_memory"
-    needed = {1: [], 2: ["pcie", memory], 3: ["pcie", memory, "diagnostic", "targeted_stress",
-        "targeted_power"]}  # type: Dict[int, List[str]]
+    needed = {1: [], 2: ["pcie", memory], 3: ["pcie", memory, "diagnostic", "targeted_stress", "targeted_power"]}  # type: Dict[int, List[str]]
     lacking = [name for name in needed[min(level, 3)] if name not in names]
     if lacking:
         raise Unreadable(f"tests of level {level} are missing: {', '.join(lacking)}")
@@ -222,7 +236,9 @@ def _json(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable("the JSON is no object")
     if "Overall Health" in str(data.get("body", "")) or "Health Monitor Report" in str(data.get("header", "")):
         return _health_json(data)
-    body = next((data[key] for key in ("DCGM Diagnostic", "DCGM GPU Diagnostic") if isinstance(data.get(key), dict)), None)
+    body = next(
+        (data[key] for key in ("DCGM Diagnostic", "DCGM GPU Diagnostic") if isinstance(data.get(key), dict)), None
+    )
     if body is None:
         raise Unreadable("the JSON holds no diagnostic of DCGM")
     for key in ("runtime_error", "Warning", "error"):
@@ -258,9 +274,14 @@ def _json_test(section: str, test: Any) -> Test:
     gpus, warnings, worst = {}, [], "Pass"  # type: ignore
     for result in test["results"]:
         status = result.get("status") if isinstance(result, dict) else None
-        status = {"PASS": "Pass", "FAIL": "Fail", "WARN": "Warn", "SKIP": "Skip", "SKIPPED": "Skip", "Skipped": "Skip"}.get(
-            status, status
-        )
+        status = {
+            "PASS": "Pass",
+            "FAIL": "Fail",
+            "WARN": "Warn",
+            "SKIP": "Skip",
+            "SKIPPED": "Skip",
+            "Skipped": "Skip",
+        }.get(status, status)
         if status not in STATUSES:
             raise Unreadable(f"a result of {test['name']} is {status!r}, not Pass, Fail, Warn or Skip")
         group = result.get("entity_group", "GPU")
@@ -292,12 +313,23 @@ def _json_metadata(data: Dict[str, Any], body: Dict[str, Any]) -> Dict[str, str]
     ids = both.get("GPU Device IDs", both.get("GPU Device IDs Detected"))
     groups = data.get("entity_groups")
     if ids is None and isinstance(groups, list):
-        ids = [entity.get("device_id", "") for group in groups if isinstance(group, dict) and group.get("entity_group") == "GPU"
-               for entity in group.get("entities") or [] if isinstance(entity, dict)]  # fmt: skip
+        ids = [
+            entity.get("device_id", "")
+            for group in groups
+            if isinstance(group, dict) and group.get("entity_group") == "GPU"
+            for entity in group.get("entities") or []
+            if isinstance(entity, dict)
+        ]
     if isinstance(groups, list):
-        in_sequence([whole(str(entity.get("entity_id")), "the id of a GPU") for group in groups
-            if group.get("entity_group") == "GPU"
-                     for entity in group.get("entities") or []], "GPU")  # fmt: skip
+        in_sequence(
+            [
+                whole(str(entity.get("entity_id")), "the id of a GPU")
+                for group in groups
+                if group.get("entity_group") == "GPU"
+                for entity in group.get("entities") or []
+            ],
+            "GPU",
+        )
     if isinstance(ids, list):
         ids = ",".join(str(each) for each in ids)
     if version is None and driver is None and ids is None:
@@ -331,7 +363,9 @@ def _health(lines: List[str]) -> List[Finding]:
             others.append(line)
     if len(overall) != 1 or overall[0] not in ("Healthy", "Warning", "Failure"):
         raise Unreadable(f"the overall health is {', '.join(overall) or 'not stated'}")
-    wrong = [line for line in others if not re.match(r"^\|[^|]*\|?\s*(Healthy)?\s*\|$", line) or ERROR_TEXT.search(line)]
+    wrong = [
+        line for line in others if not re.match(r"^\|[^|]*\|?\s*(Healthy)?\s*\|$", line) or ERROR_TEXT.search(line)
+    ]
     if overall[0] != "Healthy" or wrong:
         return [bad("dcgm_health", f"DCGM's watches say {overall[0]}{': ' + shown(wrong[0]) if wrong else ''}")]
     return [good("dcgm_health", "DCGM's watches say Healthy")]

@@ -1,7 +1,6 @@
-"""Fabric manager: `systemctl status|show|is-active nvidia-fabricmanager`, its journal, /var/log/fabricmanager.log, or the
-fabric's state as
-nvidia-smi has it (`-q`, or `--query-gpu=...fabric.state,fabric.status`). It must be running now, and must have said so without
-an error since.
+"""Fabric manager: `systemctl status|show|is-active nvidia-fabricmanager`, its journal, /var/log/fabricmanager.log, or
+the fabric's state as nvidia-smi has it (`-q`, or `--query-gpu=...fabric.state,fabric.status`). It must be running now,
+and must have said so without an error since.
 """
 
 import re
@@ -22,9 +21,12 @@ TROUBLE = re.compile(
 HARMLESS = re.compile(
     r"PIDFile= references a path below legacy|non-fatal error 0\b|code=exited, status=0/SUCCESS|Error recovery (mode|is) "
 )
-STARTED = re.compile(r"Started (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service|Successfully configured all "
-                     r"the available|"
-                     r'Started "Nvidia Fabric Manager"', re.IGNORECASE)  # fmt: skip
+STARTED = re.compile(
+    r"Started (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service|Successfully configured all "
+    r"the available|"
+    r'Started "Nvidia Fabric Manager"',
+    re.IGNORECASE,
+)
 BEGIN = re.compile(r"Starting (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service", re.IGNORECASE)
 STOPPED = re.compile(
     r"^(Stopp(ed|ing)|Deactivat)|: (Deactivated|Succeeded|Stopp)|Stopped \"Nvidia Fabric Manager\"", re.IGNORECASE
@@ -87,8 +89,12 @@ def _bare(lines: List[str], expected: Expectation) -> List[Finding]:
     if expected.gpus is not None and len(lines) != expected.gpus:
         problems.append(f"{len(lines)} of {expected.gpus} GPUs are listed")
     if len(lines) not in (1, 2, 4, 8, 16) and expected.gpus is None:
-        problems.append(f"{len(lines)} GPUs are no usual number: one is missing, or say how many there should be with --gpus")
-    return [bad("fabric", problem) for problem in problems] or [good("fabric", f"the fabric is completed on {len(lines)} GPUs")]
+        problems.append(
+            f"{len(lines)} GPUs are no usual number: one is missing, or say how many there should be with --gpus"
+        )
+    return [bad("fabric", problem) for problem in problems] or [
+        good("fabric", f"the fabric is completed on {len(lines)} GPUs")
+    ]
 
 
 def _section(lines: List[str], expected: Expectation) -> List[Finding]:
@@ -121,7 +127,12 @@ def _show(lines: List[str]) -> List[Finding]:
         if not match or match.group(1) in values:
             raise Unreadable(f"systemctl show prints a line that is not understood: {shown(line)}")
         values[match.group(1)] = match.group(2)
-    for key, wanted in (("LoadState", "loaded"), ("ActiveState", "active"), ("SubState", "running"), ("Result", "success")):
+    for key, wanted in (
+        ("LoadState", "loaded"),
+        ("ActiveState", "active"),
+        ("SubState", "running"),
+        ("Result", "success"),
+    ):
         if key in values and values[key] != wanted:
             return [bad("fabric_manager", f"{key} is {values[key] or 'empty'}, not {wanted}")]
     if "ActiveState" not in values or "SubState" not in values:
@@ -228,7 +239,9 @@ def _log(lines: List[str], cut: bool) -> List[Finding]:
             raise Unreadable(f"the fabric manager names trouble ({level}): {shown(message)}")
         if TROUBLE.search(HARMLESS.sub("", message)):
             raise Unreadable(f"the fabric manager names trouble: {shown(message)}")
-        positive = positive or bool(re.search(r"successfully|multicast group \d+ is (allocated|freed)", message, re.IGNORECASE))
+        positive = positive or bool(
+            re.search(r"successfully|multicast group \d+ is (allocated|freed)", message, re.IGNORECASE)
+        )
     if not positive:
         raise Unreadable("the log never says that something succeeded")
     if cut and not WHOLE_MESSAGE.search(lines[-1]):

@@ -1,8 +1,8 @@
 """Judging what is known of a node's GPUs, whatever form of nvidia-smi's output it was read from.
 
-A GPU's facts are {name of nvidia-smi's --query-gpu field: value as printed, units included}. A field that is not in RULES is
-only held to
-have no error text. A value that is not available must be so for every GPU of this name, and never for the fields in NEVER.
+A GPU's facts are {name of nvidia-smi's --query-gpu field: value as printed, units included}. A field that is not in
+RULES is only held to have no error text. A value that is not available must be so for every GPU of this name, and never
+for the fields in NEVER.
 """
 
 import functools
@@ -21,7 +21,7 @@ from .report import (
     good,
     is_error,
     not_available,
-    quantity,  # fmt: skip
+    quantity,
     shown,
 )
 
@@ -35,7 +35,8 @@ UUID = re.compile(r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 BUS_ID = re.compile(r"^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$")
 NAME = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*$|^[AHLBVTP]\d{1,3}\w?$")
 HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
-# Bits of clocks_event_reasons.active (NVML): hardware slowdown, software thermal, hardware thermal, power brake are the bad ones
+# Bits of clocks_event_reasons.active (NVML): hardware slowdown, software thermal, hardware thermal, power brake are the
+# bad ones
 BAD_REASONS = {
     0x8: "hardware slowdown",
     0x20: "software thermal slowdown",
@@ -44,9 +45,11 @@ BAD_REASONS = {
 }
 KNOWN_REASONS = 0x1FF
 BAD_REASON_NAMES = {
-    "hw_slowdown": "hardware slowdown", "hw_thermal_slowdown": "hardware thermal slowdown",
-    "hw_power_brake_slowdown": "power brake", "sw_thermal_slowdown": "software thermal slowdown",
-}  # fmt: skip
+    "hw_slowdown": "hardware slowdown",
+    "hw_thermal_slowdown": "hardware thermal slowdown",
+    "hw_power_brake_slowdown": "power brake",
+    "sw_thermal_slowdown": "software thermal slowdown",
+}
 
 
 def reduced(name: str) -> List[str]:
@@ -167,38 +170,79 @@ def ecc_mode(field: str, value: str, judge: Judge) -> Optional[str]:
     return "ECC is off" if value == "Disabled" and HBM.search(judge.facts.get("name", "").replace("-", " ")) else None
 
 
-MHZ, WATT, MIB, PERCENT = measure("MHz", 1, 20000), measure("W", 0.1, 5000), measure("MiB", 0, 4e6), measure("%", 0, 100)
+MHZ, WATT, MIB, PERCENT = (
+    measure("MHz", 1, 20000),
+    measure("W", 0.1, 5000),
+    measure("MiB", 0, 4e6),
+    measure("%", 0, 100),
+)
 YES_NO = one_of("Yes", "No", "Pending", healthy=("No",))
-RULES: Tuple[Tuple[str, Rule], ...] = tuple((form + "$", rule) for form, rule in (
-    (r"(gpu_)?uuid", pattern(UUID.pattern[1:-1])), (r"(pci|gpu_bus_id|pci\.bus_id)", pattern(BUS_ID.pattern[1:-1])),
-    (r"(name|gpu_name)", pattern(r"\S.*")), (r"memory\.total", measure("MiB", 1, 4e6)), (r"memory\.(used|free|reserved)", MIB),
-    (r"temperature\.(gpu|memory)", temperature), (r"temperature\.gpu\.tlimit", tlimit),
-    (r"(power\.(draw|limit|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
-    (r"pstate", pattern(r"P(\d|1[0-5])")), (r"fan\.speed", measure("%", 0, 110)), (r"utilization\.\w+", PERCENT),
-    (r"clocks\.(current\.|max\.|applications\.|default_applications\.)?\w+", MHZ), (r"compute_cap", pattern(r"\d{1,2}\.\d")),
-    (r"(persistence_mode|accounting\.mode|display_mode|display_active)", one_of("Enabled", "Disabled")),
-    (r"compute_mode", one_of("Default", "Exclusive_Process", "Exclusive_Thread", "Prohibited", "E. Process",
-                             healthy=("Default", "Exclusive_Process", "E. Process", "Exclusive_Thread"))),
-    (r"mig\.mode\.\w+", one_of("Enabled", "Disabled")), (r"ecc\.mode\.\w+", ecc_mode),
-    (r"ecc\.errors\.corrected\..*", bare()), (r"ecc\.errors\.uncorrected\.volatile\..*", zero),
-    (r"ecc\.errors\.uncorrected\.aggregate\..*", historic), (r"ecc\.sram_threshold_exceeded", YES_NO),
-    (r"ecc\.(repair|unrepairable)\.\w+", YES_NO),
-    (r"retired_pages\.(single_bit_ecc\.count|sbe)", bare(0, 59)), (r"retired_pages\.(double_bit\.count|dbe)", historic),
-    (r"retired_pages\.pending", YES_NO), (r"remapped_rows\.(pending|failure)", YES_NO), (r"remapped_rows\.correctable", bare()),
-    (r"remapped_rows\.uncorrectable", historic), (r"pcie\.link\.width\.(current|max)", width),
-    (r"pcie\.link\.gen(\.\w+)?\.?(current|max|gpucurrent|gpumax|hostmax)", bare(1, 8)),
-    (r"clocks_(event|throttle)_reasons\.(active|supported)", reasons), (r"clocks_(event|throttle)_reasons\.\w+", reason),
-    (r"reset_status\.\w+", YES_NO),
-    (r"gpu_recovery_action", one_of("None", "Reset", "Reboot", "GPU Reset", "Node Reboot", "Drain P2P", "Drain and Reset",
-    healthy=("None",))),
-    (r"fabric\.state", one_of("Completed", "In Progress", "Not Started", "Not Supported", healthy=("Completed",
-    "Not Supported"))),
-    (r"fabric\.status", one_of("Success", "Failure", "Not Supported", healthy=("Success", "Not Supported"))),
-    (r"fabric\.health\.summary", one_of("Healthy", "Unhealthy", "Limited Capacity", healthy=("Healthy",))),
-    (r"fabric\.health\.bandwidth", one_of("Full", "Normal", "Degraded", "False", "True", healthy=("Full", "Normal", "False"))),
-    (r"fabric\.health\.(route_\w+|access_\w+)", one_of("True", "False", healthy=("False",))),
-    (r"fabric\.health\.incorrect_config\w*", one_of("None", "False", "True", healthy=("None", "False"))),
-))  # fmt: skip
+RULES: Tuple[Tuple[str, Rule], ...] = tuple(
+    (form + "$", rule)
+    for form, rule in (
+        (r"(gpu_)?uuid", pattern(UUID.pattern[1:-1])),
+        (r"(pci|gpu_bus_id|pci\.bus_id)", pattern(BUS_ID.pattern[1:-1])),
+        (r"(name|gpu_name)", pattern(r"\S.*")),
+        (r"memory\.total", measure("MiB", 1, 4e6)),
+        (r"memory\.(used|free|reserved)", MIB),
+        (r"temperature\.(gpu|memory)", temperature),
+        (r"temperature\.gpu\.tlimit", tlimit),
+        (r"(power\.(draw|limit|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
+        (r"pstate", pattern(r"P(\d|1[0-5])")),
+        (r"fan\.speed", measure("%", 0, 110)),
+        (r"utilization\.\w+", PERCENT),
+        (r"clocks\.(current\.|max\.|applications\.|default_applications\.)?\w+", MHZ),
+        (r"compute_cap", pattern(r"\d{1,2}\.\d")),
+        (r"(persistence_mode|accounting\.mode|display_mode|display_active)", one_of("Enabled", "Disabled")),
+        (
+            r"compute_mode",
+            one_of(
+                "Default",
+                "Exclusive_Process",
+                "Exclusive_Thread",
+                "Prohibited",
+                "E. Process",
+                healthy=("Default", "Exclusive_Process", "E. Process", "Exclusive_Thread"),
+            ),
+        ),
+        (r"mig\.mode\.\w+", one_of("Enabled", "Disabled")),
+        (r"ecc\.mode\.\w+", ecc_mode),
+        (r"ecc\.errors\.corrected\..*", bare()),
+        (r"ecc\.errors\.uncorrected\.volatile\..*", zero),
+        (r"ecc\.errors\.uncorrected\.aggregate\..*", historic),
+        (r"ecc\.sram_threshold_exceeded", YES_NO),
+        (r"ecc\.(repair|unrepairable)\.\w+", YES_NO),
+        (r"retired_pages\.(single_bit_ecc\.count|sbe)", bare(0, 59)),
+        (r"retired_pages\.(double_bit\.count|dbe)", historic),
+        (r"retired_pages\.pending", YES_NO),
+        (r"remapped_rows\.(pending|failure)", YES_NO),
+        (r"remapped_rows\.correctable", bare()),
+        (r"remapped_rows\.uncorrectable", historic),
+        (r"pcie\.link\.width\.(current|max)", width),
+        (r"pcie\.link\.gen(\.\w+)?\.?(current|max|gpucurrent|gpumax|hostmax)", bare(1, 8)),
+        (r"clocks_(event|throttle)_reasons\.(active|supported)", reasons),
+        (r"clocks_(event|throttle)_reasons\.\w+", reason),
+        (r"reset_status\.\w+", YES_NO),
+        (
+            r"gpu_recovery_action",
+            one_of(
+                "None", "Reset", "Reboot", "GPU Reset", "Node Reboot", "Drain P2P", "Drain and Reset", healthy=("None",)
+            ),
+        ),
+        (
+            r"fabric\.state",
+            one_of("Completed", "In Progress", "Not Started", "Not Supported", healthy=("Completed", "Not Supported")),
+        ),
+        (r"fabric\.status", one_of("Success", "Failure", "Not Supported", healthy=("Success", "Not Supported"))),
+        (r"fabric\.health\.summary", one_of("Healthy", "Unhealthy", "Limited Capacity", healthy=("Healthy",))),
+        (
+            r"fabric\.health\.bandwidth",
+            one_of("Full", "Normal", "Degraded", "False", "True", healthy=("Full", "Normal", "False")),
+        ),
+        (r"fabric\.health\.(route_\w+|access_\w+)", one_of("True", "False", healthy=("False",))),
+        (r"fabric\.health\.incorrect_config\w*", one_of("None", "False", "True", healthy=("None", "False"))),
+    )
+)
 PLAIN = re.compile(  # fields without a rule of their own: only held to be no error
     r"^(index|count|serial|minor_number|vbios_version|inforom\..*|gom\..*|gsp\..*|pci\..*|driver_model\..*|timestamp|"
     r"driver_version|"
@@ -227,8 +271,9 @@ def known(field: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def find_models(name: str, models: Tuple[Model, ...]) -> Tuple[Model, ...]:
-    """The catalogue's models that a product name may mean, whatever the memory. "NVIDIA H100 80GB HBM3": H100 SXM5 80GB and its
-    variants."""
+    """The catalogue's models that a product name may mean, whatever the memory. "NVIDIA H100 80GB HBM3": H100 SXM5 80GB
+    and its variants.
+    """
     words = reduced(re.sub(r"\.\.\.$", "", name))
     found = []
     for model in models:
@@ -264,7 +309,9 @@ def board_of(name: str, models: Tuple[Model, ...]) -> Optional[int]:
 
 
 def model_name_matches(model: str, name: str, memory_mib: float) -> bool:
-    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB."""
+    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559
+    MiB.
+    """
     words = reduced(name)
     family = [word for word in model.split() if not FORM_WORDS.match(word)]
     if not family or any(word not in words for word in family):
@@ -307,9 +354,12 @@ def _pairs(judge: Judge) -> List[str]:
         if current and pending and current != pending:
             found.append(f"{what} changes from {current} to {pending} at the next reset")
     if facts.get("ecc.mode.current") == "Enabled" and not judge.mig:
-        found += [f"ECC is on, but {name} is not available" for name, value in facts.items()
-                  if re.match(r"ecc\.errors\.uncorrected\..*(total|dram_uncorrectable|sram_uncorrectable\w*)$", name)
-                  and not_available(value)]  # fmt: skip
+        found += [
+            f"ECC is on, but {name} is not available"
+            for name, value in facts.items()
+            if re.match(r"ecc\.errors\.uncorrected\..*(total|dram_uncorrectable|sram_uncorrectable\w*)$", name)
+            and not_available(value)
+        ]
     if facts.get("fabric.state") == "Completed" and "fabric.status" in facts and facts["fabric.status"] != "Success":
         found.append(f"the fabric's status is {facts['fabric.status']}")
     return found
@@ -337,7 +387,9 @@ def judge_gpu(judge: Judge) -> List[str]:
 
 
 def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
-    """Findings over all GPUs of a node. Raises Unreadable for none, for one twice, and for facts that are not understood."""
+    """Findings over all GPUs of a node. Raises Unreadable for none, for one twice, and for facts that are not
+    understood.
+    """
     if not gpus:
         raise Unreadable("no GPU is listed")
     for field in ("uuid", "pci.bus_id"):
@@ -365,12 +417,17 @@ def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
                 if re.match(r"^\d+ MiB$", facts.get("memory.total", ""))
                 else None
             )
-            fits = (model_name_matches(expected.gpu_model, facts["name"], memory) if memory is not None
-                    else expected.gpu_model in [model.name for model in find_models(facts["name"], expected.models)])  # fmt: skip
+            fits = (
+                model_name_matches(expected.gpu_model, facts["name"], memory)
+                if memory is not None
+                else expected.gpu_model in [model.name for model in find_models(facts["name"], expected.models)]
+            )
             if not fits:
                 problems.append(f"{who}: it is {facts['name']}, declared is {expected.gpu_model}")
     problems += uneven(gpus)
-    findings += [bad("gpu_health", text) for text in problems] or [good("gpu_health", f"nothing is wrong with {len(gpus)} GPUs")]
+    findings += [bad("gpu_health", text) for text in problems] or [
+        good("gpu_health", f"nothing is wrong with {len(gpus)} GPUs")
+    ]
     return findings
 
 

@@ -1,6 +1,7 @@
 """perftest's ib_write_bw: one whole run whose bandwidth agrees with its message rate, which also proves the unit.
 
-The bandwidth is judged against the acceptance table where GPU or row are named; without, a finding says that it was not judged.
+The bandwidth is judged against the acceptance table where GPU or row are named; without, a finding says that it was not
+judged.
 """
 
 import re
@@ -9,14 +10,18 @@ from typing import Dict, List, NamedTuple
 from .report import Expectation, Finding, Unreadable, bad, clean, decimal, ends_open, good, shown, whole
 from .thresholds import judge, rows_for, size_bytes
 
-HEADER = re.compile(r"^ ?#bytes\s+#iterations\s+BW peak\[(\S+)\]\s+BW average\[(\S+)\]\s+MsgRate\[Mpps\](\s+CPU_Util\[%\])?$")
+HEADER = re.compile(
+    r"^ ?#bytes\s+#iterations\s+BW peak\[(\S+)\]\s+BW average\[(\S+)\]\s+MsgRate\[Mpps\](\s+CPU_Util\[%\])?$"
+)
 ROW = re.compile(r"^ ?\d+\s+\d+\s")
 LINE = re.compile(r"^-{60,}$")
 TITLE = re.compile(r"^\s+RDMA_Write (Post List |Bidirectional |Bidirectional Post List |With Immediate )?BW Test$")
-SETTING = re.compile(r"^ ?(Dual-port|Number of qps|Connection type|PCIe relax order|ibv_wr\* API|TX depth|RX depth|Post List|"
-                     r"CQ Moderation|CQE Poll Batch|"
-                     r"Mtu|Link type|GID index|Max inline data|rdma_cm QPs|Data ex\. method|Outstand reads|Lock-free|Using "
-                     r"DDP|Use ROCm memory)\s*:\s*\S")  # fmt: skip
+SETTING = re.compile(
+    r"^ ?(Dual-port|Number of qps|Connection type|PCIe relax order|ibv_wr\* API|TX depth|RX depth|Post List|"
+    r"CQ Moderation|CQE Poll Batch|"
+    r"Mtu|Link type|GID index|Max inline data|rdma_cm QPs|Data ex\. method|Outstand reads|Lock-free|Using "
+    r"DDP|Use ROCm memory)\s*:\s*\S"
+)
 NEEDED = ("Dual-port", "Number of qps", "Connection type", "Mtu", "Link type", "Data ex. method")
 ADDRESS = re.compile(
     r"^ ?(local|remote) address: LID (0x)?[0-9a-f]+ QPN 0x[0-9a-f]+ PSN 0x[0-9a-f]+( RKey 0x[0-9a-f]+ VAddr 0x[0-9a-f]+)?( "
@@ -79,7 +84,11 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         raise Unreadable("the run is cut: its lines differ in length")
     if not rows or not closed:
         raise Unreadable("the run is cut: its table does not end with a line")
-    if ends_open(text) and not LINE.match(text.rstrip(" ").split("\n")[-1].rstrip()) and "CUDA" not in text.split("\n")[-1]:
+    if (
+        ends_open(text)
+        and not LINE.match(text.rstrip(" ").split("\n")[-1].rstrip())
+        and "CUDA" not in text.split("\n")[-1]
+    ):
         raise Unreadable("the output ends in the middle of a line")
     return _judge(rows, unit, expected)
 
@@ -88,9 +97,13 @@ def _row(line: str, cells: int) -> Row:
     values = line.split()
     if len(values) != cells:
         raise Unreadable(f"ib_write_bw prints a row that is cut: {shown(line.strip())}")
-    return Row(whole(values[0], "a size"), whole(values[1], "the iterations"), decimal(values[2], "the peak"), decimal(values[3],
-        "the average"),
-               decimal(values[4], "the message rate"))  # fmt: skip
+    return Row(
+        whole(values[0], "a size"),
+        whole(values[1], "the iterations"),
+        decimal(values[2], "the peak"),
+        decimal(values[3], "the average"),
+        decimal(values[4], "the message rate"),
+    )
 
 
 def figures(text: str) -> Dict[int, float]:
@@ -105,14 +118,18 @@ def _judge(rows: List[Row], unit: str, expected: Expectation) -> List[Finding]:
         if after.size != 2 * before.size:
             raise Unreadable(f"the sizes jump from {before.size} to {after.size} bytes: a row is missing")
     if len(rows) > 1 and (rows[0].size != 2 or rows[-1].size != 1 << 23):
-        raise Unreadable(f"the sizes run from {rows[0].size} to {rows[-1].size} bytes, not from 2 to {1 << 23}: a row is missing")
+        raise Unreadable(
+            f"the sizes run from {rows[0].size} to {rows[-1].size} bytes, not from 2 to {1 << 23}: a row is missing"
+        )
     for row in rows:
         if row.iterations < 1 or row.average <= 0 or row.rate_mpps <= 0 or row.peak < 0:
             raise Unreadable(f"the bandwidth at {row.size} bytes is {row.average:g}")
         made = row.rate_mpps * 1e6 * row.size * 8 / BITS[unit]
         least = 0.0000005 * 1e6 * row.size * 8 / BITS[unit] + 0.006
         if abs(made - row.average) > 0.01 * made + least:
-            raise Unreadable(f"the average at {row.size} bytes is {row.average:g} {unit}, but the message rate gives {made:.2f}")
+            raise Unreadable(
+                f"the average at {row.size} bytes is {row.average:g} {unit}, but the message rate gives {made:.2f}"
+            )
         if row.peak and row.peak < 0.98 * row.average:
             raise Unreadable(f"the peak at {row.size} bytes is below the average")
     largest = rows[-1]
@@ -121,12 +138,19 @@ def _judge(rows: List[Row], unit: str, expected: Expectation) -> List[Finding]:
         raise Unreadable(f"{best:.0f} Gb/s are more than any port has")
     if len(rows) > 1 and largest.average * BITS[unit] / 1e9 < 0.5 * best:
         return [bad("bandwidth", f"{largest.average:g} {unit} at {largest.size} bytes are less than half of the best")]
-    return [good("table", f"{len(rows)} sizes, the figures agree with the message rate"), _bandwidth(rows, unit, expected)]
+    return [
+        good("table", f"{len(rows)} sizes, the figures agree with the message rate"),
+        _bandwidth(rows, unit, expected),
+    ]
 
 
 def _bandwidth(rows: List[Row], unit: str, expected: Expectation) -> Finding:
     asked = size_bytes(expected.message_size) if expected.message_size else None
-    row = next((each for each in rows if each.size == asked), None) if asked else (rows[0] if len(rows) == 1 else rows[-1])
+    row = (
+        next((each for each in rows if each.size == asked), None)
+        if asked
+        else (rows[0] if len(rows) == 1 else rows[-1])
+    )
     if row is None:
         return bad("bandwidth", f"no row of {expected.message_size}")
     figure = row.average * BITS[unit] / 1e9
@@ -137,5 +161,7 @@ def _bandwidth(rows: List[Row], unit: str, expected: Expectation) -> Finding:
         return judge(round(figure, 2), found, f"the average at {row.size} bytes is")
     declared = bool(expected.threshold_id or expected.gpu_model or expected.platform)
     return Finding(
-        "bandwidth", not declared, f"{figure:.2f} Gb/s at {row.size} bytes, not judged: no row of the acceptance table is named"
+        "bandwidth",
+        not declared,
+        f"{figure:.2f} Gb/s at {row.size} bytes, not judged: no row of the acceptance table is named",
     )

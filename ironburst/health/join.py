@@ -1,7 +1,9 @@
-"""The join level: what a GPU node must show in seconds, at boot and after every converge. checks.py has the first six; here are the others.
+"""The join level: what a GPU node must show in seconds, at boot and after every converge. checks.py has the first six;
+here are the others.
 
-Pure: `evaluate(settings, observed)` judges what the gate's program has read. A check that this kind of machine cannot answer (a container
-has no kernel log) is left out only where the inventory names it in `not_applicable`, and its finding says so.
+Pure: `evaluate(settings, observed)` judges what the gate's program has read. A check that this kind of machine cannot
+answer (a container has no kernel log) is left out only where the inventory names it in `not_applicable`, and its
+finding says so.
 """
 
 import re
@@ -14,10 +16,18 @@ from .report import Expectation, Finding, Model
 from .report import Unreadable as UnreadableOutput
 
 COMMANDS = {
-    "gpu_health": ("nvidia-smi", "-q", "-x"), "nvlink": ("nvidia-smi", "nvlink", "-s"),
-    "fabric_manager": ("systemctl", "show", "nvidia-fabricmanager.service", "-p", "LoadState,ActiveState,SubState,Result,MainPID"),
-    "xid": ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"), "time": ("timedatectl", "show", "-p", "NTPSynchronized"),
-}  # type: Dict[str, Tuple[str, ...]]  # fmt: skip
+    "gpu_health": ("nvidia-smi", "-q", "-x"),
+    "nvlink": ("nvidia-smi", "nvlink", "-s"),
+    "fabric_manager": (
+        "systemctl",
+        "show",
+        "nvidia-fabricmanager.service",
+        "-p",
+        "LoadState,ActiveState,SubState,Result,MainPID",
+    ),
+    "xid": ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"),
+    "time": ("timedatectl", "show", "-p", "NTPSynchronized"),
+}  # type: Dict[str, Tuple[str, ...]]
 FREE_MEMORY = 0.1  # of all: less at boot means that something is left running, or that DIMMs are gone
 FREE_DISK = 0.05
 
@@ -41,7 +51,9 @@ class Disk(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What the gate's program has read. outcomes: check -> its tool's. uncorrected: memory errors of the host, None where not counted."""
+    """What the gate's program has read. outcomes: check -> its tool's. uncorrected: memory errors of the host, None
+    where not counted.
+    """
 
     base: checks.Observed
     outcomes: Dict[str, Outcome]
@@ -84,10 +96,21 @@ def settings_from(data: Any) -> Settings:
     """Settings from the decoded gate.json. Raises Unreadable for anything missing, of a wrong type or unknown."""
     expected = checks.expected_from(data)
     kinds = {
-        "not_applicable": list, "fabric_manager": bool, "fabric_rate_gb_s": (int, float), "pcie_width": int, "accepted_uncorrectable": int,
-        "memory_gib": (int, float), "disks": list, "dcgm_level": int, "burn_in_dcgm_level": int, "nccl_command": list,
-        "nccl_threshold": str, "rdma_threshold": str, "platform": str, "baseline_tolerance": float,
-    }  # type: Dict[str, Any]  # fmt: skip
+        "not_applicable": list,
+        "fabric_manager": bool,
+        "fabric_rate_gb_s": (int, float),
+        "pcie_width": int,
+        "accepted_uncorrectable": int,
+        "memory_gib": (int, float),
+        "disks": list,
+        "dcgm_level": int,
+        "burn_in_dcgm_level": int,
+        "nccl_command": list,
+        "nccl_threshold": str,
+        "rdma_threshold": str,
+        "platform": str,
+        "baseline_tolerance": float,
+    }  # type: Dict[str, Any]
     found = {}
     for name, kind in kinds.items():
         value = data.get(name)
@@ -124,16 +147,23 @@ def nvlinks(settings: Settings, tables: Tables) -> int:
 def expectation(settings: Settings, tables: Tables) -> Expectation:
     """What the parsers are to hold an output against."""
     return Expectation(
-        gpu_model=settings.expected.gpu_model, gpus=settings.expected.gpu_count, driver=settings.expected.driver,
-        pcie_width=settings.pcie_width, accepted_uncorrectable=settings.accepted_uncorrectable, platform=settings.platform,
-        models=tables.models, thresholds=tables.thresholds,
-    )  # fmt: skip
+        gpu_model=settings.expected.gpu_model,
+        gpus=settings.expected.gpu_count,
+        driver=settings.expected.driver,
+        pcie_width=settings.pcie_width,
+        accepted_uncorrectable=settings.accepted_uncorrectable,
+        platform=settings.platform,
+        models=tables.models,
+        thresholds=tables.thresholds,
+    )
 
 
 def worst(findings: List[Finding]) -> Tuple[bool, str]:
     """Several findings of a parser as one: every reason, or the last thing that was said."""
     failed = [finding.text for finding in findings if finding.passed is not True]
-    return (not failed and bool(findings)), "; ".join(failed or [finding.text for finding in findings][-1:]) or "nothing was judged"
+    return (not failed and bool(findings)), "; ".join(
+        failed or [finding.text for finding in findings][-1:]
+    ) or "nothing was judged"
 
 
 def check_gpu_health(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
@@ -146,7 +176,10 @@ def check_nvlink(settings: Settings, observed: Observed, tables: Tables) -> Tupl
     if not links:
         return True, "no NVLink board is declared"
     text = answer("nvidia-smi nvlink", observed.outcomes["nvlink"])
-    if find_models(settings.expected.gpu_model, tables.models) and text.count("GB/s") != links * settings.expected.gpu_count:
+    if (
+        find_models(settings.expected.gpu_model, tables.models)
+        and text.count("GB/s") != links * settings.expected.gpu_count
+    ):
         return False, f"{text.count('GB/s')} of {links * settings.expected.gpu_count} NVLinks are up"
     return worst(tools.parse("nvidia-smi", text, expectation(settings, tables)))
 
@@ -219,9 +252,15 @@ def check_disks(settings: Settings, observed: Observed, tables: Tables) -> Tuple
 
 Check = Callable[[Settings, Observed, Tables], Tuple[bool, str]]
 CHECKS = {
-    "gpu_health": check_gpu_health, "nvlink": check_nvlink, "fabric_manager": check_fabric_manager, "fabric_rate": check_fabric_rate,
-    "xid": check_xid, "time": check_time, "memory": check_memory, "disks": check_disks,
-}  # type: Dict[str, Check]  # fmt: skip
+    "gpu_health": check_gpu_health,
+    "nvlink": check_nvlink,
+    "fabric_manager": check_fabric_manager,
+    "fabric_rate": check_fabric_rate,
+    "xid": check_xid,
+    "time": check_time,
+    "memory": check_memory,
+    "disks": check_disks,
+}  # type: Dict[str, Check]
 
 
 def evaluate(settings: Settings, observed: Observed, tables: Tables) -> List[Finding]:
@@ -236,7 +275,10 @@ def evaluate(settings: Settings, observed: Observed, tables: Tables) -> List[Fin
             good, text = False, f"the check itself failed: {error!r}"
         findings.append(Finding(name, good is True, text))
     left_out = settings.not_applicable
-    return [Finding(each.check, True, "not applicable: the inventory says so") if each.check in left_out else each for each in findings]
+    return [
+        Finding(each.check, True, "not applicable: the inventory says so") if each.check in left_out else each
+        for each in findings
+    ]
 
 
 def passed(findings: List[Finding], more: Tuple[str, ...] = ()) -> bool:

@@ -1,9 +1,8 @@
-"""lspci: the GPUs are on the bus, have fallen off it nowhere, and have all their lanes where the long form (-vv, as root) shows
-them.
+"""lspci: the GPUs are on the bus, have fallen off it nowhere, and have all their lanes where the long form (-vv, as
+root) shows them.
 
-Understood: plain, -n, -nn, with or without -D, -d and -k, and -v to -vvv; of all devices or only NVIDIA's (`lspci | grep -i
-nvidia`).
-A lower link *speed* is how an idle GPU saves power; a lower *width* is a bad contact.
+Understood: plain, -n, -nn, with or without -D, -d and -k, and -v to -vvv; of all devices or only NVIDIA's (`lspci |
+grep -i nvidia`). A lower link *speed* is how an idle GPU saves power; a lower *width* is a bad contact.
 """
 
 import re
@@ -19,8 +18,14 @@ NUMERIC = re.compile(
     + ADDRESS
     + r" (?:\"?)([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})((?: \(rev [0-9a-f]{2}\))?(?: \(prog-if [0-9a-f]{2}(?: \[.*\])?\))?)$"
 )
-CLASSES = {"3D controller": "0302", "VGA compatible controller": "0300", "Bridge": "0680", "Infiniband controller": "0207",
-           "Ethernet controller": "0200", "Display controller": "0380"}  # fmt: skip
+CLASSES = {
+    "3D controller": "0302",
+    "VGA compatible controller": "0300",
+    "Bridge": "0680",
+    "Infiniband controller": "0207",
+    "Ethernet controller": "0200",
+    "Display controller": "0380",
+}
 BY_CODE = {"0302": "3D controller", "0300": "VGA compatible controller"}
 CLASS_WORD = re.compile(r"^[A-Z0-9][A-Za-z0-9 /.,()-]{2,48}$")
 GPU_CLASSES = ("0302", "0300")
@@ -44,7 +49,9 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     if not gpus:
         raise Unreadable("no NVIDIA GPU is on the bus")
     compute = [device for device in gpus if device.kind == "0302"] or gpus
-    switches = [device for device in devices if device.nvidia and (device.device in NVSWITCH or "NVSwitch" in device.text)]
+    switches = [
+        device for device in devices if device.nvidia and (device.device in NVSWITCH or "NVSwitch" in device.text)
+    ]
     ids = {device.device for device in compute if device.device}
     texts = {re.sub(r"\(rev .*", "", device.text) for device in compute}
     known = [model for model in expected.models if ids and ids <= set(model.pci_ids)]
@@ -55,7 +62,10 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     kinds = {device.device for device in switches}
     if len(kinds) == 1 and kinds <= set(NVSWITCH) and len(switches) not in NVSWITCH[list(kinds)[0] or ""]:
         findings.append(
-            bad("nvswitch", f"{len(switches)} NVSwitches are on the bus, a board has {NVSWITCH[list(kinds)[0] or ''][0]}")
+            bad(
+                "nvswitch",
+                f"{len(switches)} NVSwitches are on the bus, a board has {NVSWITCH[list(kinds)[0] or ''][0]}",
+            )
         )
     if len(ids) > 1 or (not ids and len(texts) > 1):
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(sorted(ids or texts))}"))
@@ -71,7 +81,8 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     if devices[-1].details and ends_open(text) and last not in seen and not re.search(r"[ ,]nvidia$", last):
         problems.append("the output ends in the middle of a line")
     return findings + (
-        [bad("pcie", problem) for problem in problems] or [good("pcie", f"nothing is wrong with {len(compute)} GPUs on the bus")]
+        [bad("pcie", problem) for problem in problems]
+        or [good("pcie", f"nothing is wrong with {len(compute)} GPUs on the bus")]
     )
 
 
@@ -133,7 +144,10 @@ def _devices(text: str) -> List[Device]:
         raise Unreadable("the devices are not in the order of their addresses")
     if len({bool(entry[5]) for entry in found if entry[2] and entry[1] in GPU_CLASSES}) > 1:
         raise Unreadable("only some GPUs are described: the output is cut")
-    return [Device(address, kind, nvidia, device, rest, tuple(details)) for address, kind, nvidia, device, rest, details in found]
+    return [
+        Device(address, kind, nvidia, device, rest, tuple(details))
+        for address, kind, nvidia, device, rest, details in found
+    ]
 
 
 def _eight_lanes(device: Device) -> bool:

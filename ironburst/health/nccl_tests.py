@@ -1,12 +1,10 @@
-"""nccl-tests (all_reduce_perf and its siblings): a whole table in GB/s whose figures agree with each other, without a wrong
-value.
+"""nccl-tests (all_reduce_perf and its siblings): a whole table in GB/s whose figures agree with each other, without a
+wrong value.
 
-Judged alone: the table is whole (sizes, ranks, average), algbw is size over time, busbw is algbw times the collective's factor,
-nothing is
-wrong. Bandwidth is judged against the acceptance table where GPU, number of ranks on one node and message size are a row's (an
-8-GPU board is
-known by its name; other topologies must be named with --threshold-id or --platform). Without a row it is not judged, and a
-finding says so.
+Judged alone: the table is whole (sizes, ranks, average), algbw is size over time, busbw is algbw times the collective's
+factor, nothing is wrong. Bandwidth is judged against the acceptance table where GPU, number of ranks on one node and
+message size are a row's (an 8-GPU board is known by its name; other topologies must be named with --threshold-id or
+--platform). Without a row it is not judged, and a finding says so.
 """
 
 import re
@@ -31,14 +29,29 @@ ALLOWED = re.compile(
     r"Warning: Permanently added .* to the list of known hosts|# Using NCCL )"
 )
 FACTORS = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "alltoall": 1}
-TYPE_BYTES = {"int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4, "double": 8,
+TYPE_BYTES = {
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "half": 2,
+    "float": 4,
+    "double": 8,
     "bfloat16": 2,
-              "fp8_e4m3": 1, "fp8_e5m2": 1, "f8e4m3": 1, "f8e5m2": 1}  # fmt: skip
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+}
 TOLERANCE = 0.02
 
 
 class Row(NamedTuple):
-    """One message size: bytes, and for out of place and in place (microseconds, algbw GB/s, busbw GB/s, wrong values or None)."""
+    """One message size: bytes, and for out of place and in place (microseconds, algbw GB/s, busbw GB/s, wrong values or
+    None).
+    """
 
     size: int
     count: int
@@ -68,7 +81,13 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
             hosts.append(rank.group(3))
             names.append(rank.group(6))
         elif re.match(r"^#\s+size\s+count\s+type", line):
-            columns = line.replace("#wrong", "wrong").replace("cputime", "time").replace("error", "wrong").lstrip("# ").split()
+            columns = (
+                line.replace("#wrong", "wrong")
+                .replace("cputime", "time")
+                .replace("error", "wrong")
+                .lstrip("# ")
+                .split()
+            )
         elif re.match(r"^#\s+\(B\)\s+\(elements\)", line):
             units = re.sub(r"\s+", " ", line.lstrip("# ")) in ("(B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)",)
         elif re.match(r"^#\s+out-of-place\s+in-place\s*$", line):
@@ -104,10 +123,14 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
 
 
 def figures(text: str) -> Dict[int, float]:
-    """Bytes -> out-of-place busbw in GB/s of an output that parse() found healthy; only sizes from 1 MiB on, smaller ones are latency."""
+    """Bytes -> out-of-place busbw in GB/s of an output that parse() found healthy; only sizes from 1 MiB on, smaller
+    ones are latency.
+    """
     lines = [PREFIX.sub("", line).rstrip() for line in clean(text)]
     header = next(line for line in lines if re.match(r"^#\s+size\s+count\s+type", line))
-    columns = header.replace("#wrong", "wrong").replace("cputime", "time").replace("error", "wrong").lstrip("# ").split()
+    columns = (
+        header.replace("#wrong", "wrong").replace("cputime", "time").replace("error", "wrong").lstrip("# ").split()
+    )
     rows = [_row(line, columns) for line in lines if re.match(r"^\s*\d+\s+\d+\s", line)]
     return {row.size: row.halves[0][2] for row in rows if row.size >= 1 << 20}
 
@@ -147,17 +170,31 @@ def _wrong(value: str) -> str:
     return value
 
 
-def _judge(rows: List[Row], ranks: List[int], hosts: List[str], names: List[str], settings: Tuple[str, ...], limit: Optional[int],
-           average: List[str], bounds: str, program: str, expected: Expectation) -> List[Finding]:  # fmt: skip
+def _judge(
+    rows: List[Row],
+    ranks: List[int],
+    hosts: List[str],
+    names: List[str],
+    settings: Tuple[str, ...],
+    limit: Optional[int],
+    average: List[str],
+    bounds: str,
+    program: str,
+    expected: Expectation,
+) -> List[Finding]:
     threads, per, low, high, step, kind, validation = settings
     count = len(ranks)
     if sorted(ranks) != list(range(count)) or count % (int(threads) * int(per)):
         raise Unreadable(f"a rank is missing: {count} are listed, each process has {int(threads) * int(per)}")
-    if len({(host, rank) for host, rank in zip(hosts, ranks)}) != count or not all(gpu_facts.NAME.match(name) for name in names):
+    if len({(host, rank) for host, rank in zip(hosts, ranks)}) != count or not all(
+        gpu_facts.NAME.match(name) for name in names
+    ):
         raise Unreadable("the devices are not understood")
     _sizes(rows, int(low), min(int(high), limit) if limit else int(high), int(step), kind)
     collective = next((name for name in FACTORS if name in program), None)
-    findings = _consistent(rows, count, collective, program, float(decimal(average[0], "the average")) if average else 0.0)
+    findings = _consistent(
+        rows, count, collective, program, float(decimal(average[0], "the average")) if average else 0.0
+    )
     problems = []
     if bounds != "0 OK" or (len(average) > 1 and average[1] != "OK"):
         problems.append(f"nccl-tests reports {bounds if bounds != '0 OK' else 'average ' + ' '.join(average)}")
@@ -176,7 +213,9 @@ def _judge(rows: List[Row], ranks: List[int], hosts: List[str], names: List[str]
             raise Unreadable("some rows do not count their wrong values")
         found = sum(value or 0 for column in wrongs for value in column)
         problems += [f"{found:g} values are wrong"] if found else []
-    findings += [bad("correctness", problem) for problem in problems] or [good("correctness", "no wrong value is reported")]
+    findings += [bad("correctness", problem) for problem in problems] or [
+        good("correctness", "no wrong value is reported")
+    ]
     return findings + [_bandwidth(rows, names, hosts, collective, program, expected)]
 
 
@@ -189,7 +228,9 @@ def _sizes(rows: List[Row], low: int, high: int, step: int, kind: str) -> None:
             raise Unreadable(f"the sizes jump from {before.size} to {after.size} bytes: a row is missing")
     if rows[0].size > max(low, 4096) * 1.01 or (rows[0].size >= 4096 and rows[0].size < low * 0.99):
         raise Unreadable(f"the table begins at {rows[0].size} bytes, not at {low}")
-    nearly = high / step if kind == "factor" and rows[-1].size * step > high else high - step if kind == "bytes" else high
+    nearly = (
+        high / step if kind == "factor" and rows[-1].size * step > high else high - step if kind == "bytes" else high
+    )
     if not (nearly * 0.99 <= rows[-1].size <= high * 1.01):
         raise Unreadable(f"the table ends at {rows[-1].size} bytes, not at {high}")
 
@@ -211,7 +252,9 @@ def _consistent(rows: List[Row], count: int, collective: Optional[str], program:
         raise Unreadable("busbw is not the same multiple of algbw in all rows")
     if ratios:
         factors = (
-            [FACTORS[collective] * (count - 1) / count] if collective else [2 * (count - 1) / count, (count - 1) / count, 1.0]
+            [FACTORS[collective] * (count - 1) / count]
+            if collective
+            else [2 * (count - 1) / count, (count - 1) / count, 1.0]
         )
         if not any(abs(ratios[-1] - factor) <= 0.02 * max(factor, 0.01) for factor in factors):
             raise Unreadable(
@@ -260,5 +303,7 @@ def _bandwidth(
         if found:
             return judge(known[size], found, f"busbw at {size} bytes is")
     return Finding(
-        "bandwidth", not declared, "not judged: the acceptance table has no row for this GPU, number of ranks and message size"
+        "bandwidth",
+        not declared,
+        "not judged: the acceptance table has no row for this GPU, number of ranks and message size",
     )

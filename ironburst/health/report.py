@@ -8,8 +8,14 @@ import functools
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-NOT_AVAILABLE = ("N/A", "[N/A]", "[Not Supported]", "Not Supported", "Requested functionality has been deprecated",
-                 "[Requested functionality has been deprecated]")  # fmt: skip
+NOT_AVAILABLE = (
+    "N/A",
+    "[N/A]",
+    "[Not Supported]",
+    "Not Supported",
+    "Requested functionality has been deprecated",
+    "[Requested functionality has been deprecated]",
+)
 # What NVIDIA's tools put where a value should be, or between the lines, when something is wrong
 ERROR_TEXT = re.compile(
     r"unknown error|ERR!|is lost|requires? reset|reset "
@@ -34,8 +40,9 @@ class Finding(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A GPU model as the catalogue has it. Memory in GB as marketed; links: NVLinks a GPU; board: GPUs on a baseboard, if always
-    that many."""
+    """A GPU model as the catalogue has it. Memory in GB as marketed; links: NVLinks a GPU; board: GPUs on a baseboard,
+    if always that many.
+    """
 
     name: str
     memory_gb: Optional[int] = None
@@ -46,8 +53,9 @@ class Model(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """One row of acceptance_thresholds.csv of kind gate. value in unit, at one message size (as the tool is given it, e.g.
-    "16G")."""
+    """One row of acceptance_thresholds.csv of kind gate. value in unit, at one message size (as the tool is given it,
+    e.g. "16G").
+    """
 
     id: str
     test: str
@@ -104,8 +112,9 @@ def shown(line: str) -> str:
 
 
 def clean(text: str) -> List[str]:
-    """The lines of a capture, without carriage returns. Raises Unreadable for nothing, for bytes that are no text, and for too
-    much."""
+    """The lines of a capture, without carriage returns. Raises Unreadable for nothing, for bytes that are no text, and
+    for too much.
+    """
     if not text.strip():
         raise Unreadable("the output is empty")
     if len(text) > MAX_TEXT:
@@ -159,14 +168,18 @@ def in_sequence(indexes: Sequence[int], what: str) -> None:
 
 
 def count_finding(found: int, expected: Expectation, board: Optional[int] = None) -> Finding:
-    """Whether this many GPUs can be all of a node's. Without a declared number an odd one, or an incomplete board, is not
-    believed."""
+    """Whether this many GPUs can be all of a node's. Without a declared number an odd one, or an incomplete board, is
+    not believed.
+    """
     if expected.gpus is not None:
         return Finding("gpu_count", found == expected.gpus, f"{found} of {expected.gpus} GPUs")
     # Instances hold 1, 2, 4 or all GPUs of a board: anything else means that GPUs are missing
     usual = (1, 2, 4, 8, 16) if board else (1, 2, 4, 6, 8, 10, 12, 16, 20)
     if found not in usual:
-        return bad("gpu_count", f"{found} GPUs are no usual number: one is missing, or say how many there should be with --gpus")
+        return bad(
+            "gpu_count",
+            f"{found} GPUs are no usual number: one is missing, or say how many there should be with --gpus",
+        )
     return good("gpu_count", f"{found} GPUs, none missing in the sequence")
 
 

@@ -1,4 +1,5 @@
-"""nvidia-smi: which form of output it is, and the two list forms (`-L`, `nvlink -s`). The other forms have modules of their own.
+"""nvidia-smi: which form of output it is, and the two list forms (`-L`, `nvlink -s`). The other forms have modules of
+their own.
 
 Understood: the plain table, `-q` (whole or by `-d SECTION`), `-q -x`, `-L`, `nvlink -s` (or `--status`), `topo -m`, and
 `--query-gpu=... --format=csv`, with or without header and units. Anything else is refused.
@@ -9,7 +10,19 @@ from typing import List, Tuple
 
 from . import smi_csv, smi_query, smi_table, smi_topo
 from .gpus import NAME, UUID, board_of, find_models, model_name_matches
-from .report import Expectation, Finding, Unreadable, bad, clean, count_finding, decimal, ends_open, good, in_sequence, shown
+from .report import (
+    Expectation,
+    Finding,
+    Unreadable,
+    bad,
+    clean,
+    count_finding,
+    decimal,
+    ends_open,
+    good,
+    in_sequence,
+    shown,
+)
 
 LIST = re.compile(r"^GPU (\d+): (\S.*?) \(UUID: (GPU-[^)]*)\)$")
 LIST_MIG = re.compile(r"^  MIG (\S+) +Device +(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)$")
@@ -51,8 +64,11 @@ def _gpus(found: List[Tuple[int, str, str]], expected: Expectation) -> List[Find
         known = [model for model in expected.models if model.name == expected.gpu_model]
         memory = (known[0].memory_gb or 0) * 1024.0 if known else 0.0
         wrong = [name for name in names if not model_name_matches(expected.gpu_model, name, memory)]
-        findings.append(bad("gpu_model", f"{wrong[0]} is listed, declared is {expected.gpu_model}") if wrong
-                        else good("gpu_model", f"all are {expected.gpu_model}"))  # fmt: skip
+        findings.append(
+            bad("gpu_model", f"{wrong[0]} is listed, declared is {expected.gpu_model}")
+            if wrong
+            else good("gpu_model", f"all are {expected.gpu_model}")
+        )
     elif len(names) > 1:
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(names)}"))
     return findings
@@ -89,7 +105,11 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
     speeds, problems = {}, []  # type: ignore
     for index, name, _ in gpus:
         in_sequence([number for number, _ in links[index]], f"link of GPU {index}")
-        down = [number for number, value in links[index] if re.match(r"^<?(inactive|disabled|down)>?$", value, re.IGNORECASE)]
+        down = [
+            number
+            for number, value in links[index]
+            if re.match(r"^<?(inactive|disabled|down)>?$", value, re.IGNORECASE)
+        ]
         problems += [f"GPU {index}: link {number} is inactive" for number in down]
         for number, value in links[index]:
             if number in down:
@@ -98,7 +118,9 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
             if not match or not 10 <= decimal(match.group(1), "the speed") <= 200:
                 raise Unreadable(f"link {number} of GPU {index} is {value!r}, not a speed in GB/s that an NVLink has")
             speeds.setdefault(name, set()).add(value)
-        models = {model.links for model in find_models(name, expected.models) if model.links and "SXM" in model.form_factor}
+        models = {
+            model.links for model in find_models(name, expected.models) if model.links and "SXM" in model.form_factor
+        }
         if len(models) == 1 and len(links[index]) != list(models)[0]:
             problems.append(f"GPU {index}: {len(links[index])} of {list(models)[0]} NVLinks are listed")
         elif not links[index]:
@@ -110,7 +132,9 @@ def _nvlink(text: str, expected: Expectation) -> List[Finding]:
     ]
     counts = {len(links[index]) for index, _, _ in gpus}
     if len(counts) > 1 and len({name for _, name, _ in gpus}) == 1:
-        problems.append(f"the GPUs have different numbers of links: {', '.join(str(count) for count in sorted(counts))}")
+        problems.append(
+            f"the GPUs have different numbers of links: {', '.join(str(count) for count in sorted(counts))}"
+        )
     total = sum(len(found) for found in links.values())
     if ends_open(text) and not text.endswith(("GB/s", "GB/s ")):
         raise Unreadable("the output ends in the middle of a line")

@@ -1,25 +1,47 @@
 """nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits].
 
-Without a header the columns are those named by the expectation (`--columns`), or are told by their values; a column of bare
-numbers
-that could be anything is refused, it could count errors.
+Without a header the columns are those named by the expectation (`--columns`), or are told by their values; a column of
+bare numbers that could be anything is refused, it could count errors.
 """
 
 import re
 from typing import List, Optional, Sequence, Tuple
 
 from .gpus import BUS_ID, NAME, UUID, judge_all, known, memory_sizes
-from .report import Expectation, Finding, Unreadable, clean, ends_open, in_sequence, is_error, not_available, shown, whole
+from .report import (
+    Expectation,
+    Finding,
+    Unreadable,
+    clean,
+    ends_open,
+    in_sequence,
+    is_error,
+    not_available,
+    shown,
+    whole,
+)
 
 HEADER = re.compile(r"^[a-z][A-Za-z0-9_.]*( \[(MiB|W|%|MHz|us|KB/s|C)\])?$")
-UNITS = (("memory", "MiB"), ("power", "W"), ("enforced.power", "W"), ("utilization", "%"), ("fan", "%"), ("clocks", "MHz"),
-         ("protected_memory", "MiB"))  # fmt: skip
+UNITS = (
+    ("memory", "MiB"),
+    ("power", "W"),
+    ("enforced.power", "W"),
+    ("utilization", "%"),
+    ("fan", "%"),
+    ("clocks", "MHz"),
+    ("protected_memory", "MiB"),
+)
 DEFAULT = ("index", "name", "driver_version", "memory.total")  # what the gate itself asks
 CLOSED = re.compile(
     r" (MiB|W|%|MHz)$|^(Enabled|Disabled|Default|Active|Not Active|Yes|No|None|Completed|Success|P\d|P1[0-5]|0x\w{16}|0)$|"
     r"^(GPU-.{36})$"
 )
-ALIASES = {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id", "power.draw.average": "power.draw.average"}
+ALIASES = {
+    "gpu_name": "name",
+    "gpu_uuid": "uuid",
+    "gpu_bus_id": "pci.bus_id",
+    "power.draw.average": "power.draw.average",
+}
 
 
 def unit_of(field: str) -> str:
@@ -46,9 +68,12 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         fields = list(expected.columns) if expected.columns else _guess(rows, expected)
         if len(fields) != len(rows[0]):
             raise Unreadable(f"{len(fields)} columns are named, {len(rows[0])} are printed")
-    # In a column with a name a cut number is no longer believed (memory, lanes, temperature) or harms nobody; a cut word could be another
+    # In a column with a name a cut number is no longer believed (memory, lanes, temperature) or harms nobody; a cut
+    # word could be another
     last, named = rows[-1][-1], header or bool(expected.columns)
-    closed = CLOSED.search(last) or (named and re.match(r"^\d+(\.\d+)?$", last)) or last in [row[-1] for row in rows[:-1]]
+    closed = (
+        CLOSED.search(last) or (named and re.match(r"^\d+(\.\d+)?$", last)) or last in [row[-1] for row in rows[:-1]]
+    )
     if ends_open(text) and not closed:
         raise Unreadable("the output has no newline at its end: its last column may be cut")
     gpus = []
@@ -83,8 +108,9 @@ def _fields(row: Sequence[str]) -> List[str]:
 
 
 def _with_unit(field: str, value: str) -> str:
-    """A value with its unit, so that it is judged as the longer forms are. Another unit than the field's is kept, and so
-    refused."""
+    """A value with its unit, so that it is judged as the longer forms are. Another unit than the field's is kept, and
+    so refused.
+    """
     unit = unit_of(field)
     if unit and re.match(r"^-?\d+(\.\d+)?$", value):
         return f"{value} {unit}"
@@ -110,13 +136,19 @@ def _name(
         if is_error(value):
             raise Unreadable(f"nvidia-smi prints {value!r} where a value should be")
     forms = (
-        ("uuid", UUID.pattern), ("pci.bus_id", BUS_ID.pattern), ("name", NAME.pattern), ("driver_version",
-        r"^\d{3}\.\d{2,3}(\.\d\d)?$"),
-        ("pstate", r"^P(\d|1[0-5])$"), ("clocks_event_reasons.active", r"^0x[0-9A-Fa-f]{16}$"), ("compute_mode",
-        r"^(Default|E.*Process)$"),
-        ("vbios_version", r"^\w\w\.\w\w\.\w\w\.\w\w\.\w\w$"), ("fabric.state", r"^(Completed|In Progress|Not Started)$"),
-        ("fabric.status", r"^Success$"), ("serial", r"^\d{13}$"), ("compute_cap", r"^\d\.\d$"),
-    )  # fmt: skip
+        ("uuid", UUID.pattern),
+        ("pci.bus_id", BUS_ID.pattern),
+        ("name", NAME.pattern),
+        ("driver_version", r"^\d{3}\.\d{2,3}(\.\d\d)?$"),
+        ("pstate", r"^P(\d|1[0-5])$"),
+        ("clocks_event_reasons.active", r"^0x[0-9A-Fa-f]{16}$"),
+        ("compute_mode", r"^(Default|E.*Process)$"),
+        ("vbios_version", r"^\w\w\.\w\w\.\w\w\.\w\w\.\w\w$"),
+        ("fabric.state", r"^(Completed|In Progress|Not Started)$"),
+        ("fabric.status", r"^Success$"),
+        ("serial", r"^\d{13}$"),
+        ("compute_cap", r"^\d\.\d$"),
+    )
     for field, form in forms:
         if all(re.match(form, value) for value in column):
             return field if field not in taken else f"mem.column{position}"
@@ -141,7 +173,10 @@ def _name(
             return "memory.total"
     if all(re.match(r"^\d+\.\d\d$", value) for value in column):
         return _by_unit("power", position, column, names, taken, expected)
-    if all(re.match(r"^\d\d$", value) and 18 <= int(value) <= 99 for value in column) and "temperature.gpu" not in taken:
+    if (
+        all(re.match(r"^\d\d$", value) and 18 <= int(value) <= 99 for value in column)
+        and "temperature.gpu" not in taken
+    ):
         return "temperature.gpu"
     missing = [value for value in column if not_available(value)]
     raise Unreadable(
@@ -150,16 +185,27 @@ def _name(
     )
 
 
-def _by_unit(kind: str, position: int, column: Tuple[str, ...], names: object, taken: List[str], expected: Expectation) -> str:
-    order = {"memory": ("memory.total",), "power": ("power.draw", "power.limit"), "utilization": ("utilization.gpu",
-        "utilization.memory"),
-             "clocks": ("clocks.sm", "clocks.mem", "clocks.gr")}[kind]  # fmt: skip
+def _by_unit(
+    kind: str, position: int, column: Tuple[str, ...], names: object, taken: List[str], expected: Expectation
+) -> str:
+    order = {
+        "memory": ("memory.total",),
+        "power": ("power.draw", "power.limit"),
+        "utilization": ("utilization.gpu", "utilization.memory"),
+        "clocks": ("clocks.sm", "clocks.mem", "clocks.gr"),
+    }[kind]
     if kind == "memory":
         sizes = memory_sizes(names[0], expected.models) if names else []  # type: ignore
         total = float(column[0].split()[0]) / 1024
         if "memory.total" not in taken and (not sizes or any(abs(total - size) <= 0.1 * size for size in sizes)):
             return "memory.total"
-        if sizes and "memory.total" not in taken and float(column[0].split()[0]) > 20000 and position and len(taken) < 4:
+        if (
+            sizes
+            and "memory.total" not in taken
+            and float(column[0].split()[0]) > 20000
+            and position
+            and len(taken) < 4
+        ):
             return "memory.total"  # the wrong size, and judged so
         return f"memory.column{position}"
     return next((field for field in order if field not in taken), f"{kind}.column{position}")

@@ -10,76 +10,131 @@ from .report import Expectation, Finding, Unreadable, bad, clean, driver_finding
 LINE = re.compile(r"^( *)(\S.*?)\s+: ?(.*?)\s*$")
 HEADING = re.compile(r"^( {4,})([A-Za-z0-9][\w /().&.-]*?)\s*$")
 GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
-FREE = ("processes", "supported clocks", "accounted processes", "mig device", "mig devices", "capabilities", "supported_clocks",
-        "mig_devices", "accounted_processes")  # fmt: skip
+FREE = (
+    "processes",
+    "supported clocks",
+    "accounted processes",
+    "mig device",
+    "mig devices",
+    "capabilities",
+    "supported_clocks",
+    "mig_devices",
+    "accounted_processes",
+)
 REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-NEEDED = ("name", "uuid", "pci.bus_id", "memory.total", "memory.used", "memory.free", "pstate", "temperature.gpu", "power.limit",
+NEEDED = (
+    "name",
+    "uuid",
+    "pci.bus_id",
+    "memory.total",
+    "memory.used",
+    "memory.free",
+    "pstate",
+    "temperature.gpu",
+    "power.limit",
     "clocks.sm",
-          "ecc.mode.current", "ecc.mode.pending", "pcie.link.width.current", "pcie.link.width.max", "pcie.link.gen.max",
-          "compute_mode",
-          "persistence_mode", "retired_pages.pending")  # fmt: skip
+    "ecc.mode.current",
+    "ecc.mode.pending",
+    "pcie.link.width.current",
+    "pcie.link.width.max",
+    "pcie.link.gen.max",
+    "compute_mode",
+    "persistence_mode",
+    "retired_pages.pending",
+)
 # What must be whole where any of it is there
 TOGETHER = (
     tuple(f"remapped_rows.{name}" for name in ("correctable", "uncorrectable", "pending", "failure")),
-    tuple(f"clocks_event_reasons.{name}" for name in REASONS), ("fabric.state", "fabric.status"), ("memory.total", "memory.used",
-        "memory.free"),
-    ("retired_pages.sbe", "retired_pages.dbe", "retired_pages.pending"), ("mig.mode.current", "mig.mode.pending"),
-    ("ecc.mode.current", "ecc.mode.pending"), ("pcie.link.width.current", "pcie.link.width.max"),
-)  # fmt: skip
+    tuple(f"clocks_event_reasons.{name}" for name in REASONS),
+    ("fabric.state", "fabric.status"),
+    ("memory.total", "memory.used", "memory.free"),
+    ("retired_pages.sbe", "retired_pages.dbe", "retired_pages.pending"),
+    ("mig.mode.current", "mig.mode.pending"),
+    ("ecc.mode.current", "ecc.mode.pending"),
+    ("pcie.link.width.current", "pcie.link.width.max"),
+)
 
 # (section, key) of the text, lower case -> field; the sections of XML are their tags without underscores' difference
 TEXT = {
-    ("", "product name"): "name", ("", "gpu uuid"): "uuid", ("", "persistence mode"): "persistence_mode", ("",
-    "fan speed"): "fan.speed",
-    ("", "performance state"): "pstate", ("", "compute mode"): "compute_mode", ("", "gpu recovery action"): "gpu_recovery_action",
-    ("mig mode", "current"): "mig.mode.current", ("mig mode", "pending"): "mig.mode.pending", ("pci", "bus id"): "pci.bus_id",
-    ("fb memory usage", "total"): "memory.total", ("fb memory usage", "used"): "memory.used", ("fb memory usage",
-    "free"): "memory.free",
-    ("fb memory usage", "reserved"): "memory.reserved", ("utilization", "gpu"): "utilization.gpu", ("utilization",
-    "memory"): "utilization.memory",
-    ("ecc mode", "current"): "ecc.mode.current", ("ecc mode", "pending"): "ecc.mode.pending",
+    ("", "product name"): "name",
+    ("", "gpu uuid"): "uuid",
+    ("", "persistence mode"): "persistence_mode",
+    ("", "fan speed"): "fan.speed",
+    ("", "performance state"): "pstate",
+    ("", "compute mode"): "compute_mode",
+    ("", "gpu recovery action"): "gpu_recovery_action",
+    ("mig mode", "current"): "mig.mode.current",
+    ("mig mode", "pending"): "mig.mode.pending",
+    ("pci", "bus id"): "pci.bus_id",
+    ("fb memory usage", "total"): "memory.total",
+    ("fb memory usage", "used"): "memory.used",
+    ("fb memory usage", "free"): "memory.free",
+    ("fb memory usage", "reserved"): "memory.reserved",
+    ("utilization", "gpu"): "utilization.gpu",
+    ("utilization", "memory"): "utilization.memory",
+    ("ecc mode", "current"): "ecc.mode.current",
+    ("ecc mode", "pending"): "ecc.mode.pending",
     ("gpu reset status", "reset required"): "reset_status.required",
     ("gpu reset status", "drain and reset recommended"): "reset_status.drain_recommended",
-    ("retired pages", "single bit ecc"): "retired_pages.sbe", ("retired pages", "double bit ecc"): "retired_pages.dbe",
-    ("retired pages", "pending page blacklist"): "retired_pages.pending", ("retired pages", "pending"): "retired_pages.pending",
-    ("remapped rows", "correctable error"): "remapped_rows.correctable", ("remapped rows",
-    "uncorrectable error"): "remapped_rows.uncorrectable",
-    ("remapped rows", "pending"): "remapped_rows.pending", ("remapped rows",
-    "remapping failure occurred"): "remapped_rows.failure",
-    ("temperature", "gpu current temp"): "temperature.gpu", ("temperature", "gpu t.limit temp"): "temperature.gpu.tlimit",
-    ("temperature", "gpu slowdown temp"): "temperature.gpu.slow", ("temperature",
-    "gpu max operating temp"): "temperature.gpu.max",
-    ("temperature", "memory current temp"): "temperature.memory", ("temperature",
-    "memory max operating temp"): "temperature.memory.max",
-    ("power readings", "power draw"): "power.draw", ("power readings", "power limit"): "power.limit",
-    ("gpu power readings", "power draw"): "power.draw", ("gpu power readings", "average power draw"): "power.draw.average",
-    ("gpu power readings", "instantaneous power draw"): "power.draw.instant", ("gpu power readings",
-    "current power limit"): "power.limit",
-    ("gpu power readings", "instant power draw"): "power.draw.instant", ("power readings",
-    "enforced power limit"): "enforced.power.limit",
-    ("clocks", "sm"): "clocks.sm", ("clocks", "graphics"): "clocks.gr", ("clocks", "memory"): "clocks.mem",
-    ("max clocks", "sm"): "clocks.max.sm", ("max clocks", "memory"): "clocks.max.mem",
-    ("fabric", "state"): "fabric.state", ("fabric", "status"): "fabric.status",
-    ("fabric", "summary"): "fabric.health.summary", ("fabric", "bandwidth"): "fabric.health.bandwidth",
-    ("fabric", "route recovery in progress"): "fabric.health.route_recovery", ("fabric",
-    "route unhealthy"): "fabric.health.route_unhealthy",
-    ("fabric", "access timeout recovery"): "fabric.health.access_timeout", ("fabric",
-    "incorrect configuration"): "fabric.health.incorrect_config",
-    ("ecc errors", "channel repair pending"): "ecc.repair.channel", ("ecc errors", "tpc repair pending"): "ecc.repair.tpc",
-    ("ecc errors", "unrepairable memory"): "ecc.unrepairable.memory", ("ecc errors",
-    "sram threshold exceeded"): "ecc.sram_threshold_exceeded",
-}  # fmt: skip
+    ("retired pages", "single bit ecc"): "retired_pages.sbe",
+    ("retired pages", "double bit ecc"): "retired_pages.dbe",
+    ("retired pages", "pending page blacklist"): "retired_pages.pending",
+    ("retired pages", "pending"): "retired_pages.pending",
+    ("remapped rows", "correctable error"): "remapped_rows.correctable",
+    ("remapped rows", "uncorrectable error"): "remapped_rows.uncorrectable",
+    ("remapped rows", "pending"): "remapped_rows.pending",
+    ("remapped rows", "remapping failure occurred"): "remapped_rows.failure",
+    ("temperature", "gpu current temp"): "temperature.gpu",
+    ("temperature", "gpu t.limit temp"): "temperature.gpu.tlimit",
+    ("temperature", "gpu slowdown temp"): "temperature.gpu.slow",
+    ("temperature", "gpu max operating temp"): "temperature.gpu.max",
+    ("temperature", "memory current temp"): "temperature.memory",
+    ("temperature", "memory max operating temp"): "temperature.memory.max",
+    ("power readings", "power draw"): "power.draw",
+    ("power readings", "power limit"): "power.limit",
+    ("gpu power readings", "power draw"): "power.draw",
+    ("gpu power readings", "average power draw"): "power.draw.average",
+    ("gpu power readings", "instantaneous power draw"): "power.draw.instant",
+    ("gpu power readings", "current power limit"): "power.limit",
+    ("gpu power readings", "instant power draw"): "power.draw.instant",
+    ("power readings", "enforced power limit"): "enforced.power.limit",
+    ("clocks", "sm"): "clocks.sm",
+    ("clocks", "graphics"): "clocks.gr",
+    ("clocks", "memory"): "clocks.mem",
+    ("max clocks", "sm"): "clocks.max.sm",
+    ("max clocks", "memory"): "clocks.max.mem",
+    ("fabric", "state"): "fabric.state",
+    ("fabric", "status"): "fabric.status",
+    ("fabric", "summary"): "fabric.health.summary",
+    ("fabric", "bandwidth"): "fabric.health.bandwidth",
+    ("fabric", "route recovery in progress"): "fabric.health.route_recovery",
+    ("fabric", "route unhealthy"): "fabric.health.route_unhealthy",
+    ("fabric", "access timeout recovery"): "fabric.health.access_timeout",
+    ("fabric", "incorrect configuration"): "fabric.health.incorrect_config",
+    ("ecc errors", "channel repair pending"): "ecc.repair.channel",
+    ("ecc errors", "tpc repair pending"): "ecc.repair.tpc",
+    ("ecc errors", "unrepairable memory"): "ecc.unrepairable.memory",
+    ("ecc errors", "sram threshold exceeded"): "ecc.sram_threshold_exceeded",
+}
 XML = {
-    "product_name": "name", "uuid": "uuid", "persistence_mode": "persistence_mode", "fan_speed": "fan.speed",
+    "product_name": "name",
+    "uuid": "uuid",
+    "persistence_mode": "persistence_mode",
+    "fan_speed": "fan.speed",
     "performance_state": "pstate",
-    "compute_mode": "compute_mode", "gpu_recovery_action": "gpu_recovery_action", "mig_mode/current_mig": "mig.mode.current",
-    "mig_mode/pending_mig": "mig.mode.pending", "pci/pci_bus_id": "pci.bus_id",
+    "compute_mode": "compute_mode",
+    "gpu_recovery_action": "gpu_recovery_action",
+    "mig_mode/current_mig": "mig.mode.current",
+    "mig_mode/pending_mig": "mig.mode.pending",
+    "pci/pci_bus_id": "pci.bus_id",
     "pci/pci_gpu_link_info/pcie_gen/max_link_gen": "pcie.link.gen.max",
     "pci/pci_gpu_link_info/pcie_gen/current_link_gen": "pcie.link.gen.current",
     "pci/pci_gpu_link_info/link_widths/max_link_width": "pcie.link.width.max",
     "pci/pci_gpu_link_info/link_widths/current_link_width": "pcie.link.width.current",
-    "utilization/gpu_util": "utilization.gpu", "utilization/memory_util": "utilization.memory",
-    "ecc_mode/current_ecc": "ecc.mode.current", "ecc_mode/pending_ecc": "ecc.mode.pending",
+    "utilization/gpu_util": "utilization.gpu",
+    "utilization/memory_util": "utilization.memory",
+    "ecc_mode/current_ecc": "ecc.mode.current",
+    "ecc_mode/pending_ecc": "ecc.mode.pending",
     "gpu_reset_status/reset_required": "reset_status.required",
     "gpu_reset_status/drain_and_reset_recommended": "reset_status.drain_recommended",
     "retired_pages/multiple_single_bit_retirement/retired_count": "retired_pages.sbe",
@@ -88,28 +143,43 @@ XML = {
     "retired_pages/pending_blacklist": "retired_pages.pending_blacklist",
     "remapped_rows/remapped_row_corr": "remapped_rows.correctable",
     "remapped_rows/remapped_row_unc": "remapped_rows.uncorrectable",
-    "remapped_rows/remapped_row_pending": "remapped_rows.pending", "remapped_rows/remapped_row_failure": "remapped_rows.failure",
-    "temperature/gpu_temp": "temperature.gpu", "temperature/gpu_temp_tlimit": "temperature.gpu.tlimit",
+    "remapped_rows/remapped_row_pending": "remapped_rows.pending",
+    "remapped_rows/remapped_row_failure": "remapped_rows.failure",
+    "temperature/gpu_temp": "temperature.gpu",
+    "temperature/gpu_temp_tlimit": "temperature.gpu.tlimit",
     "temperature/gpu_temp_slow_threshold": "temperature.gpu.slow",
     "temperature/gpu_temp_max_gpu_threshold": "temperature.gpu.max",
-    "temperature/memory_temp": "temperature.memory", "temperature/gpu_temp_max_mem_threshold": "temperature.memory.max",
-    "clocks/sm_clock": "clocks.sm", "clocks/graphics_clock": "clocks.gr", "clocks/mem_clock": "clocks.mem",
-    "max_clocks/sm_clock": "clocks.max.sm", "max_clocks/mem_clock": "clocks.max.mem", "fabric/state": "fabric.state",
-    "fabric/status": "fabric.status", "fabric/health/summary": "fabric.health.summary",
+    "temperature/memory_temp": "temperature.memory",
+    "temperature/gpu_temp_max_mem_threshold": "temperature.memory.max",
+    "clocks/sm_clock": "clocks.sm",
+    "clocks/graphics_clock": "clocks.gr",
+    "clocks/mem_clock": "clocks.mem",
+    "max_clocks/sm_clock": "clocks.max.sm",
+    "max_clocks/mem_clock": "clocks.max.mem",
+    "fabric/state": "fabric.state",
+    "fabric/status": "fabric.status",
+    "fabric/health/summary": "fabric.health.summary",
     "fabric/health/bandwidth": "fabric.health.bandwidth",
     "fabric/health/route_recovery_in_progress": "fabric.health.route_recovery",
     "fabric/health/route_unhealthy": "fabric.health.route_unhealthy",
     "fabric/health/access_timeout_recovery": "fabric.health.access_timeout",
     "fabric/health/incorrect_configuration": "fabric.health.incorrect_config",
     "ecc_errors/channel_repair_pending": "ecc.repair.channel",
-    "ecc_errors/tpc_repair_pending": "ecc.repair.tpc", "ecc_errors/unrepairable_memory": "ecc.unrepairable.memory",
+    "ecc_errors/tpc_repair_pending": "ecc.repair.tpc",
+    "ecc_errors/unrepairable_memory": "ecc.unrepairable.memory",
     "ecc_errors/aggregate/sram_threshold_exceeded": "ecc.sram_threshold_exceeded",
-}  # fmt: skip
+}
 for _section in ("power_readings", "gpu_power_readings"):
-    XML.update({f"{_section}/power_draw": "power.draw", f"{_section}/average_power_draw": "power.draw.average",
-                f"{_section}/instant_power_draw": "power.draw.instant", f"{_section}/power_limit": "power.limit",
-                f"{_section}/current_power_limit": "power.limit",
-                    f"{_section}/enforced_power_limit": "enforced.power.limit"})  # fmt: skip
+    XML.update(
+        {
+            f"{_section}/power_draw": "power.draw",
+            f"{_section}/average_power_draw": "power.draw.average",
+            f"{_section}/instant_power_draw": "power.draw.instant",
+            f"{_section}/power_limit": "power.limit",
+            f"{_section}/current_power_limit": "power.limit",
+            f"{_section}/enforced_power_limit": "enforced.power.limit",
+        }
+    )
 for _name in ("total", "used", "free", "reserved"):
     XML[f"fb_memory_usage/{_name}"] = f"memory.{_name}"
 
@@ -142,17 +212,23 @@ def parse_text(text: str, expected: Expectation) -> List[Finding]:
     for name in ("Timestamp", "Attached GPUs"):
         if name not in head:
             raise Unreadable(f"nvidia-smi -q names no {name}")
-    versions = [head[name] for name in ("KMD Version", "Driver Version") if name in head and not not_available(head[name])]
+    versions = [
+        head[name] for name in ("KMD Version", "Driver Version") if name in head and not not_available(head[name])
+    ]
     if not versions or not re.match(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}$", head["Timestamp"]):
         raise Unreadable("nvidia-smi -q has no head that is understood")
     facts = [_facts(gpu) for gpu in gpus]
     whole_form = any("name" in each for each in facts)
-    if whole_form and (stack[0][1] not in ("processes", "capabilities") or (ends_open(text) and not _closed(text, last))):
+    if whole_form and (
+        stack[0][1] not in ("processes", "capabilities") or (ends_open(text) and not _closed(text, last))
+    ):
         raise Unreadable("nvidia-smi -q is cut: its last GPU has no list of processes")
     if (
         not whole_form
         and ends_open(text)
-        and not re.search(r": (\S+ (MiB|C|W|MHz|%)|Yes|No|0|N/A|Enabled|Disabled|\d+x|None|bank\(s\)|(Not )?Active)$", text)
+        and not re.search(
+            r": (\S+ (MiB|C|W|MHz|%)|Yes|No|0|N/A|Enabled|Disabled|\d+x|None|bank\(s\)|(Not )?Active)$", text
+        )
     ):
         raise Unreadable("nvidia-smi -q is cut in the middle of a line")
     return _judge(facts, head["Attached GPUs"], versions[0], whole_form, expected)

@@ -16,7 +16,12 @@ MIG_ROW = re.compile(r"^\| +\d+ +\d+ +\d+ +\d+ +\| +\d+MiB / +\d+MiB +\| +\d+ +(
 MIG_ROW2 = re.compile(r"^\| +\| +\d+MiB / +\d+MiB +\| +\| +\|$")
 PROCESS = re.compile(r"^\| +\d+ +(N/A +N/A|\d+ +\d+) +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) \|$")
 PROCESS_OLD = re.compile(r"^\| +\d+ +\d+ +[CGM](\+G)? +\S.*? +(\d+MiB|N/A) \|$")
-COMPUTE = {"Default": "Default", "E. Process": "E. Process", "Prohibited": "Prohibited", "E. Thread": "Exclusive_Thread"}
+COMPUTE = {
+    "Default": "Default",
+    "E. Process": "E. Process",
+    "Prohibited": "Prohibited",
+    "E. Thread": "Exclusive_Thread",
+}
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
@@ -49,7 +54,11 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         elif part == "processes":
             if re.match(r"^\|  (GPU   GI|GPU       PID|      ID)", line):
                 process_titles = True
-            elif re.match(r"^\|  No running processes found +\|$", line) or PROCESS.match(line) or PROCESS_OLD.match(line):
+            elif (
+                re.match(r"^\|  No running processes found +\|$", line)
+                or PROCESS.match(line)
+                or PROCESS_OLD.match(line)
+            ):
                 if is_error(line.strip("| ")) and "No running" not in line:
                     raise Unreadable(f"nvidia-smi prints a line that is not understood: {shown(line)}")
                 processes += 1
@@ -100,10 +109,16 @@ def _finish(rows: List[List[str]], height: int) -> Dict[str, str]:
         )
     fan, temperature, state, draw, limit = second.groups()
     facts = {
-        "index": first.group(1), "name": first.group(2), "pci.bus_id": bus.group(1), "temperature.gpu": temperature,
-        "pstate": state, "power.draw": _unit(draw, "W"), "power.limit": _unit(limit, "W"),
-        "utilization.gpu": _unit(use.group(1), "%"), "compute_mode": COMPUTE.get(use.group(2).strip(), use.group(2).strip()),
-    }  # fmt: skip
+        "index": first.group(1),
+        "name": first.group(2),
+        "pci.bus_id": bus.group(1),
+        "temperature.gpu": temperature,
+        "pstate": state,
+        "power.draw": _unit(draw, "W"),
+        "power.limit": _unit(limit, "W"),
+        "utilization.gpu": _unit(use.group(1), "%"),
+        "compute_mode": COMPUTE.get(use.group(2).strip(), use.group(2).strip()),
+    }
     if fan != "N/A":
         facts["fan.speed"] = _unit(fan, "%")
     mig = rows[2][2].strip() if len(rows) == 3 else "N/A"
@@ -134,7 +149,8 @@ def _finish(rows: List[List[str]], height: int) -> Dict[str, str]:
 
 def _needs_ecc(name: str) -> Optional[str]:
     match = re.search(
-        r"\b(P100|V100S?|T4G?|A100|A30|A10G?|A40|L4|L40S?|H100|H20|H200|GH200|B200|B300|GB200|GB300)\b", name.replace("-", " ")
+        r"\b(P100|V100S?|T4G?|A100|A30|A10G?|A40|L4|L40S?|H100|H20|H200|GH200|B200|B300|GB200|GB300)\b",
+        name.replace("-", " "),
     )
     return match.group(0) if match else None
 

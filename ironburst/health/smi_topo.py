@@ -1,5 +1,6 @@
-"""nvidia-smi topo -m: the matrix must be whole and symmetric, and the GPUs of an NVSwitch board must all reach each other by
-NVLink."""
+"""nvidia-smi topo -m: the matrix must be whole and symmetric, and the GPUs of an NVSwitch board must all reach each
+other by NVLink.
+"""
 
 import re
 from typing import List
@@ -30,7 +31,11 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     position = start + 1
     while position < len(lines) and lines[position].strip():
         cells = lines[position].split()
-        if cells[0] not in columns or cells[0] in rows or not all(CELL.match(cell) for cell in cells[1 : len(columns) + 1]):
+        if (
+            cells[0] not in columns
+            or cells[0] in rows
+            or not all(CELL.match(cell) for cell in cells[1 : len(columns) + 1])
+        ):
             raise Unreadable(f"nvidia-smi topo prints a line that is not understood: {shown(lines[position])}")
         if len(cells) < len(columns) + 1:
             raise Unreadable(f"nvidia-smi topo prints a row that is cut: {shown(lines[position])}")
@@ -50,7 +55,9 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
         return findings + [bad("nvlink", f"only some GPUs reach each other by NVLink: {', '.join(sorted(pairs))}")]
     if len(gpus) >= 4 and len(links) > 1 and links == pairs and any(int(link[2:]) >= 6 for link in links):
         return findings + [bad("nvlink", f"the GPUs have different numbers of NVLinks: {', '.join(sorted(links))}")]
-    return findings + [good("topology", f"{len(gpus)} GPUs reach each other by {', '.join(sorted(pairs)) or 'nothing else'}")]
+    return findings + [
+        good("topology", f"{len(gpus)} GPUs reach each other by {', '.join(sorted(pairs)) or 'nothing else'}")
+    ]
 
 
 def _legend(lines: List[str], columns: List[str]) -> None:

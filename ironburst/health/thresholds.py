@@ -1,7 +1,8 @@
-"""Bandwidth against the table: one figure at one message size against rows of kind gate that agree in GPU, topology, size and
-unit.
+"""Bandwidth against the table: one figure at one message size against rows of kind gate that agree in GPU, topology,
+size and unit.
 
-Never the average over a sweep (ACC-001), and never DCGM's memory bandwidth minimum of H200 (ACC-002: it passes anything).
+Never the average over a sweep (ACC-001), and never DCGM's memory bandwidth minimum of H200 (ACC-002: it passes
+anything).
 """
 
 import re
@@ -18,7 +19,9 @@ def size_bytes(text: str) -> Optional[int]:
     return int(match.group(1)) * SIZES[match.group(2)] if match else None
 
 
-def rows_for(test: str, expected: Expectation, size: Optional[int], unit: str, gpus: Optional[int] = None) -> List[Threshold]:
+def rows_for(
+    test: str, expected: Expectation, size: Optional[int], unit: str, gpus: Optional[int] = None
+) -> List[Threshold]:
     """Rows of the table that judge this figure. Raises Unreadable if a row was named and does not fit."""
     if expected.threshold_id:
         named = [row for row in expected.thresholds if row.id == expected.threshold_id]
@@ -47,8 +50,9 @@ def rows_for(test: str, expected: Expectation, size: Optional[int], unit: str, g
 
 
 def judge(figure: float, rows: Sequence[Threshold], what: str) -> Finding:
-    """The figure against the rows; rows of several platforms with one GPU: the lowest, each of them is a floor of the same
-    hardware."""
+    """The figure against the rows; rows of several platforms with one GPU: the lowest, each of them is a floor of the
+    same hardware.
+    """
     row = min(rows, key=lambda each: each.value)
     if row.op != ">=":
         raise Unreadable(f"{row.id} of the acceptance table compares by {row.op}, not >=")

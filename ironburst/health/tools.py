@@ -1,4 +1,6 @@
-"""The tools whose output the gate understands. A new one is a module with `parse(text, expectation) -> findings`, named here."""
+"""The tools whose output the gate understands. A new one is a module with `parse(text, expectation) -> findings`, named
+here.
+"""
 
 from typing import List, Optional
 
@@ -6,13 +8,20 @@ from . import dcgmi, fabricmanager, ib_write_bw, ibstat, lspci, nccl_tests, smi
 from .report import Expectation, Finding, Unreadable, bad
 
 TOOLS = {
-    "nvidia-smi": smi.parse, "dcgmi": dcgmi.parse, "fabricmanager": fabricmanager.parse, "ibstat": ibstat.parse,
-    "nccl-tests": nccl_tests.parse, "ib_write_bw": ib_write_bw.parse, "lspci": lspci.parse,
-}  # type: Dict[str, object]  # fmt: skip
+    "nvidia-smi": smi.parse,
+    "dcgmi": dcgmi.parse,
+    "fabricmanager": fabricmanager.parse,
+    "ibstat": ibstat.parse,
+    "nccl-tests": nccl_tests.parse,
+    "ib_write_bw": ib_write_bw.parse,
+    "lspci": lspci.parse,
+}  # type: Dict[str, object]
 
 
 def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Finding]:
-    """Findings of one captured output. Never raises for what the text holds: what is not understood is a failed finding."""
+    """Findings of one captured output. Never raises for what the text holds: what is not understood is a failed
+    finding.
+    """
     try:
         findings = TOOLS[tool](text, expected or Expectation())  # type: ignore[operator]
     except Unreadable as error:

@@ -14,11 +14,18 @@ SWITCH = re.compile(r"SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d+), (Fatal|Non-fatal)?,?
 TIME = re.compile(r"^\[ *(\d+\.\d+)\]")
 # NVIDIA's r590 action -> what the gate calls it
 ACTIONS = {
-    "IGNORE": "ignore", "RESTART_APP": "restart-app", "RESET_GPU": "reset", "WORKFLOW_XID_48": "reset",
+    "IGNORE": "ignore",
+    "RESTART_APP": "restart-app",
+    "RESET_GPU": "reset",
+    "WORKFLOW_XID_48": "reset",
     "WORKFLOW_NVLINK_ERR": "reset",
-    "RESTART_BM": "reboot", "RESTART_VM": "reboot", "BOOT_REATTEMPT_OR_ENABLE_ECC": "reboot", "CHECK_MECHANICALS": "replace",
-    "CONTACT_SUPPORT": "contact", "": "none",
-}  # fmt: skip
+    "RESTART_BM": "reboot",
+    "RESTART_VM": "reboot",
+    "BOOT_REATTEMPT_OR_ENABLE_ECC": "reboot",
+    "CHECK_MECHANICALS": "replace",
+    "CONTACT_SUPPORT": "contact",
+    "": "none",
+}
 BLOCKING = ("drain", "reset", "reboot", "replace", "contact", "unknown")
 RECOVERY = (
     ("node reboot", "reboot"),
@@ -59,11 +66,17 @@ class Verdict(NamedTuple):
 
 def load(text: str) -> Dict[int, Action]:
     return {
-        int(row["xid"]): Action(int(row["xid"]), row["name"], row["nvidia_r590_action"], row["severity"], row["node_action"],
+        int(row["xid"]): Action(
+            int(row["xid"]),
+            row["name"],
+            row["nvidia_r590_action"],
+            row["severity"],
+            row["node_action"],
             row["exceptions"],
-                                row["notes"])
+            row["notes"],
+        )
         for row in tables.rows(text)
-    }  # fmt: skip
+    }
 
 
 def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = "", mig: bool = False) -> Verdict:
@@ -74,7 +87,9 @@ def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = 
     what = f"Xid {xid}{' (' + row.name + ')' if row.name else ''}"
     action = ACTIONS.get(row.nvidia, "review")
     if xid == 154:
-        action = next((found for words, found in RECOVERY if words in text.lower()), "none" if "None" in text else "unknown")
+        action = next(
+            (found for words, found in RECOVERY if words in text.lower()), "none" if "None" in text else "unknown"
+        )
         return Verdict(action, action in BLOCKING, f"{what}: {text.strip() or 'no action is named'}; {action}")
     # The exceptions column, as far as it names a GPU: A100 needs a reboot where others need a reset
     if "A100" in gpu_model and (xid == 64 or (xid == 95 and not mig)):
@@ -90,7 +105,9 @@ def events(log: str) -> List[Event]:
         match = LINE.search(line)
         if match:
             time = TIME.match(line)
-            found.append(Event(match.group(1), int(match.group(2)), match.group(3), float(time.group(1)) if time else None))
+            found.append(
+                Event(match.group(1), int(match.group(2)), match.group(3), float(time.group(1)) if time else None)
+            )
     return found
 
 

@@ -1,16 +1,18 @@
-"""What no policy can beat: a certified lower bound on the GPU-hours that a trace makes one rent, within limits on waiting.
+"""What no policy can beat: a certified lower bound on the GPU-hours that a trace makes one rent, within limits on
+waiting.
 
-Lagrangian dual of the clairvoyant problem; docs/bound.md has the proof. Give every GPU-hour of the pool a price that may
-change from bucket to bucket of time, and give a price to every limit on waiting. At these prices each job chooses alone what
-is cheapest for it: to be rented at once, or to start at home at some moment. The jobs' costs, less what the pool and the
-limits are worth at these prices, is at most what the best policy rents: for ANY prices that aren't negative. So
-`Problem.value` is all that the bound rests on; how its prices were found doesn't matter (ironburst.replay.bound_search looks
-for good ones).
+Lagrangian dual of the clairvoyant problem; docs/bound.md has the proof. Give every GPU-hour of the pool a price that
+may change from bucket to bucket of time, and give a price to every limit on waiting. At these prices each job chooses
+alone what is cheapest for it: to be rented at once, or to start at home at some moment. The jobs' costs, less what the
+pool and the limits are worth at these prices, is at most what the best policy rents: for ANY prices that aren't
+negative. So `Problem.value` is all that the bound rests on; how its prices were found doesn't matter
+(ironburst.replay.bound_search looks for good ones).
 
-Nothing is rounded: the buckets only say where prices may change. Starts are any moment, run times are exact, and the price of
-a run is the exact integral. A job's cost is piecewise linear in its start, so the cheapest start is its submit, its last
-allowed moment, a moment where a limit is reached, or one at which its start or its end falls on an edge of a bucket; all of
-these are tried. What is ignored lowers the bound: packing into nodes, boot times, not knowing the future.
+Nothing is rounded: the buckets only say where prices may change. Starts are any moment, run times are exact, and the
+price of a run is the exact integral. A job's cost is piecewise linear in its start, so the cheapest start is its
+submit, its last allowed moment, a moment where a limit is reached, or one at which its start or its end falls on an
+edge of a bucket; all of these are tried. What is ignored lowers the bound: packing into nodes, boot times, not knowing
+the future.
 
 Time is in hours from the first submit, cost in GPU-hours of rent.
 """
@@ -31,7 +33,9 @@ CELLS = 50_000  # starts tried at once: what stays in a processor's cache
 
 @dataclass(frozen=True)
 class WaitLimits:
-    """What the waits of all jobs must keep to, in hours; None: not limited. `max_h` is one for all, or an array, one a job."""
+    """What the waits of all jobs must keep to, in hours; None: not limited. `max_h` is one for all, or an array, one a
+    job.
+    """
 
     mean_h: float | None = None
     gpu_hour_weighted_h: float | None = None
@@ -47,11 +51,12 @@ class WaitLimits:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Rent (in GPU-hours) that is charged: for a GPU-hour of the pool in each bucket of time, and for waiting; none is negative.
+    """Rent (in GPU-hours) that is charged: for a GPU-hour of the pool in each bucket of time, and for waiting; none is
+    negative.
 
     `gpu_hour`: array over buckets of `bucket_h` hours from the first submit; after the last one the pool costs nothing.
-    `mean`: for an hour that a job waits. `weighted`: for an hour that a job waits, for each of its GPU-hours. `p99`, `p999`:
-    for each job that waits longer than that limit.
+    `mean`: for an hour that a job waits. `weighted`: for an hour that a job waits, for each of its GPU-hours. `p99`,
+    `p999`: for each job that waits longer than that limit.
     """
 
     bucket_h: float
@@ -62,17 +67,19 @@ class Prices:
     p999: float = 0.0
 
     def __post_init__(self):
-        if not (self.bucket_h > 0 and min(self.gpu_hour.min(initial=0), self.mean, self.weighted, self.p99, self.p999) >= 0):
+        if not (
+            self.bucket_h > 0 and min(self.gpu_hour.min(initial=0), self.mean, self.weighted, self.p99, self.p999) >= 0
+        ):
             raise ValueError("prices are 0 or more, and a bucket is longer than 0 hours")
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What each job chooses at given prices (`wait_h`; `home`: not rented), the bound that follows, and what each price would
-    like.
+    """What each job chooses at given prices (`wait_h`; `home`: not rented), the bound that follows, and what each price
+    would like.
 
-    `excess`: by how much the choices pass what is there, in the unit of each price: GPU-hours of the pool a bucket (array),
-    and for each limit on waiting. It is a supergradient of the value: a price goes up where it is positive.
+    `excess`: by how much the choices pass what is there, in the unit of each price: GPU-hours of the pool a bucket
+    (array), and for each limit on waiting. It is a supergradient of the value: a price goes up where it is positive.
     """
 
     value: float
@@ -111,7 +118,9 @@ class Problem:
         }  # hours from which on each costs
 
     def value(self, prices: Prices) -> Choices:
-        """The bound at these prices, and the choices it comes from. For a limit that isn't there the price must be 0."""
+        """The bound at these prices, and the choices it comes from. For a limit that isn't there the price must be
+        0.
+        """
         for name in ("mean", "weighted", "p99", "p999"):
             if getattr(prices, name) and name not in self.allowed:
                 raise ValueError(f"there is a price on {name}, but no such limit on waiting")
@@ -119,17 +128,25 @@ class Problem:
         home = self.fits & (cost < self.gpu_hours)
         wait = np.where(home, wait, 0.0)  # rented jobs are rented at once: to wait first costs more
         paid = np.where(home, cost, self.gpu_hours).sum()
-        used = gpu_hours_used(self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour))
+        used = gpu_hours_used(
+            self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour)
+        )
         there = self.pool_gpus * prices.bucket_h
         spent = {"mean": wait.sum(), "weighted": (wait * self.gpu_hours).sum()}
         spent |= {name: float((wait > limit).sum()) for name, limit in self.tails.items()}
-        worth = there * prices.gpu_hour.sum() + sum(getattr(prices, name) * amount for name, amount in self.allowed.items())
+        worth = there * prices.gpu_hour.sum() + sum(
+            getattr(prices, name) * amount for name, amount in self.allowed.items()
+        )
         value = float(paid - worth - ROUNDING * self.gpu_hours.sum())
-        return Choices(value, wait, home, used - there, {name: spent[name] - amount for name, amount in self.allowed.items()})
+        return Choices(
+            value, wait, home, used - there, {name: spent[name] - amount for name, amount in self.allowed.items()}
+        )
 
 
 def gpu_hours_used(start, duration, gpus, bucket_h: float, buckets: int) -> np.ndarray:
-    """GPU-hours that these runs use in each bucket (hours from 0; what runs later than the last bucket isn't counted)."""
+    """GPU-hours that these runs use in each bucket (hours from 0; what runs later than the last bucket isn't
+    counted).
+    """
 
     def from_then_on(at):  # GPU-hours in each bucket of jobs that never end
         bucket = np.minimum((at / bucket_h).astype(int), buckets)
@@ -141,10 +158,11 @@ def gpu_hours_used(start, duration, gpus, bucket_h: float, buckets: int) -> np.n
 
 
 def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.ndarray]:
-    """For each job the least that a run at home costs over all starts that its limit allows, and the wait before that start.
+    """For each job the least that a run at home costs over all starts that its limit allows, and the wait before that
+    start.
 
-    Only starts that could be cheaper than the best of (rent, start at once) are tried: a wait of w costs at least w x the
-    prices of waiting. (Where rent is cheaper the cost returned is some other start's, not below rent.)
+    Only starts that could be cheaper than the best of (rent, start at once) are tried: a wait of w costs at least w x
+    the prices of waiting. (Where rent is cheaper the cost returned is some other start's, not below rent.)
     """
     bucket = prices.bucket_h
     paid = np.concatenate([[0.0], np.cumsum(prices.gpu_hour) * bucket])  # for one GPU, from 0 to each edge
@@ -168,7 +186,9 @@ def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.
             passed = sorted(steps)[:count]
             left = np.maximum(least - sum(price for _, price in passed), 0)
             reach = np.where(
-                reach > passed[-1][0], np.minimum(reach, np.maximum(passed[-1][0], np.where(left > 0, left / slope, 0))), reach
+                reach > passed[-1][0],
+                np.minimum(reach, np.maximum(passed[-1][0], np.where(left > 0, left / slope, 0))),
+                reach,
             )
     free = len(prices.gpu_hour) * bucket  # from then on a run costs nothing: no sense in a later start
     reach = np.where(problem.fits, np.minimum(reach, np.maximum(free - problem.submit, 0)), 0.0)
@@ -192,13 +212,16 @@ def _at(paid: np.ndarray, time: np.ndarray, bucket: float) -> np.ndarray:
 
 
 def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consider) -> None:
-    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs that reach about as many edges.
+    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs that reach about as many
+    edges.
 
-    A job submitted in bucket i that runs m buckets and a part f of one may start on edge k + 1, or f before it (k >= i): that run
-    ends on edge k + 1 + m.
+    A job submitted in bucket i that runs m buckets and a part f of one may start on edge k + 1, or f before it (k >=
+    i): that run ends on edge k + 1 + m.
     """
     first = (problem.submit / bucket).astype(int)
-    edges = np.where(reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0)  # with the first beyond reach
+    edges = np.where(
+        reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0
+    )  # with the first beyond reach
     whole = (problem.duration / bucket).astype(int)
     part = problem.duration / bucket - whole
     order = np.argsort(edges, kind="stable")
@@ -207,7 +230,9 @@ def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consi
         return
     counts = edges[order]
     needed = int(first[order].max() + whole[order].max() + counts[-1]) + 3
-    padded = np.concatenate([paid, np.full(max(0, needed - len(paid)), paid[-1])])  # after the last bucket the pool costs nothing
+    padded = np.concatenate(
+        [paid, np.full(max(0, needed - len(paid)), paid[-1])]
+    )  # after the last bucket the pool costs nothing
     begin = 0
     while begin < len(order):
         alike = int(np.searchsorted(counts, 4 + 1.25 * counts[begin], side="right"))

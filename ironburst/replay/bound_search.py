@@ -1,9 +1,10 @@
-"""Prices that make the certified bound large. It only searches: whatever it finds, `Problem.value` says what it is worth.
+"""Prices that make the certified bound large. It only searches: whatever it finds, `Problem.value` says what it is
+worth.
 
-The value is concave in the prices, and the choices that the jobs make at some prices are the slope there (`Choices.excess_...`).
-Prices climb along it with steps that are smoothed and scaled for each price (Adam: Kingma and Ba, ICLR 2015), longer at first, on
-coarse buckets of time first, whose result is the start on finer ones. The prices of waiting span orders of magnitude, so their
-logarithms move.
+The value is concave in the prices, and the choices that the jobs make at some prices are the slope there
+(`Choices.excess_...`). Prices climb along it with steps that are smoothed and scaled for each price (Adam: Kingma and
+Ba, ICLR 2015), longer at first, on coarse buckets of time first, whose result is the start on finer ones. The prices of
+waiting span orders of magnitude, so their logarithms move.
 """
 
 from __future__ import annotations
@@ -20,13 +21,23 @@ from ironburst.replay.traces import Trace
 
 BUCKET_H, BUCKET_ZERO_WAIT_H = 0.25, 0.0625  # of the finest prices; nobody may wait: finer ones, which then cost little
 STAGES = ((16, 0.15), (4, 0.3), (1, 0.55))  # buckets so many times the finest, for this part of the time
-STEP, LATER_STEP, WAIT_STEP = 0.1, 0.05, 3.0  # GPU-hours of rent a round: first stage, later ones; prices of waiting: times that
-KEEP_SLOPE, KEEP_SQUARE, LEAST_SCALE = 0.9, 0.98, 0.05  # of the smoothing: parts kept a round; below this slope steps get shorter
+STEP, LATER_STEP, WAIT_STEP = (
+    0.1,
+    0.05,
+    3.0,
+)  # GPU-hours of rent a round: first stage, later ones; prices of waiting: times that
+KEEP_SLOPE, KEEP_SQUARE, LEAST_SCALE = (
+    0.9,
+    0.98,
+    0.05,
+)  # of the smoothing: parts kept a round; below this slope steps get shorter
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """No policy rents fewer than `gpu_hours`: proved by `prices`. `trail`: (seconds, best so far) of each round of the search."""
+    """No policy rents fewer than `gpu_hours`: proved by `prices`. `trail`: (seconds, best so far) of each round of the
+    search.
+    """
 
     gpu_hours: float
     prices: Prices
@@ -43,7 +54,9 @@ def lower_bound(
     rounds: int | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Bound:
-    """Search for `budget_s` seconds (or a number of rounds, which repeats exactly). `tell` is given a line now and then."""
+    """Search for `budget_s` seconds (or a number of rounds, which repeats exactly). `tell` is given a line now and
+    then.
+    """
     if bucket_h is None:
         bucket_h = BUCKET_ZERO_WAIT_H if limits.max_h is not None and np.max(limits.max_h) == 0 else BUCKET_H
     problem = Problem(trace, pool_gpus, limits)
@@ -90,10 +103,17 @@ def _progress(budget_s: float, rounds: int | None) -> Iterator[float]:
 
 
 def _first_guess(problem: Problem, horizon: float, bucket_h: float) -> Prices:
-    """Half the rent for a GPU-hour of the pool until the last submit; prices of waiting from how much of it is allowed."""
+    """Half the rent for a GPU-hour of the pool until the last submit; prices of waiting from how much of it is
+    allowed.
+    """
     edges = np.arange(math.ceil(horizon / bucket_h)) * bucket_h
     total = problem.gpu_hours.sum()
-    parts = {"mean": 0.01, "weighted": 0.03, "p99": 0.001, "p999": 0.02}  # of all GPU-hours, that each limit's worth may be
+    parts = {
+        "mean": 0.01,
+        "weighted": 0.03,
+        "p99": 0.001,
+        "p999": 0.02,
+    }  # of all GPU-hours, that each limit's worth may be
     least = {"mean": 0.01 * problem.jobs, "weighted": 0.01 * total, "p99": 1.0, "p999": 1.0}
     waits = {name: parts[name] * total / max(amount, least[name]) for name, amount in problem.allowed.items()}
     return Prices(bucket_h, np.where(edges <= problem.submit[-1], 0.5, 0.0), **waits)
@@ -106,7 +126,9 @@ def _on_buckets(prices: Prices, bucket_h: float, horizon: float) -> Prices:
     return replace(prices, bucket_h=bucket_h, gpu_hour=np.pad(finer, (0, buckets - len(finer))))
 
 
-def _ascend(problem: Problem, prices: Prices, step: float, progress: Iterator[float]) -> Iterator[tuple[Prices, Choices]]:
+def _ascend(
+    problem: Problem, prices: Prices, step: float, progress: Iterator[float]
+) -> Iterator[tuple[Prices, Choices]]:
     """Climb from these prices; steps get shorter as the time goes by."""
     names, buckets = list(problem.allowed), len(prices.gpu_hour)
     there = problem.pool_gpus * prices.bucket_h

@@ -1,4 +1,6 @@
-"""The formats of traces: how a line of each becomes a job, or the reason why it doesn't. A file's columns tell its format."""
+"""The formats of traces: how a line of each becomes a job, or the reason why it doesn't. A file's columns tell its
+format.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Row:
         except ValueError:
             value = math.nan
         if not 0.0 <= value <= FAR_S:
-            raise self.bad(name, f"a number of 0 or more{f', up to {FAR_S:.0f} (the year 9999)' if value > FAR_S else ''}")
+            raise self.bad(
+                name, f"a number of 0 or more{f', up to {FAR_S:.0f} (the year 9999)' if value > FAR_S else ''}"
+            )
         return value
 
     def optional(self, name: str) -> float:
@@ -83,7 +87,9 @@ def plain(row: Row) -> Job | str:
 
 
 def sacct(row: Row) -> Job | str | None:
-    """Slurm's accounting. None for a step (JobIDRaw has a dot): its job's own line counts. Queue: partition, else account."""
+    """Slurm's accounting. None for a step (JobIDRaw has a dot): its job's own line counts. Queue: partition, else
+    account.
+    """
     if "." in row.values.get("JobIDRaw", ""):
         return None
     state = row.values.get("State", "").split(" ")[0]  # "CANCELLED by 1001"
@@ -120,8 +126,12 @@ def _sacct_time(row: Row, name: str) -> float | None:
 
 
 def _tres_gpus(row: Row, name: str) -> int:
-    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where Slurm gives it, else the sum over the types."""
-    counts = dict(part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:")))
+    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where Slurm gives it, else the sum over the
+    types.
+    """
+    counts = dict(
+        part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:"))
+    )
     try:
         return int(counts["gres/gpu"]) if "gres/gpu" in counts else sum(int(count) for count in counts.values())
     except ValueError:
@@ -129,8 +139,10 @@ def _tres_gpus(row: Row, name: str) -> int:
 
 
 def chronus(row: Row) -> Job | str:
-    """Chronus. Its authors state no unit of time: minutes by all appearances, for then the submits span two weeks (20,150 of
-    20,160 minutes) and the shortest job runs 20. The deadline counts from submit (it is never below 1.1 x the run time)."""
+    """Chronus. Its authors state no unit of time: minutes by all appearances, for then the submits span two weeks
+    (20,150 of 20,160 minutes) and the shortest job runs 20. The deadline counts from submit (it is never below 1.1 x
+    the run time).
+    """
     if not (gpus := row.whole("num_gpu")):
         return NO_GPU
     submit = 60 * row.number("submit_time")
@@ -139,8 +151,10 @@ def chronus(row: Row) -> Job | str:
 
 
 def openb(row: Row) -> Job | str:
-    """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU: nothing here shares a GPU, so
-    the trace is heavier than it was. It ran from scheduled_time to deletion_time (its recorded wait is dropped). Queue: QoS."""
+    """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU: nothing here shares a
+    GPU, so the trace is heavier than it was. It ran from scheduled_time to deletion_time (its recorded wait is
+    dropped). Queue: QoS.
+    """
     if not (gpus := row.whole("num_gpu")):
         return NO_GPU
     if not row.values["scheduled_time"]:

@@ -51,7 +51,9 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
 
 
 def _panel(panel: Panel, height: int, down: int) -> str:
-    points = [p for each in panel.series.values() for p in zip(each.x, each.y, strict=True) if all(map(math.isfinite, p))]
+    points = [
+        p for each in panel.series.values() for p in zip(each.x, each.y, strict=True) if all(map(math.isfinite, p))
+    ]
     low, high = min((x for x, _ in points), default=0.0), max((x for x, _ in points), default=1.0)
     if any(each.marks for each in panel.series.values()):  # dots keep off the edges
         low, high = min(low, 0.0) if low < 0.3 * high else low - 0.1 * (high - low), high + 0.12 * (high - low)
@@ -69,17 +71,27 @@ def _panel(panel: Panel, height: int, down: int) -> str:
         out.append(f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - RIGHT}" stroke="#d8dee4"/>')
         out.append(f'<text x="{LEFT - 6}" y="{up(value) + 4:.1f}" text-anchor="end">{_number(value)}</text>')
     for value in ticks(low, high):
-        out.append(f'<text x="{across(value):.1f}" y="{down + height - BOTTOM + 16}" text-anchor="middle">{_number(value)}</text>')
-    out.append(f'<text x="{(LEFT + WIDTH) // 2}" y="{down + height - 8}" text-anchor="middle">{escape(panel.x_label)}</text>')
+        out.append(
+            f'<text x="{across(value):.1f}" y="{down + height - BOTTOM + 16}" text-anchor="middle">{_number(value)}</text>'
+        )
+    out.append(
+        f'<text x="{(LEFT + WIDTH) // 2}" y="{down + height - 8}" text-anchor="middle">{escape(panel.x_label)}</text>'
+    )
     out.append(f'<text x="{LEFT - 70}" y="{down + TOP - 4}">{escape(panel.y_label)}</text>')
     legend = WIDTH - RIGHT
     for (name, each), colour in reversed(list(zip(panel.series.items(), COLOURS * 9, strict=False))):
-        good = [(across(x), up(y), n) for n, (x, y) in enumerate(zip(each.x, each.y, strict=True)) if math.isfinite(x) and math.isfinite(y)]
+        good = [
+            (across(x), up(y), n)
+            for n, (x, y) in enumerate(zip(each.x, each.y, strict=True))
+            if math.isfinite(x) and math.isfinite(y)
+        ]
         if each.marks:
             for x, y, n in good:
                 out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
                 if n < len(each.names):
-                    out.append(f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{colour}" font-size="11">{escape(each.names[n])}</text>')
+                    out.append(
+                        f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{colour}" font-size="11">{escape(each.names[n])}</text>'
+                    )
         elif good:
             line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in good)
             out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')

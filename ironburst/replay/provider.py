@@ -24,16 +24,19 @@ class Shortage:
 
     def __post_init__(self) -> None:
         if not (0 <= self.part < 1 and 0 < self.mean_s < math.inf):
-            raise ValueError(f"a shortage for {self.part} of the time in spells of {self.mean_s} s: allowed is 0 <= part < 1, and over 0 s")
+            raise ValueError(
+                f"a shortage for {self.part} of the time in spells of {self.mean_s} s: allowed is 0 <= part < 1, and over 0 s"
+            )
 
 
 @dataclass(frozen=True)
 class Cloud:
     """What is declared, and how the provider behaves. Times in seconds.
 
-    `pools`: as the policy is to see them (their idle histories begin empty and are kept by the play). A launch takes the pool's `boot_s`,
-    gate included. A pool's `interruptions_per_hour` (by market) says how often an instance is taken back, its `checkpoint_s` how often the
-    jobs there save their work (0: never). Prepaid markets are paid for all nodes of their pool from the first submit to the last end.
+    `pools`: as the policy is to see them (their idle histories begin empty and are kept by the play). A launch takes
+    the pool's `boot_s`, gate included. A pool's `interruptions_per_hour` (by market) says how often an instance is
+    taken back, its `checkpoint_s` how often the jobs there save their work (0: never). Prepaid markets are paid for all
+    nodes of their pool from the first submit to the last end.
     `shortages`: by market; a market without one always has capacity. `cool_down_s`: as the controller is configured.
     """
 
@@ -45,7 +48,9 @@ class Cloud:
 
 @dataclass
 class Capacity:
-    """Whether an offering has capacity at a moment: spells without it and spells with it take turns, both exponential."""
+    """Whether an offering has capacity at a moment: spells without it and spells with it take turns, both
+    exponential.
+    """
 
     cloud: Cloud
     begins_s: float = 0.0  # before any question

@@ -1,9 +1,10 @@
 """The rented side of a played trace: what `burst.decide` says is done here, and paid for. Pure.
 
-`AtOnce`: renting starts at once and has no limit; what counts is GPU-hours. `Rented`: whole instances of a declared Cloud. A launch may be
-refused (then the place cools down, as in the controller); it boots; an instance is paid for from its launch to its end, for the minimum
-billing at least; one that the provider takes back loses its jobs' work since their last checkpoint, and they go back into the queue;
-leases idle, are used again and are given back as the decisions say, which are made once a round.
+`AtOnce`: renting starts at once and has no limit; what counts is GPU-hours. `Rented`: whole instances of a declared
+Cloud. A launch may be refused (then the place cools down, as in the controller); it boots; an instance is paid for from
+its launch to its end, for the minimum billing at least; one that the provider takes back loses its jobs' work since
+their last checkpoint, and they go back into the queue; leases idle, are used again and are given back as the decisions
+say, which are made once a round.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ironburst.burst import (
     cooling,
     giving_back,
     idle,
-)  # fmt: skip
+)
 from ironburst.burst import idle_account as accounts
 from ironburst.burst.cost import billed_s
 from ironburst.replay.provider import Capacity, Cloud, taken_back_after_s
@@ -58,7 +59,15 @@ class Fates:
     @classmethod
     def of(cls, duration_s: np.ndarray) -> Fates:
         count, never = len(duration_s), np.full(len(duration_s), math.nan)
-        return cls(never, never.copy(), duration_s.copy(), np.zeros(count, bool), np.zeros(count), [""] * count, np.zeros(count, np.int64))
+        return cls(
+            never,
+            never.copy(),
+            duration_s.copy(),
+            np.zeros(count, bool),
+            np.zeros(count),
+            [""] * count,
+            np.zeros(count, np.int64),
+        )
 
     def begins(self, number: int, now_s: float, pool: str) -> None:
         if math.isnan(self.start_s[number]):
@@ -110,7 +119,22 @@ class AtOnce:
         for count in range(1, gpus + 1):  # an instance of any size, at the same price a GPU
             name, each = f"burst-{count}", Resources(count)
             names = tuple(f"{name}-{n}" for n in range(AT_ONCE))
-            pools.append(Pool(name, name, names, name, each, "", ("on-demand",), {"on-demand": float(count)}, ("a",), 0.0, 0.0, math.inf))
+            pools.append(
+                Pool(
+                    name,
+                    name,
+                    names,
+                    name,
+                    each,
+                    "",
+                    ("on-demand",),
+                    {"on-demand": float(count)},
+                    ("a",),
+                    0.0,
+                    0.0,
+                    math.inf,
+                )
+            )
             nodes += [Node(each_name, (name,), each, OFF) for each_name in names]
         self._seen = Seen(tuple(pools), tuple(nodes))
 
@@ -184,9 +208,20 @@ class _Lease:
         if self._seen is None or told != self._told:
             self._told = told
             self._seen = Lease(
-                self.id, self.launch, self.node, self.pool.name, self.zone, self.market, self.state, tuple(self.waiting), self.usd_per_hour,
-                self.committed_until_s, self.idle_since_s, self.worked, self.from_s,
-            )  # fmt: skip
+                self.id,
+                self.launch,
+                self.node,
+                self.pool.name,
+                self.zone,
+                self.market,
+                self.state,
+                tuple(self.waiting),
+                self.usd_per_hour,
+                self.committed_until_s,
+                self.idle_since_s,
+                self.worked,
+                self.from_s,
+            )
         return self._seen
 
 
@@ -202,7 +237,9 @@ class _Run:
 
 
 class Rented:
-    """The leases of a Cloud while a trace is played. `bills`: of the leases that have ended; `refusals`: how many there were."""
+    """The leases of a Cloud while a trace is played. `bills`: of the leases that have ended; `refusals`: how many there
+    were.
+    """
 
     def __init__(self, fates: Fates, cloud: Cloud, begins_s: float, round_s: float):
         self.fates, self.cloud, self.round_s = fates, cloud, round_s
@@ -216,7 +253,9 @@ class Rented:
         self.refusals = self.launched = self._count = 0
         self.prepaid_usd = 0.0
         self._events: list[tuple[float, int, str, str]] = []  # (moment, number, what, lease or job)
-        self._cool_downs: dict[tuple[str, str, str, int], tuple[CoolDown, int, float]] = {}  # with strikes and since when
+        self._cool_downs: dict[
+            tuple[str, str, str, int], tuple[CoolDown, int, float]
+        ] = {}  # with strikes and since when
         self._ask_s, self._done = math.inf, list[int]()
         self._pools: dict[str, Pool] = {}  # as seen last
         self._nodes: dict[tuple[str, str], Node] = {}  # by name and state of its lease
@@ -258,7 +297,9 @@ class Rented:
             nodes += [self._node(lease) for lease in leases]
             nodes += [self._off[name] for name in free]
         leases = tuple([lease.seen() for lease in self.leases.values()])
-        return Seen(tuple(pools), tuple(nodes), leases, self.cool_downs(now_s), tuple([run.seen for run in self.runs.values()]))
+        return Seen(
+            tuple(pools), tuple(nodes), leases, self.cool_downs(now_s), tuple([run.seen for run in self.runs.values()])
+        )
 
     def _node(self, lease: _Lease) -> Node:
         key = lease.node, lease.state
@@ -313,7 +354,9 @@ class Rented:
             self._assign(assign)
         for launch in decision.launches:
             self._launch(launch, now_s)
-        started = [each.job for each in decision.widen if each.job in pending and self._start(each, pending[each.job], now_s)]
+        started = [
+            each.job for each in decision.widen if each.job in pending and self._start(each, pending[each.job], now_s)
+        ]
         for release in decision.releases:
             self._release(release, now_s)
         self._look(now_s)
@@ -356,11 +399,21 @@ class Rented:
             self.free[pool.name].remove(node)
             id = f"{self.launched}/{node}"
             self.leases[node] = _Lease(
-                id, str(self.launched), node, pool, zone, launch.market, launch.usd_per_hour, now_s, launch.committed_until_s,
+                id,
+                str(self.launched),
+                node,
+                pool,
+                zone,
+                launch.market,
+                launch.usd_per_hour,
+                now_s,
+                launch.committed_until_s,
                 list(launch.jobs),
-            )  # fmt: skip
+            )
             self._event(now_s + pool.boot_s, "joins", id)
-            self._event(now_s + taken_back_after_s(self.cloud, pool, launch.market, (self.launched << 8) + n), "taken", id)
+            self._event(
+                now_s + taken_back_after_s(self.cloud, pool, launch.market, (self.launched << 8) + n), "taken", id
+            )
 
     def _granted(self, pool: Pool, zone: str, launch: Launch, now_s: float) -> bool:
         place = pool.name, zone, launch.market
@@ -391,9 +444,21 @@ class Rented:
         end_s = now_s + float(self.fates.left_s[number])
         limit_s = job.time_limit_s or 0.0
         seen = Job(
-            number, "", job.user, "RUNNING", job.submit_s, job.nodes, job.each, limit_s, (mine[0].pool.partition,), requeue=job.requeue,
-            account=job.account, on=tuple(lease.node for lease in mine), start_s=now_s, end_s=now_s + limit_s,
-        )  # fmt: skip
+            number,
+            "",
+            job.user,
+            "RUNNING",
+            job.submit_s,
+            job.nodes,
+            job.each,
+            limit_s,
+            (mine[0].pool.partition,),
+            requeue=job.requeue,
+            account=job.account,
+            on=tuple(lease.node for lease in mine),
+            start_s=now_s,
+            end_s=now_s + limit_s,
+        )
         self.runs[number] = _Run(number, mine, now_s, end_s, seen)
         self._event(end_s, "end", str(number))
         self.fates.begins(number, now_s, mine[0].pool.name)
@@ -404,7 +469,9 @@ class Rented:
         lease.busy_from_s = now_s
         account = self.accounts[lease.pool.name]
         if lease.id in account.idle:
-            self.accounts[lease.pool.name] = accounts.used(account, lease.id, self._terms(lease, now_s), lease.usd_per_hour, now_s)
+            self.accounts[lease.pool.name] = accounts.used(
+                account, lease.id, self._terms(lease, now_s), lease.usd_per_hour, now_s
+            )
 
     def _leaves(self, run: _Run, now_s: float) -> None:
         del self.runs[run.number]
@@ -430,7 +497,11 @@ class Rented:
             self.fates.interruptions[number] += 1
             self._leaves(run, now_s)
         lost = set(lease.waiting)
-        gang = [each for each in self.leases.values() if each.launch == lease.launch and each is not lease and lease.state == "coming"]
+        gang = [
+            each
+            for each in self.leases.values()
+            if each.launch == lease.launch and each is not lease and lease.state == "coming"
+        ]
         self._ended(lease, now_s, interrupted=True)
         for other in gang:  # a launch comes whole or not at all
             self._ended(other, now_s, interrupted=False)
@@ -459,9 +530,21 @@ class Rented:
             self.fates.usd[number] += price * lease.busy_s * part / gpu_s if gpu_s else 0.0
         idle_usd = max(0.0, usd - boot_usd - price * lease.busy_s)
         self.bills.append(
-            Bill(lease.id, lease.pool.name, lease.zone, lease.market, lease.from_s, now_s, usd, boot_usd, idle_usd, len(lease.gpu_s),
-                 interrupted, lease.prepaid)
-        )  # fmt: skip
+            Bill(
+                lease.id,
+                lease.pool.name,
+                lease.zone,
+                lease.market,
+                lease.from_s,
+                now_s,
+                usd,
+                boot_usd,
+                idle_usd,
+                len(lease.gpu_s),
+                interrupted,
+                lease.prepaid,
+            )
+        )
 
     # ---- idle leases
     def _terms(self, lease: _Lease, now_s: float) -> idle.Terms:

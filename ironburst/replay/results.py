@@ -43,7 +43,9 @@ def of_hours(trace: Trace, hours: np.ndarray) -> Waits:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """GPUs over time, each a mean over one of POINTS equal parts of it. `hours` from the first submit, of the parts' middles."""
+    """GPUs over time, each a mean over one of POINTS equal parts of it. `hours` from the first submit, of the parts'
+    middles.
+    """
 
     hours: np.ndarray
     queued: np.ndarray

@@ -1,13 +1,14 @@
-"""Recorded rounds decided again: what today's policy, or a candidate, would have done otherwise, in money and hours. Pure.
+"""Recorded rounds decided again: what today's policy, or a candidate, would have done otherwise, in money and hours.
+Pure.
 
-Each round is decided anew from its snapshot as it was recorded. So what follows from another decision is not known: a node that only the
-replay rents is in no later snapshot, and a job that only the record rented for has its node there. Hence a launch counts once until its
-job has started or a lease for it is there, on both sides; and of a job that only the record rented for nobody can say how long it would
-have waited at home.
+Each round is decided anew from its snapshot as it was recorded. So what follows from another decision is not known: a
+node that only the replay rents is in no later snapshot, and a job that only the record rented for has its node there.
+Hence a launch counts once until its job has started or a lease for it is there, on both sides; and of a job that only
+the record rented for nobody can say how long it would have waited at home.
 
-Between two rounds that were written nothing changed but the time. The replay looks there too, at the moments that it asked for itself, up
-to `STILL_S` after the round: after that the controller may have been away. Less than `TICK_S` before the next round it doesn't look: the
-controller only looks once a tick either.
+Between two rounds that were written nothing changed but the time. The replay looks there too, at the moments that it
+asked for itself, up to `STILL_S` after the round: after that the controller may have been away. Less than `TICK_S`
+before the next round it doesn't look: the controller only looks once a tick either.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Round(Protocol):
 
 @dataclass(frozen=True)
 class Act:
-    """What one decision does about one job. `what` says more of it for programs (nodes, pool and market; leases; a code)."""
+    """What one decision does about one job. `what` says more of it for programs (nodes, pool and market; leases; a
+    code).
+    """
 
     kind: str
     what: str = ""
@@ -60,7 +63,9 @@ class Difference:
 
 @dataclass
 class Side:
-    """What one side did over all rounds. A launch or an assignment counts once until its job has started or has its lease."""
+    """What one side did over all rounds. A launch or an assignment counts once until its job has started or has its
+    lease.
+    """
 
     rents: int = 0
     gives: int = 0
@@ -94,7 +99,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a replay found. `rounds` were recorded, `looks` were added between them; `differ`: in how many something is otherwise."""
+    """What a replay found. `rounds` were recorded, `looks` were added between them; `differ`: in how many something is
+    otherwise.
+    """
 
     rounds: int
     looks: int
@@ -111,9 +118,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Hours:
-    """Hours over the jobs. `sooner`, `later`: both rented for it, the replay so much before or after. `saved`: only the replay rented,
-    so much before the job really started (less a boot); `unknown`: jobs of which a snapshot can't tell it: only the record rented for
-    them, or they were never seen to start."""
+    """Hours over the jobs. `sooner`, `later`: both rented for it, the replay so much before or after. `saved`: only the
+    replay rented, so much before the job really started (less a boot); `unknown`: jobs of which a snapshot can't tell
+    it: only the record rented for them, or they were never seen to start.
+    """
 
     sooner_h: float = 0.0
     later_h: float = 0.0
@@ -173,7 +181,9 @@ def compare(rounds: Iterable[Round], policy: Policy | None = None) -> Comparison
                 firsts.setdefault(one.job, one)
     ordered = tuple(sorted(firsts.values(), key=lambda one: (one.at_s, one.job)))
     hours = _hours(recorded, replayed, started, {one.job: boots.get(_pool(one.replayed), 0.0) for one in ordered})
-    return Comparison(count, looks, different, began, last, back, ordered[0] if ordered else None, ordered, recorded, replayed, hours)
+    return Comparison(
+        count, looks, different, began, last, back, ordered[0] if ordered else None, ordered, recorded, replayed, hours
+    )
 
 
 def _pairs(rounds: Iterable[Round]) -> Iterator[tuple[Round, Round | None]]:
@@ -187,15 +197,21 @@ def _pairs(rounds: Iterable[Round]) -> Iterator[tuple[Round, Round | None]]:
 
 
 def _again(each: Round, following: Round | None, policy: Policy) -> Iterator[tuple[float, Decision]]:
-    """(moment, decision): the round's own, then those at the moments that the decisions ask for, while nothing else changed."""
+    """(moment, decision): the round's own, then those at the moments that the decisions ask for, while nothing else
+    changed.
+    """
     at_s, snapshot = each.at_s, each.snapshot
     decision = decide(snapshot, policy)
     yield at_s, decision
     until = at_s if following is None else min(following.at_s - TICK_S, at_s + STILL_S)
     for _ in range(LOOKS):
         rented = {job for launch in decision.launches for job in launch.jobs}
-        moments = [wait.look_again_s for wait in decision.waits if wait.look_again_s is not None and wait.job not in rented]
-        at_s = 1.0 + min((moment for moment in moments if moment >= at_s), default=math.inf)  # a limit ends after its moment
+        moments = [
+            wait.look_again_s for wait in decision.waits if wait.look_again_s is not None and wait.job not in rented
+        ]
+        at_s = 1.0 + min(
+            (moment for moment in moments if moment >= at_s), default=math.inf
+        )  # a limit ends after its moment
         if at_s >= until:
             return
         decision = decide(replace(snapshot, now_s=at_s), policy)

@@ -1,10 +1,13 @@
-"""A trace of jobs played through `burst.decide` on a declared cluster: the policy that the controller runs, and no other.
+"""A trace of jobs played through `burst.decide` on a declared cluster: the policy that the controller runs, and no
+other.
 
-The home scheduler is a plain one: jobs in the order of `order_s`, each as soon as its nodes have room, on the nodes whose last job ends
-soonest after its own; the first few large ones keep nodes free for their earliest start. ironburst.replay.rented has the rented side.
+The home scheduler is a plain one: jobs in the order of `order_s`, each as soon as its nodes have room, on the nodes
+whose last job ends soonest after its own; the first few large ones keep nodes free for their earliest start.
+ironburst.replay.rented has the rented side.
 
-A trace that knows the users' time limits (`limit_s`) is played without knowing run times: the scheduler and the policy see limits, and what
-was learned of them from the jobs that have ended. One that doesn't is played as if each limit were the run time.
+A trace that knows the users' time limits (`limit_s`) is played without knowing run times: the scheduler and the policy
+see limits, and what was learned of them from the jobs that have ended. One that doesn't is played as if each limit were
+the run time.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from ironburst.replay.rented import AtOnce, Bill, Fates, Rented
 from ironburst.replay.traces import Trace
 
 HOME = "home"
-UNLIMITED_S = 10 * 365 * 86400.0  # so long home takes a job without a time limit to run; the policy is told that it has none
+UNLIMITED_S = (
+    10 * 365 * 86400.0
+)  # so long home takes a job without a time limit to run; the policy is told that it has none
 LEAST_S = 1.0  # the time limit of a job that ran for no time, or past its limit
 Progress = Callable[[int, int], None]
 
@@ -38,9 +43,9 @@ def step_back(gpu_hours: float) -> float:
 class Home:
     """Owned nodes, and how their scheduler works. Times in seconds.
 
-    `step_back_s`: by how much a job of so many GPU-hours steps back in the queue; `reserved`: how many waiting jobs of whole nodes and at
-    least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is chosen (fuller nodes
-    first); `round_s`: the policy is asked once in such a time at most, as the controller does it.
+    `step_back_s`: by how much a job of so many GPU-hours steps back in the queue; `reserved`: how many waiting jobs of
+    whole nodes and at least `reserve_gpu_hours` keep nodes free; `room_s`: what a free GPU counts when a node is chosen
+    (fuller nodes first); `round_s`: the policy is asked once in such a time at most, as the controller does it.
     """
 
     nodes: int
@@ -56,10 +61,11 @@ class Home:
 class Played:
     """What became of each job of the trace (arrays, one value a job, on its clock) and of the leases.
 
-    `start_s`: the first time that it started; `end_s`: when it was done; `rented`: it ran on rented nodes (at last), in the pool `pool`
-    (empty: at home); `usd`: its share of what the leases cost while jobs were on them; `interruptions`: how often it lost its nodes.
-    `bills`: the leases, in the order of their end; `prepaid_usd`: for prepaid pools, used or not. `decisions`: how often the policy was
-    asked; `refusals`: how often the provider had no capacity.
+    `start_s`: the first time that it started; `end_s`: when it was done; `rented`: it ran on rented nodes (at last), in
+    the pool `pool` (empty: at home); `usd`: its share of what the leases cost while jobs were on them; `interruptions`:
+    how often it lost its nodes.
+    `bills`: the leases, in the order of their end; `prepaid_usd`: for prepaid pools, used or not. `decisions`: how
+    often the policy was asked; `refusals`: how often the provider had no capacity.
     """
 
     start_s: np.ndarray
@@ -100,7 +106,9 @@ class _Nodes:
         self.on: list[list[float]] = [[] for _ in range(home.nodes)]  # ends
 
     def fit(self, gpus: int, now: float, end: float) -> list[tuple[int, int]] | None:
-        """(node, GPUs) where a job could begin now; None: nowhere. Large ones take whole nodes, and a part of one for the rest."""
+        """(node, GPUs) where a job could begin now; None: nowhere. Large ones take whole nodes, and a part of one for
+        the rest.
+        """
         whole, rest = divmod(gpus, self.home.gpus)
         usable = self.reserved_from >= end
         chosen: list[tuple[int, int]] = []
@@ -149,7 +157,9 @@ class _Play:
         self.came_s = math.inf  # when a job came that had to wait, since the last decision
         self.fates = fates = Fates.of(trace.duration_s)
         self.nodes = _Nodes(home)
-        self.parts: dict[int, tuple[list[tuple[int, int]], float]] = {}  # of a running job, and the end that it is expected to have
+        self.parts: dict[
+            int, tuple[list[tuple[int, int]], float]
+        ] = {}  # of a running job, and the end that it is expected to have
         self.pending: dict[int, Job] = {}
         self.running: dict[int, tuple[Job, ...]] = {}
         self.names = [f"home-{n}" for n in range(home.nodes)]
@@ -208,7 +218,9 @@ class _Play:
         return self._played()
 
     def _asks_s(self) -> float:
-        """When the policy is asked next: in the round after a job came that waits, or when it wants to look at one that still waits."""
+        """When the policy is asked next: in the round after a job came that waits, or when it wants to look at one that
+        still waits.
+        """
         while self.looks and self.looks[0][1] not in self.pending:
             heapq.heappop(self.looks)
         if not self.queue:
@@ -220,8 +232,18 @@ class _Play:
         fates, rented = self.fates, self.rented
         if len(self.trace):
             rented.close(self.submit[0], float(fates.end_s.max()))
-        return Played(fates.start_s, fates.rented, self.decisions, fates.end_s, tuple(fates.pool), fates.usd, fates.interruptions,
-                      tuple(rented.bills), rented.prepaid_usd, rented.refusals)  # fmt: skip
+        return Played(
+            fates.start_s,
+            fates.rented,
+            self.decisions,
+            fates.end_s,
+            tuple(fates.pool),
+            fates.usd,
+            fates.interruptions,
+            tuple(rented.bills),
+            rented.prepaid_usd,
+            rented.refusals,
+        )
 
     def _queue(self, number: int, eligible_s: float | None = None) -> None:
         """Into the queue, in the scheduler's order."""
@@ -238,11 +260,20 @@ class _Play:
         gpus, width, requeue = self.gpus[number], self.home.gpus, self.trace.requeue
         nodes = max(1, -(-gpus // width))
         return Job(
-            number, "", self._named(self.trace.user, number), "PENDING", self.submit[number], nodes, self.resources[-(-gpus // nodes)],
-            self.limits[number] if self.limits[number] < UNLIMITED_S else None, (HOME,), priority=0,
+            number,
+            "",
+            self._named(self.trace.user, number),
+            "PENDING",
+            self.submit[number],
+            nodes,
+            self.resources[-(-gpus // nodes)],
+            self.limits[number] if self.limits[number] < UNLIMITED_S else None,
+            (HOME,),
+            priority=0,
             requeue=requeue is None or bool(requeue[number]),
-            account=self._named(self.trace.queue, number), eligible_s=eligible_s,
-        )  # fmt: skip
+            account=self._named(self.trace.queue, number),
+            eligible_s=eligible_s,
+        )
 
     @staticmethod
     def _named(names: tuple[str, ...] | None, number: int) -> str:
@@ -253,7 +284,8 @@ class _Play:
         nodes, home, kept, started = self.nodes, self.home, 0, set()
         gpus_of, limit_of, hours_of, fates = self.gpus, self.limits, self.gpu_hours, self.fates
         nodes.reserved_from[:] = math.inf
-        # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds none, too
+        # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds
+        # none, too
         no_room = [math.inf] * (self.most_gpus + 1)
         for _, number in self.queue:
             gpus, limit_s = gpus_of[number], limit_of[number]
@@ -279,10 +311,23 @@ class _Play:
             for node, used in parts:
                 alike.setdefault(used, []).append(self.names[node])
             self.running[number] = tuple(
-                Job(job.id, "", job.user, "RUNNING", job.submit_s, len(on), self.resources[used], job.time_limit_s, (HOME,), on=tuple(on),
-                    start_s=self.now, end_s=until, account=job.account)
+                Job(
+                    job.id,
+                    "",
+                    job.user,
+                    "RUNNING",
+                    job.submit_s,
+                    len(on),
+                    self.resources[used],
+                    job.time_limit_s,
+                    (HOME,),
+                    on=tuple(on),
+                    start_s=self.now,
+                    end_s=until,
+                    account=job.account,
+                )
                 for used, on in alike.items()
-            )  # fmt: skip
+            )
             started.add(number)
         if started:
             self.queue = [entry for entry in self.queue if entry[1] not in started]
@@ -299,7 +344,14 @@ class _Play:
         jobs += [_with_priority(self.pending[number], -place) for place, (_, number) in enumerate(self.queue)]
         budget = Budget(math.inf, 0.0, 0.0, self.now + 30 * 86400)
         snapshot = Snapshot(
-            self.now, tuple(jobs), self.declared + seen.nodes, seen.pools, seen.leases, seen.cool_downs, budget, self.experience
+            self.now,
+            tuple(jobs),
+            self.declared + seen.nodes,
+            seen.pools,
+            seen.leases,
+            seen.cool_downs,
+            budget,
+            self.experience,
         )
         decision = decide(snapshot, self.policy)
         self.decisions += 1
@@ -321,11 +373,14 @@ def _with_priority(job: Job, priority: int) -> Job:
     return job
 
 
-def play(trace: Trace, home: Home, policy: Policy, cloud: Cloud | None = None, progress: Progress | None = None) -> Played:
+def play(
+    trace: Trace, home: Home, policy: Policy, cloud: Cloud | None = None, progress: Progress | None = None
+) -> Played:
     """Play a trace on owned nodes and what the policy rents.
 
-    `cloud`: the pools that may be rented, and how their provider behaves (ironburst.replay.provider); then all is counted in USD. None:
-    renting starts at once and has no limit, and what is counted is GPU-hours. `progress`: called now and then with the jobs that have
-    started and all jobs. Equal arguments give equal results. Raises ValueError if some job can neither run at home nor be rented for.
+    `cloud`: the pools that may be rented, and how their provider behaves (ironburst.replay.provider); then all is
+    counted in USD. None: renting starts at once and has no limit, and what is counted is GPU-hours. `progress`: called
+    now and then with the jobs that have started and all jobs. Equal arguments give equal results. Raises ValueError if
+    some job can neither run at home nor be rented for.
     """
     return _Play(trace, home, policy, cloud, progress).run()

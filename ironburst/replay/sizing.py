@@ -1,9 +1,10 @@
-"""How many nodes to own, which to reserve and how much to rent: the yearly cost for a wanted wait, from a team's own history. Pure.
+"""How many nodes to own, which to reserve and how much to rent: the yearly cost for a wanted wait, from a team's own
+history. Pure.
 
-Every candidate is the trace (or a sample of it) played through `burst.decide` on so many owned nodes: the policy that the controller runs,
-and no other. Where waits are wanted, each candidate gets the most patient policy that keeps them (a coarse search over its wait target):
-patience is what makes renting cheap. What it rents is then counted over a year, in whole instances, and as many of them are reserved as
-are busy for long enough to be cheaper so.
+Every candidate is the trace (or a sample of it) played through `burst.decide` on so many owned nodes: the policy that
+the controller runs, and no other. Where waits are wanted, each candidate gets the most patient policy that keeps them
+(a coarse search over its wait target): patience is what makes renting cheap. What it rents is then counted over a year,
+in whole instances, and as many of them are reserved as are busy for long enough to be cheaper so.
 
 What it doesn't know: growth, the price of next year, and whether the sample is like the year.
 """
@@ -38,7 +39,9 @@ class SizingError(ValueError):
 
 @dataclass(frozen=True)
 class Prices:
-    """USD for an hour of one GPU. `owned`: with power, space and people, used or not; `reserved`: used or not; None: it isn't for sale."""
+    """USD for an hour of one GPU. `owned`: with power, space and people, used or not; `reserved`: used or not; None: it
+    isn't for sale.
+    """
 
     owned: float
     rented: float
@@ -67,15 +70,17 @@ class Wanted:
         return self.p50_h is not None or self.p95_h is not None
 
     def kept(self, waits: Waits) -> bool:
-        return all(limit is None or value <= limit for limit, value in ((self.p50_h, waits.p50_h), (self.p95_h, waits.p95_h)))
+        return all(
+            limit is None or value <= limit for limit, value in ((self.p50_h, waits.p50_h), (self.p95_h, waits.p95_h))
+        )
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One point of the break-even curve; USD and hours are of a year.
 
-    `patience`: its wait target over limits.REFERENCE (None: the policy as it was given). `rented_node_hours`: on leases, booting and idling
-    too, less what is reserved. `kept`: the wanted waits are.
+    `patience`: its wait target over limits.REFERENCE (None: the policy as it was given). `rented_node_hours`: on
+    leases, booting and idling too, less what is reserved. `kept`: the wanted waits are.
     """
 
     nodes: int
@@ -96,8 +101,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sizing:
-    """The candidates by their nodes; `best`: the cheapest that keeps the wanted waits (None: none does). `sample`: the part of the
-    history that was played, with the days that its submits span."""
+    """The candidates by their nodes; `best`: the cheapest that keeps the wanted waits (None: none does). `sample`: the
+    part of the history that was played, with the days that its submits span.
+    """
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
@@ -107,12 +113,16 @@ class Sizing:
 
 
 def sample(trace: Trace, jobs: int) -> Trace:
-    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted an hour) is closest to the whole trace's."""
+    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted an hour) is closest to the whole
+    trace's.
+    """
     if len(trace) <= jobs:
         return trace
     starts = np.unique(np.linspace(0, len(trace) - jobs, 50).astype(int))
     total = np.concatenate([[0.0], np.cumsum(trace.gpu_hours)])
-    loads = (total[starts + jobs] - total[starts]) / np.maximum(trace.submit_s[starts + jobs - 1] - trace.submit_s[starts], 1.0)
+    loads = (total[starts + jobs] - total[starts]) / np.maximum(
+        trace.submit_s[starts + jobs - 1] - trace.submit_s[starts], 1.0
+    )
     mean = total[-1] / max(trace.submit_s[-1] - trace.submit_s[0], 1.0)
     start = int(starts[np.abs(np.log(np.maximum(loads, 1e-12) / max(mean, 1e-12))).argmin()])
     return trace.take(slice(start, start + jobs))
@@ -128,11 +138,12 @@ def size(
     nodes: Sequence[int] | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> Sizing:
-    """The break-even curve over owned nodes of `home.gpus` GPUs. `nodes`: the candidates (None: around the mean use of the history).
+    """The break-even curve over owned nodes of `home.gpus` GPUs. `nodes`: the candidates (None: around the mean use of
+    the history).
 
-    `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called with the candidates
-    that are done, and all. A job without a time limit in a trace that has them has the longest of it: else none could be rented for.
-    Raises SizingError, or ValueError where some job of the trace can never start.
+    `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called
+    with the candidates that are done, and all. A job without a time limit in a trace that has them has the longest of
+    it: else none could be rented for. Raises SizingError, or ValueError where some job of the trace can never start.
     """
     days = float(trace.submit_s[-1] - trace.submit_s[0]) / 86400
     if days < LEAST_DAYS:
@@ -147,7 +158,9 @@ def size(
     unlimited = replace(cloud, pools=(_unlimited(cloud.pools[0], prices.rented),))
     found: list[Candidate] = []
     for count in nodes:
-        found.append(_candidate(trace, replace(home, nodes=count), policy, unlimited, prices, wanted, YEAR_H / (24 * days)))
+        found.append(
+            _candidate(trace, replace(home, nodes=count), policy, unlimited, prices, wanted, YEAR_H / (24 * days))
+        )
         if tell:
             tell(len(found), len(nodes))
     best = min((one for one in found if one.kept), key=lambda one: one.total_usd, default=None)
@@ -157,10 +170,14 @@ def size(
 def _unlimited(pool: Pool, usd_per_gpu_hour: float) -> Pool:
     names = tuple(f"{pool.name}-{n}" for n in range(1, RENTABLE + 1))
     price = {"on-demand": pool.each.gpus * usd_per_gpu_hour}
-    return replace(pool, nodes=names, markets=("on-demand",), usd_per_hour=price, prepaid_markets=(), max_run_s=math.inf)
+    return replace(
+        pool, nodes=names, markets=("on-demand",), usd_per_hour=price, prepaid_markets=(), max_run_s=math.inf
+    )
 
 
-def _candidate(trace: Trace, home: Home, policy: Policy, cloud: Cloud, prices: Prices, wanted: Wanted, years: float) -> Candidate:
+def _candidate(
+    trace: Trace, home: Home, policy: Policy, cloud: Cloud, prices: Prices, wanted: Wanted, years: float
+) -> Candidate:
     """The most patient policy that keeps the wanted waits, or else the least patient one."""
     if not wanted.any:
         played = play(trace, home, policy, cloud)
@@ -179,7 +196,14 @@ def _candidate(trace: Trace, home: Home, policy: Policy, cloud: Cloud, prices: P
 
 
 def _counted(
-    trace: Trace, home: Home, cloud: Cloud, prices: Prices, wanted: Wanted, years: float, played: Played, patience: float | None
+    trace: Trace,
+    home: Home,
+    cloud: Cloud,
+    prices: Prices,
+    wanted: Wanted,
+    years: float,
+    played: Played,
+    patience: float | None,
 ) -> Candidate:
     gpus = cloud.pools[0].each.gpus
     waits = results.waits(trace, played.start_s)
@@ -187,21 +211,28 @@ def _counted(
     busy = [(bill.from_s, bill.to_s, gpus * prices.rented) for bill in played.bills]
     reserved, left_usd = reservation(busy, span_h, gpus * prices.reserved if prices.reserved else None)
     return Candidate(
-        nodes=home.nodes, patience=patience, waits=waits, kept=wanted.kept(waits),
+        nodes=home.nodes,
+        patience=patience,
+        waits=waits,
+        kept=wanted.kept(waits),
         rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()),
-        rented_node_hours=years * left_usd / (gpus * prices.rented), reserved_nodes=reserved,
+        rented_node_hours=years * left_usd / (gpus * prices.rented),
+        reserved_nodes=reserved,
         owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
-        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0), rented_usd=years * left_usd,
-    )  # fmt: skip
+        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0),
+        rented_usd=years * left_usd,
+    )
 
 
-def reservation(leases: Sequence[tuple[float, float, float]], span_h: float, reserved_usd: float | None) -> tuple[int, float]:
+def reservation(
+    leases: Sequence[tuple[float, float, float]], span_h: float, reserved_usd: float | None
+) -> tuple[int, float]:
     """(how many nodes to reserve, USD of the leases that are left to rent).
 
-    `leases`: (from, to, USD per hour) of one node each, times in seconds; `span_h`: hours that the reservation would be paid for, at
-    `reserved_usd` an hour (None: it isn't for sale). A node is reserved where what it takes off the rent costs more: the n-th one takes
-    off the n-th dearest lease that is there at each moment. (A policy that knows of the reservation rents differently, for less: this
-    is an upper bound on the cost.)
+    `leases`: (from, to, USD per hour) of one node each, times in seconds; `span_h`: hours that the reservation would be
+    paid for, at `reserved_usd` an hour (None: it isn't for sale). A node is reserved where what it takes off the rent
+    costs more: the n-th one takes off the n-th dearest lease that is there at each moment. (A policy that knows of the
+    reservation rents differently, for less: this is an upper bound on the cost.)
     """
     leases = [lease for lease in leases if lease[0] < lease[1]]
     changes = sorted([(begin, usd) for begin, _, usd in leases] + [(end, -usd) for _, end, usd in leases])

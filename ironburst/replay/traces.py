@@ -3,11 +3,13 @@
 | format | told by the columns | what becomes of it |
 |---|---|---|
 | plain | submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s | as it stands |
-| sacct | JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar | export of Slurm's accounting: `formats.SACCT` |
-| chronus | submit_time, duration, num_gpu, expect_time_list | minutes, by all appearances: `formats.chronus` |
-| openb | num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time | part of a GPU counts as one: `formats.openb` |
+| sacct | JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar | export of Slurm's accounting: `formats.SACCT`
+| | chronus | submit_time, duration, num_gpu, expect_time_list | minutes, by all appearances: `formats.chronus` | |
+openb | num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time | part of a GPU counts as one: `formats.openb`
+|
 
-Each may be packed (.xz). Jobs that can't be played again (no GPU, never started, still running) are left out, counted by reason.
+Each may be packed (.xz). Jobs that can't be played again (no GPU, never started, still running) are left out, counted
+by reason.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ JITTER_S = 0.5
 class Trace:
     """Jobs in order of submit; every array has one value a job.
 
-    `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None where the
-    trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock of `submit_s`) are
-    NaN where it doesn't know them for one job; `requeue` (bool): the user allows that it is started again (None: all do). `left_out`:
-    how many jobs of the file aren't here, by reason.
+    `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None
+    where the trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock
+    of `submit_s`) are NaN where it doesn't know them for one job; `requeue` (bool): the user allows that it is started
+    again (None: all do). `left_out`: how many jobs of the file aren't here, by reason.
     """
 
     submit_s: np.ndarray
@@ -56,7 +58,9 @@ class Trace:
         lengths = {name: len(values) for name in _PER_JOB if (values := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:
             raise TraceError(f"a trace has one value a job in each array, but the lengths are {lengths}")
-        if not (np.isfinite(self.submit_s).all() and np.isfinite(self.duration_s).all() and (self.duration_s >= 0).all()):
+        if not (
+            np.isfinite(self.submit_s).all() and np.isfinite(self.duration_s).all() and (self.duration_s >= 0).all()
+        ):
             raise TraceError("a trace's submit_s and duration_s are finite and duration_s is not negative")
         if (self.gpus < 1).any():
             raise TraceError("a job of a trace has 1 GPU or more")
@@ -90,14 +94,18 @@ def in_order(submit_s, duration_s, gpus, **others) -> Trace:
     order = np.argsort(np.asarray(submit_s, float), kind="stable")
     left_out = others.pop("left_out", {})
     columns = {"submit_s": submit_s, "duration_s": duration_s, "gpus": gpus, **others}
-    return Trace(**{name: None if values is None else _pick(values, order) for name, values in columns.items()}, left_out=left_out)
+    return Trace(
+        **{name: None if values is None else _pick(values, order) for name, values in columns.items()},
+        left_out=left_out,
+    )
 
 
 def jittered(trace: Trace, seed: int) -> Trace:
     """The trace with every submit later and every duration longer by a random part of half a second.
 
-    Many recorded jobs share a second, and packing is chaotic: without this the order of ties decides a per cent of the result.
-    Drawn as the reference figures of the peers were: `default_rng(seed)`, first all submits, then all durations.
+    Many recorded jobs share a second, and packing is chaotic: without this the order of ties decides a per cent of the
+    result. Drawn as the reference figures of the peers were: `default_rng(seed)`, first all submits, then all
+    durations.
     """
     random = np.random.default_rng(seed)
     submit = trace.submit_s + random.uniform(0, JITTER_S, len(trace))
@@ -107,7 +115,9 @@ def jittered(trace: Trace, seed: int) -> Trace:
 
 
 def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
-    """(the first jobs, the last `fraction` of the jobs in order of submit): one part to tune on, one kept aside. Times stay."""
+    """(the first jobs, the last `fraction` of the jobs in order of submit): one part to tune on, one kept aside. Times
+    stay.
+    """
     if not 0 < fraction < 1:
         raise TraceError(f"the part of a trace to keep aside is more than 0 and less than 1, not {fraction}")
     kept = len(trace) - math.ceil(len(trace) * fraction)
@@ -115,7 +125,9 @@ def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
 
 
 def read(path: Path | str) -> Trace:
-    """The trace in a file of any format above. Raises TraceError, one sentence, for a file that isn't one or is damaged."""
+    """The trace in a file of any format above. Raises TraceError, one sentence, for a file that isn't one or is
+    damaged.
+    """
     path = Path(path)
     try:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -144,7 +156,9 @@ def _jobs(path: Path, header: list[str], lines) -> Trace:
         line = lines.line_num + 1  # the header was read before
         if len(values) != len(header):
             found = ",".join(values)[:80]
-            raise TraceError(f"{path}, line {line} has {len(values)} values, but the first line names {len(header)}: {found!r}")
+            raise TraceError(
+                f"{path}, line {line} has {len(values)} values, but the first line names {len(header)}: {found!r}"
+            )
         job = reader(formats.Row(path, line, dict(zip(header, values, strict=True))))
         if isinstance(job, str):
             left_out[job] += 1

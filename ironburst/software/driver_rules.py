@@ -1,4 +1,6 @@
-"""DRV and CUD: what a driver, its kernel module and CUDA need of each other and of the GPU. Each returns what is wrong, or None."""
+"""DRV and CUD: what a driver, its kernel module and CUDA need of each other and of the GPU. Each returns what is wrong,
+or None.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,13 @@ def drv_005(node: NodeState, facts: Facts, today: date | None) -> str | None:
 
 
 def drv_006(node: NodeState, facts: Facts, today: date | None) -> str | None:
-    if node.gpu and node.driver and node.gpu.model == "T4" and node.kernel_module == "open" and branch_of(node.driver) < T4_OPEN_FROM:
+    if (
+        node.gpu
+        and node.driver
+        and node.gpu.model == "T4"
+        and node.kernel_module == "open"
+        and branch_of(node.driver) < T4_OPEN_FROM
+    ):
         return _with(node, f"driver {node.driver}", "the open kernel module")
     return None
 
@@ -60,7 +68,11 @@ def drv_007(node: NodeState, facts: Facts, today: date | None) -> str | None:
     if older(node.driver, node.gpu.min_driver):
         return f"{node.gpu.model} (it needs {node.gpu.min_driver}) with driver {node.driver}"
     least = node.gpu.min_driver_branch
-    return f"{node.gpu.model} (it needs branch {least}) with driver {node.driver}" if least and branch_of(node.driver) < least else None
+    return (
+        f"{node.gpu.model} (it needs branch {least}) with driver {node.driver}"
+        if least and branch_of(node.driver) < least
+        else None
+    )
 
 
 def drv_008(node: NodeState, facts: Facts, today: date | None) -> str | None:
@@ -81,7 +93,9 @@ def drv_010(node: NodeState, facts: Facts, today: date | None) -> str | None:
 
 
 def drv_011(node: NodeState, facts: Facts, today: date | None) -> str | None:
-    """A name with a retired branch from Ubuntu's own archive; where the candidate is known, only if it is of another branch."""
+    """A name with a retired branch from Ubuntu's own archive; where the candidate is known, only if it is of another
+    branch.
+    """
     if not (node.os or "").startswith("ubuntu") or node.package_source != "distro":
         return None
     for name in node.packages or {}:
@@ -129,7 +143,18 @@ def cud_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
 
 
 RULES = {
-    "DRV-001": drv_001, "DRV-002": drv_002, "DRV-003": drv_003, "DRV-004": drv_004, "DRV-005": drv_005, "DRV-006": drv_006,
-    "DRV-007": drv_007, "DRV-008": drv_008, "DRV-010": drv_010, "DRV-011": drv_011, "DRV-012": drv_012,
-    "CUD-001": cud_001, "CUD-002": cud_002, "CUD-003": cud_003,
-}  # fmt: skip
+    "DRV-001": drv_001,
+    "DRV-002": drv_002,
+    "DRV-003": drv_003,
+    "DRV-004": drv_004,
+    "DRV-005": drv_005,
+    "DRV-006": drv_006,
+    "DRV-007": drv_007,
+    "DRV-008": drv_008,
+    "DRV-010": drv_010,
+    "DRV-011": drv_011,
+    "DRV-012": drv_012,
+    "CUD-001": cud_001,
+    "CUD-002": cud_002,
+    "CUD-003": cud_003,
+}

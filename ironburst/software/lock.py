@@ -1,4 +1,6 @@
-"""The lock as plain data: which set each group of nodes has. Pure; ironburst/config/lockfile.py reads and writes the file."""
+"""The lock as plain data: which set each group of nodes has. Pure; ironburst/config/lockfile.py reads and writes the
+file.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,18 @@ VERSION = 1
 FOLLOW_THE_DRIVER = ("driver_branch", "fabric_manager", "nscq", "imex", "persistenced")
 BY_RULE = ("kernel_module", "peer_memory", "rdma", "nvlsm")
 MAY_BE_NONE = (
-    *("driver", "driver_branch", "kernel_module", "fabric_manager", "nscq", "imex", "persistenced", "cuda", "container_toolkit", "dcgm"),
+    *(
+        "driver",
+        "driver_branch",
+        "kernel_module",
+        "fabric_manager",
+        "nscq",
+        "imex",
+        "persistenced",
+        "cuda",
+        "container_toolkit",
+        "dcgm",
+    ),
     *("nccl", "rdma_version", "kernel", "slurm"),
 )
 KNOWN_BY_CATALOGUE = ("container_toolkit", "dcgm", "nccl")
@@ -76,7 +89,9 @@ def locked(groups: Sequence[Group], sets: Mapping[str, SoftwareSet]) -> dict[str
 
 def to_data(lock: Mapping[str, Locked]) -> dict[str, Any]:
     """Plain data of a lock, in a fixed order."""
-    return {name: {"nodes": list(one.nodes), **one.about, "software": _set_data(one.software)} for name, one in lock.items()}
+    return {
+        name: {"nodes": list(one.nodes), **one.about, "software": _set_data(one.software)} for name, one in lock.items()
+    }
 
 
 def _set_data(one: SoftwareSet) -> dict[str, Any]:
@@ -94,7 +109,11 @@ def from_data(data: Any) -> dict[str, Locked]:
 
 
 def _locked(name: str, data: Any) -> Locked:
-    if not isinstance(data, dict) or not isinstance(data.get("software"), dict) or not isinstance(data.get("nodes"), list):
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("software"), dict)
+        or not isinstance(data.get("nodes"), list)
+    ):
         raise LockError(f"has no nodes or no software at {name}")
     given = dict(data["software"])
     expected = {field.name: field for field in fields(SoftwareSet)}
@@ -145,12 +164,16 @@ def resolve(groups: Sequence[Group], lock: Mapping[str, Locked], facts: Facts, *
     return solve(groups, facts, previous_sets(groups, lock), **options)
 
 
-def changes(before: Mapping[str, Locked], after: Mapping[str, Locked], groups: Sequence[Group], facts: Facts) -> list[Change]:
+def changes(
+    before: Mapping[str, Locked], after: Mapping[str, Locked], groups: Sequence[Group], facts: Facts
+) -> list[Change]:
     """What differs between two locks, group by group; empty: nothing."""
     return list(_changes(before, after, {group.name: group for group in groups}, facts))
 
 
-def _changes(before: Mapping[str, Locked], after: Mapping[str, Locked], groups: Mapping[str, Group], facts: Facts) -> Iterator[Change]:
+def _changes(
+    before: Mapping[str, Locked], after: Mapping[str, Locked], groups: Mapping[str, Group], facts: Facts
+) -> Iterator[Change]:
     for name in before:
         if name not in after:
             yield Change(name, "group", list(before[name].nodes), None, "is not declared any more")
@@ -188,11 +211,18 @@ def _reason(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
         if wish.driver and "." in wish.driver:
             return "as declared"
         if old.driver and branch_of(old.driver) == branch_of(wish.driver or old.driver):
-            return _unknown(old.driver, facts.branches, wish.driver) or f"newest of branch {wish.driver} that the partition can take"
+            return (
+                _unknown(old.driver, facts.branches, wish.driver)
+                or f"newest of branch {wish.driver} that the partition can take"
+            )
         return f"branch {wish.driver} is asked for"
     if key in KNOWN_BY_CATALOGUE and getattr(wish, key) is None:
         known = facts.extra["known_versions"][key]["versions"]
-        return "current in the catalogue" if getattr(old, key) in known else f"the catalogue doesn't know {getattr(old, key)}"
+        return (
+            "current in the catalogue"
+            if getattr(old, key) in known
+            else f"the catalogue doesn't know {getattr(old, key)}"
+        )
     if key in BY_RULE and getattr(wish, key, "auto") == "auto":
         return "by rule"
     return "current in the catalogue" if key == "rdma_version" else "as declared"

@@ -37,13 +37,17 @@ def fab_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
 
 
 def fab_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
-    """Before 580: nvidia-fabricmanager-<branch> (Debian family), nvidia-fabric-manager (RHEL). From 580: nvidia-fabricmanager."""
+    """Before 580: nvidia-fabricmanager-<branch> (Debian family), nvidia-fabric-manager (RHEL). From 580:
+    nvidia-fabricmanager.
+    """
     if not node.driver or not node.packages:
         return None
     branch = branch_of(node.driver)
     renamed = branch >= RENAMED_FROM
     for name in node.packages:
-        runtime = name.startswith(("nvidia-fabricmanager", "nvidia-fabric-manager")) and not name.endswith(("-dev", "-devel"))
+        runtime = name.startswith(("nvidia-fabricmanager", "nvidia-fabric-manager")) and not name.endswith(
+            ("-dev", "-devel")
+        )
         if runtime and (name != "nvidia-fabricmanager" if renamed else name == "nvidia-fabricmanager"):
             return f"package {name} with branch {branch}"
         if not renamed and name.startswith("nvidia-fabricmanager-") and name != f"nvidia-fabricmanager-{branch}":
@@ -169,7 +173,20 @@ def net_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
 
 
 RULES = {
-    "FAB-001": fab_001, "FAB-002": fab_002, "FAB-003": fab_003, "FAB-004": fab_004, "FAB-005": fab_005, "FAB-006": fab_006,
-    "MIG-001": mig_001, "MIG-002": mig_002, "MIG-003": mig_003, "MIG-005": mig_005, "PKG-001": pkg_001, "PKG-002": pkg_002,
-    "NET-001": net_001, "NET-002": net_002, "NET-003": net_003, "NET-004": net_004,
-}  # fmt: skip
+    "FAB-001": fab_001,
+    "FAB-002": fab_002,
+    "FAB-003": fab_003,
+    "FAB-004": fab_004,
+    "FAB-005": fab_005,
+    "FAB-006": fab_006,
+    "MIG-001": mig_001,
+    "MIG-002": mig_002,
+    "MIG-003": mig_003,
+    "MIG-005": mig_005,
+    "PKG-001": pkg_001,
+    "PKG-002": pkg_002,
+    "NET-001": net_001,
+    "NET-002": net_002,
+    "NET-003": net_003,
+    "NET-004": net_004,
+}

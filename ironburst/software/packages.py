@@ -1,4 +1,6 @@
-"""Names and versions of packages, per operating system. The tables are the catalogue's (package_names.yaml, software.yaml)."""
+"""Names and versions of packages, per operating system. The tables are the catalogue's (package_names.yaml,
+software.yaml).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def _filled(text: str, **values: str) -> str:
 
 
 def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Package]:
-    """The driver in this flavour. Debian family: the vendor repository's meta-package (its dependencies are pinned by the role)."""
+    """The driver in this flavour. Debian family: the vendor repository's meta-package (its dependencies are pinned by
+    the role).
+    """
     section, _ = tables(facts, os)
     branch = driver.split(".")[0]
     if family(os) == "rhel":
@@ -77,7 +81,9 @@ def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Pac
 def fabric_packages(os: str, driver: str, nvlink5: bool, facts: Facts) -> list[Package]:
     """Fabric manager and NSCQ (and NVSDM on NVLink5 boards) of exactly the driver's version."""
     branch = int(driver.split(".")[0])
-    names = facts.package_names["fabric_manager"][f"{family(os)}_family"]["from_580" if branch >= RENAMED_FROM else "below_580"]
+    names = facts.package_names["fabric_manager"][f"{family(os)}_family"][
+        "from_580" if branch >= RENAMED_FROM else "below_580"
+    ]
     keys = ["packages", "nscq"] + ([key for key in names if key.startswith("nvsdm")] if nvlink5 else [])
     return [_at(text, os, driver) for key in keys for text in names[key]]
 
@@ -89,7 +95,9 @@ def imex_packages(os: str, driver: str, facts: Facts) -> list[Package]:
 
 
 def _at(text: str, os: str, driver: str) -> Package:
-    """A table's entry with <branch> and <full> ("libnvidia-nscq-<branch>=<full>*", "nvidia-imex-<full>") at this driver version."""
+    """A table's entry with <branch> and <full> ("libnvidia-nscq-<branch>=<full>*", "nvidia-imex-<full>") at this driver
+    version.
+    """
     name = text.partition("=")[0].removesuffix("-<full>")
     exact = driver if family(os) == "rhel" else f"{driver}-*"
     return Package(_filled(name, branch=driver.split(".")[0]), exact)
@@ -98,7 +106,10 @@ def _at(text: str, os: str, driver: str) -> Package:
 def cuda_packages(os: str, cuda: str, gds: bool, facts: Facts) -> list[Package]:
     """Never the bare `cuda` meta-package: it pulls a driver."""
     names = facts.package_names["cuda_toolkit"]
-    found = [Package(_filled(name, cuda=cuda.replace(".", "-")), f"{cuda}.*") for name in names[f"{family(os)}_family"]["packages"]]
+    found = [
+        Package(_filled(name, cuda=cuda.replace(".", "-")), f"{cuda}.*")
+        for name in names[f"{family(os)}_family"]["packages"]
+    ]
     return found + ([Package(name) for name in names["gds"]["packages"]] if gds else [])
 
 
@@ -132,7 +143,9 @@ def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Fact
 def kernel_packages(os: str, kernel: str | None, facts: Facts) -> list[Package]:
     if kernel is None:
         return []
-    names = facts.extra["kernel_packages"]["rhel" if family(os) == "rhel" else "ubuntu" if os.startswith("ubuntu") else "debian"]
+    names = facts.extra["kernel_packages"][
+        "rhel" if family(os) == "rhel" else "ubuntu" if os.startswith("ubuntu") else "debian"
+    ]
     return [parse_spec(_filled(name, kernel=kernel)) for name in names]
 
 
@@ -150,14 +163,20 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
         "nvidia_driver": driver_packages(os, driver, chosen.kernel_module or "open", facts) if driver else [],
         "fabric_manager": fabric_packages(os, driver, chosen.nvlsm, facts) if driver and chosen.fabric_manager else [],
         "imex": imex_packages(os, driver, facts) if driver and chosen.imex else [],
-        "nvlsm": [Package(name) for name in facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]] if chosen.nvlsm else [],
+        "nvlsm": [Package(name) for name in facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]]
+        if chosen.nvlsm
+        else [],
         "cuda": cuda_packages(os, chosen.cuda, chosen.gds, facts) if chosen.cuda else [],
         "nccl": nccl_packages(os, chosen.nccl, chosen.cuda, facts) if chosen.nccl and chosen.cuda else [],
-        "nvidia_container_toolkit": toolkit_packages(chosen.container_toolkit, facts) if chosen.container_toolkit else [],
+        "nvidia_container_toolkit": toolkit_packages(chosen.container_toolkit, facts)
+        if chosen.container_toolkit
+        else [],
         "dcgm": [],
         "rdma": rdma_packages(group, chosen.rdma, chosen.rdma_version, facts),
         "container_runtime": [
-            Package(name) for runtime in chosen.container_runtimes for name in tables(facts, os)[1]["container_runtime"][runtime]
+            Package(name)
+            for runtime in chosen.container_runtimes
+            for name in tables(facts, os)[1]["container_runtime"][runtime]
         ],
         "slurm_node": [] if head else slurm_packages(os, "slurm_node", chosen.slurm, facts),
         "slurm_head": slurm_packages(os, "slurm_head", chosen.slurm, facts) if head else [],

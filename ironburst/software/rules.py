@@ -1,4 +1,5 @@
-"""Applies the rules that speak of software. Severity and text come from the rule data (rules.yaml, lock_rules.yaml), conditions from here.
+"""Applies the rules that speak of software. Severity and text come from the rule data (rules.yaml, lock_rules.yaml),
+conditions from here.
 
 Every check takes declared or observed facts alike; what is unknown (None) breaks no rule.
 """
@@ -13,12 +14,27 @@ from ironburst.software.model import Facts, Hit
 from ironburst.software.state import ClusterState, DetectionState, FabricState, NodeState, ThresholdState
 from ironburst.software.versions import version
 
-__all__ = ["CODED", "check_cluster", "check_detection", "check_fabric", "check_fleet", "check_node", "check_threshold", "hit", "version"]
+__all__ = [
+    "CODED",
+    "check_cluster",
+    "check_detection",
+    "check_fabric",
+    "check_fleet",
+    "check_node",
+    "check_threshold",
+    "hit",
+    "version",
+]
 
 NODE = {**driver_rules.RULES, **node_rules.RULES}
 CODED = (
-    *NODE, *site_rules.FLEET, *site_rules.FABRIC, *site_rules.CLUSTER, *site_rules.DETECTION, *site_rules.THRESHOLD,
-)  # fmt: skip
+    *NODE,
+    *site_rules.FLEET,
+    *site_rules.FABRIC,
+    *site_rules.CLUSTER,
+    *site_rules.DETECTION,
+    *site_rules.THRESHOLD,
+)
 """Ids of all rules of rules.yaml that are code."""
 
 
@@ -29,8 +45,9 @@ def hit(rule: str, detail: str, facts: Facts, *, group: str = "", ways_out: Iter
 
 
 def check_node(node: NodeState, facts: Facts, *, today: date | None = None) -> list[Hit]:
-    """Every rule that one node (or a group of equal ones) breaks. `today` decides whether a branch is past its end of life.
-    Raises ValueError for a version that isn't one."""
+    """Every rule that one node (or a group of equal ones) breaks. `today` decides whether a branch is past its end of
+    life. Raises ValueError for a version that isn't one.
+    """
     found = ((rule, applied(node, facts, today)) for rule, applied in NODE.items())
     return [hit(rule, detail, facts, group=node.group) for rule, detail in found if detail]
 
@@ -43,20 +60,32 @@ def check_fleet(fleet: Sequence[NodeState], facts: Facts) -> list[Hit]:
 def check_fabric(fabric: FabricState, facts: Facts) -> list[Hit]:
     """Rules of one InfiniBand fabric."""
     return [
-        hit(rule, detail, facts, group=fabric.name) for rule, applied in site_rules.FABRIC.items() if (detail := applied(fabric, facts))
+        hit(rule, detail, facts, group=fabric.name)
+        for rule, applied in site_rules.FABRIC.items()
+        if (detail := applied(fabric, facts))
     ]
 
 
 def check_cluster(cluster: ClusterState, facts: Facts) -> list[Hit]:
     """Rules of the scheduler's and Kubernetes' settings."""
-    return [hit(rule, detail, facts) for rule, applied in site_rules.CLUSTER.items() if (detail := applied(cluster, facts))]
+    return [
+        hit(rule, detail, facts) for rule, applied in site_rules.CLUSTER.items() if (detail := applied(cluster, facts))
+    ]
 
 
 def check_detection(detection: DetectionState, facts: Facts) -> list[Hit]:
     """Rules of how NVSwitch boards are recognised."""
-    return [hit(rule, detail, facts) for rule, applied in site_rules.DETECTION.items() if (detail := applied(detection, facts))]
+    return [
+        hit(rule, detail, facts)
+        for rule, applied in site_rules.DETECTION.items()
+        if (detail := applied(detection, facts))
+    ]
 
 
 def check_threshold(threshold: ThresholdState, facts: Facts) -> list[Hit]:
     """Rules of an acceptance threshold."""
-    return [hit(rule, detail, facts) for rule, applied in site_rules.THRESHOLD.items() if (detail := applied(threshold, facts))]
+    return [
+        hit(rule, detail, facts)
+        for rule, applied in site_rules.THRESHOLD.items()
+        if (detail := applied(threshold, facts))
+    ]

@@ -1,4 +1,6 @@
-"""Rules of the fleet, an InfiniBand fabric, cluster settings, detection and thresholds. Each returns what is wrong, or None."""
+"""Rules of the fleet, an InfiniBand fabric, cluster settings, detection and thresholds. Each returns what is wrong, or
+None.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ XID_THE_PLUGIN_IGNORES = 109
 
 def drv_009(fleet: Sequence[NodeState], facts: Facts) -> str | None:
     old = [node.group for node in fleet if node.gpu and node.gpu.architecture in OLD]
-    new = [node.group for node in fleet if node.gpu and (node.gpu.architecture == "Blackwell" or node.gpu.model.startswith("GH200"))]
+    new = [
+        node.group
+        for node in fleet
+        if node.gpu and (node.gpu.architecture == "Blackwell" or node.gpu.model.startswith("GH200"))
+    ]
     return f"{', '.join(old)} and {', '.join(new)}" if old and new else None
 
 
@@ -26,7 +32,13 @@ def mig_004(fleet: Sequence[NodeState], facts: Facts) -> str | None:
         ids = set(node.gpu.pci_device_ids) if node.gpu else set()
         wanted = {profile for layout in node.mig or () for profile in layout.profiles}
         for row in facts.mig_profiles:
-            if node.gpu and row.profile in wanted and row.config_name and row.max_instances and ids & set(row.pci_device_ids):
+            if (
+                node.gpu
+                and row.profile in wanted
+                and row.config_name
+                and row.max_instances
+                and ids & set(row.pci_device_ids)
+            ):
                 counts.setdefault(row.config_name, {})[node.gpu.model] = row.max_instances
     for name, found in counts.items():
         if len(set(found.values())) > 1:
@@ -65,11 +77,15 @@ def slm_003(cluster: ClusterState, facts: Facts) -> str | None:
 
 
 def k8s_001(cluster: ClusterState, facts: Facts) -> str | None:
-    return "nothing else acts on Xid 109" if XID_THE_PLUGIN_IGNORES in (cluster.relies_on_plugin_for_xids or ()) else None
+    return (
+        "nothing else acts on Xid 109" if XID_THE_PLUGIN_IGNORES in (cluster.relies_on_plugin_for_xids or ()) else None
+    )
 
 
 def fab_007(detection: DetectionState, facts: Facts) -> str | None:
-    wrong = [given for given in detection.pci_ids if given.lower().removeprefix("10de:").removeprefix("0x") == B200_GPU_ID]
+    wrong = [
+        given for given in detection.pci_ids if given.lower().removeprefix("10de:").removeprefix("0x") == B200_GPU_ID
+    ]
     return f"{detection.name} looks for {wrong[0]}" if wrong else None
 
 
@@ -83,7 +99,11 @@ def acc_001(threshold: ThresholdState, facts: Facts) -> str | None:
 
 
 def acc_002(threshold: ThresholdState, facts: Facts) -> str | None:
-    gate = threshold.kind == "dcgm-memory-bandwidth" and threshold.minimum is not None and threshold.minimum < VOID_DCGM_MINIMUM
+    gate = (
+        threshold.kind == "dcgm-memory-bandwidth"
+        and threshold.minimum is not None
+        and threshold.minimum < VOID_DCGM_MINIMUM
+    )
     return f"{threshold.name}: {threshold.minimum:g}" if gate and (threshold.gpu or "").startswith("H200") else None
 
 

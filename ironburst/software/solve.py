@@ -1,7 +1,8 @@
-"""Solves one exact set of versions per group of equal nodes. Pure: the same groups, catalogue and previous sets give the same answer.
+"""Solves one exact set of versions per group of equal nodes. Pure: the same groups, catalogue and previous sets give
+the same answer.
 
-A partition is solved as one, because a job may run on any of its nodes: one driver, one NCCL, one CUDA major version. What was locked
-before is kept while it fits (`previous`); only what must change changes.
+A partition is solved as one, because a job may run on any of its nodes: one driver, one NCCL, one CUDA major version.
+What was locked before is kept while it fits (`previous`); only what must change changes.
 """
 
 from __future__ import annotations
@@ -31,9 +32,15 @@ class Solution:
 
 
 def solve(
-    groups: Sequence[Group], facts: Facts, previous: Mapping[str, SoftwareSet] | None = None, *, today: date | None = None
+    groups: Sequence[Group],
+    facts: Facts,
+    previous: Mapping[str, SoftwareSet] | None = None,
+    *,
+    today: date | None = None,
 ) -> Solution:
-    """Every group's set. `previous`: what was locked, by group name; empty solves with the newest versions that the wishes allow."""
+    """Every group's set. `previous`: what was locked, by group name; empty solves with the newest versions that the
+    wishes allow.
+    """
     previous = previous or {}
     sets: dict[str, SoftwareSet] = {}
     conflicts: list[Hit] = []
@@ -50,7 +57,9 @@ def solve(
         sets |= found
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
-    warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(states, facts)
+    warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(
+        states, facts
+    )
     warnings += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
     conflicts += [hit for hit in warnings if hit.severity == "error"]
     return Solution(sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
@@ -66,7 +75,9 @@ def spans(groups: Sequence[Group]) -> Iterator[list[Group]]:
 # ---- one partition
 
 
-def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSet]) -> tuple[dict[str, SoftwareSet], list[Hit]]:
+def _solve_span(
+    span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSet]
+) -> tuple[dict[str, SoftwareSet], list[Hit]]:
     candidates: dict[str, list[str]] = {}
     for group in span:
         given = driver_candidates(group, facts, previous)
@@ -82,7 +93,10 @@ def _solve_span(span: list[Group], facts: Facts, previous: Mapping[str, Software
     agreed = _one_nccl(span, facts, previous)
     for driver in joint:
         together = _one_cuda(agreed, driver, facts)
-        found = {group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values())) for group in together}
+        found = {
+            group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values()))
+            for group in together
+        }
         broken = [hit for each in found.values() for hit in each[1]]
         if not broken:
             sets = {name: each[0] for name, each in found.items()}
@@ -104,7 +118,9 @@ def _one_nccl(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSe
 
 
 def _one_cuda(span: list[Group], driver: str, facts: Facts) -> list[Group]:
-    """Groups that name no CUDA take the one that another group of the partition names, or the oldest that the rule gives any of them."""
+    """Groups that name no CUDA take the one that another group of the partition names, or the oldest that the rule
+    gives any of them.
+    """
     declared = next((group.wish.cuda for group in span if group.wish.cuda), None)
     by_rule = [cuda for group in span if (cuda := default_cuda(group, driver, facts))]
     cuda = declared or min(by_rule, key=version, default=None)
@@ -129,7 +145,9 @@ def _agreeing(what: str, one: SoftwareSet) -> str | None:
 
 
 def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, SoftwareSet]) -> list[str] | Hit:
-    """Full versions that the wish allows: what is locked for the group, what is locked elsewhere, then the newest first."""
+    """Full versions that the wish allows: what is locked for the group, what is locked elsewhere, then the newest
+    first.
+    """
     wish = group.wish.driver
     if wish is None:
         return rules.hit("LCK-004", "no driver", facts, group=group.name)
@@ -152,7 +170,11 @@ def default_module(group: Group, driver: str) -> str:
     assert gpu is not None
     if gpu.open_kernel_module == "required" or branch >= 620:
         return "open"
-    if gpu.open_kernel_module == "not_supported" or branch < OPEN_BY_DEFAULT_FROM or older(driver, gpu.open_first_driver):
+    if (
+        gpu.open_kernel_module == "not_supported"
+        or branch < OPEN_BY_DEFAULT_FROM
+        or older(driver, gpu.open_first_driver)
+    ):
         return "proprietary"
     return "open"
 
@@ -163,7 +185,9 @@ def default_cuda(group: Group, driver: str, facts: Facts) -> str | None:
     assert gpu is not None
     native = branch.cuda_native if branch else None
     if native and gpu.cuda_last and version(native)[0] > int(gpu.cuda_last.split(".")[0]):
-        releases = [name for name in facts.cuda if name.split(".")[0] == gpu.cuda_last.split(".")[0] and "u" not in name]
+        releases = [
+            name for name in facts.cuda if name.split(".")[0] == gpu.cuda_last.split(".")[0] and "u" not in name
+        ]
         return max(releases, key=version)
     return native
 
@@ -180,11 +204,20 @@ def solve_group(
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
     chosen = replace(
-        _empty(group), driver=driver, driver_branch=branch_of(driver), kernel_module=module, cuda=cuda, persistenced=driver,
-        fabric_manager=driver if group.board.nvswitch else None, nscq=driver if group.board.nvswitch else None,
-        nvlsm=bool(group.board.nvlsm), imex=driver if group.board.imex else None, container_runtimes=wish.container_runtimes, gds=wish.gds,
+        _empty(group),
+        driver=driver,
+        driver_branch=branch_of(driver),
+        kernel_module=module,
+        cuda=cuda,
+        persistenced=driver,
+        fabric_manager=driver if group.board.nvswitch else None,
+        nscq=driver if group.board.nvswitch else None,
+        nvlsm=bool(group.board.nvlsm),
+        imex=driver if group.board.imex else None,
+        container_runtimes=wish.container_runtimes,
+        gds=wish.gds,
         **{key: getattr(wish, key) or _kept(key, previous, others, facts) for key in KNOWN},
-    )  # fmt: skip
+    )
     rdma = "efa" if group.fabric == "efa" else wish.rdma
     rdma_version = _kept(rdma, previous if previous and previous.rdma == rdma else None, (), facts, "rdma_version")
     chosen = replace(chosen, rdma=rdma, rdma_version=rdma_version if group.fabric != "none" else None)
@@ -194,7 +227,9 @@ def solve_group(
     return chosen, broken
 
 
-def _kept(what: str, previous: SoftwareSet | None, others: Sequence[SoftwareSet], facts: Facts, attribute: str | None = None) -> str | None:
+def _kept(
+    what: str, previous: SoftwareSet | None, others: Sequence[SoftwareSet], facts: Facts, attribute: str | None = None
+) -> str | None:
     """The locked version while the catalogue knows it; else the one locked elsewhere; else the current one."""
     known = facts.extra["known_versions"].get(what)
     if known is None:
@@ -219,10 +254,26 @@ def _empty(group: Group) -> SoftwareSet:
     """What every node has, also the head."""
     wish = group.wish
     return SoftwareSet(
-        driver=None, driver_branch=None, kernel_module=None, fabric_manager=None, nscq=None, nvlsm=False, imex=None, persistenced=None,
-        cuda=None, container_toolkit=None, container_runtimes=(), dcgm=None, nccl=None, rdma="inbox", rdma_version=None,
-        peer_memory="none", gds=False, kernel=wish.kernel, slurm=wish.slurm,
-    )  # fmt: skip
+        driver=None,
+        driver_branch=None,
+        kernel_module=None,
+        fabric_manager=None,
+        nscq=None,
+        nvlsm=False,
+        imex=None,
+        persistenced=None,
+        cuda=None,
+        container_toolkit=None,
+        container_runtimes=(),
+        dcgm=None,
+        nccl=None,
+        rdma="inbox",
+        rdma_version=None,
+        peer_memory="none",
+        gds=False,
+        kernel=wish.kernel,
+        slurm=wish.slurm,
+    )
 
 
 def _finish(group: Group, chosen: SoftwareSet, facts: Facts) -> SoftwareSet:
@@ -233,12 +284,28 @@ def state(group: Group, chosen: SoftwareSet, facts: Facts) -> NodeState:
     """What the rules look at, of a group with a set."""
     wanted = packages.packages(group, chosen, facts)
     return NodeState(
-        group=group.name, os=group.os, gpu=group.gpu, gpu_count=group.gpu_count, board=group.board, driver=chosen.driver,
-        kernel_module=chosen.kernel_module, cuda=chosen.cuda, fabric_manager=chosen.fabric_manager or ABSENT, nvlsm=chosen.nvlsm,
-        imex=chosen.imex or ABSENT, kernel=_kernel(group, chosen, facts), rdma=chosen.rdma if group.fabric != "none" else None,
-        peer_memory=chosen.peer_memory, gds=chosen.gds, secure_boot=group.secure_boot, module_build="dkms", package_source="vendor",
-        packages={one.name: one.version or "" for found in wanted.values() for one in found}, mig=group.mig, mig_enabled=bool(group.mig),
-    )  # fmt: skip
+        group=group.name,
+        os=group.os,
+        gpu=group.gpu,
+        gpu_count=group.gpu_count,
+        board=group.board,
+        driver=chosen.driver,
+        kernel_module=chosen.kernel_module,
+        cuda=chosen.cuda,
+        fabric_manager=chosen.fabric_manager or ABSENT,
+        nvlsm=chosen.nvlsm,
+        imex=chosen.imex or ABSENT,
+        kernel=_kernel(group, chosen, facts),
+        rdma=chosen.rdma if group.fabric != "none" else None,
+        peer_memory=chosen.peer_memory,
+        gds=chosen.gds,
+        secure_boot=group.secure_boot,
+        module_build="dkms",
+        package_source="vendor",
+        packages={one.name: one.version or "" for found in wanted.values() for one in found},
+        mig=group.mig,
+        mig_enabled=bool(group.mig),
+    )
 
 
 def _kernel(group: Group, chosen: SoftwareSet, facts: Facts) -> str | None:

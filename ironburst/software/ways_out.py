@@ -1,4 +1,6 @@
-"""What would mend a conflict: changes of one word of the declaration (else of two or three) that are tried, so that each of them solves."""
+"""What would mend a conflict: changes of one word of the declaration (else of two or three) that are tried, so that
+each of them solves.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,18 @@ TRIALS = 500
 def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
     """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that was tried solves it.
 
-    Single changes look at every branch and release of the catalogue; changes of two or three at the branches in support and the newest
-    release of each CUDA major version.
+    Single changes look at every branch and release of the catalogue; changes of two or three at the branches in support
+    and the newest release of each CUDA major version.
     """
     span = [_newest(group, facts) for group in span]
     switches = _switches(span, facts)
     trials = itertools.count()
     for size in (1, 2, 3):
-        choices = {"driver": list(_drivers(span, facts, size > 1)), "cuda": list(_cudas(span, facts, size > 1)), **switches}
+        choices = {
+            "driver": list(_drivers(span, facts, size > 1)),
+            "cuda": list(_cudas(span, facts, size > 1)),
+            **switches,
+        }
         found: list[str] = []
         for keys in itertools.combinations(choices, size):
             left = min(AT_MOST.get(key, 1) for key in keys)
@@ -54,7 +60,9 @@ def _newest(group: Group, facts: Facts) -> Group:
 def _drivers(span: Span, facts: Facts, supported: bool) -> Iterator[Change]:
     """Branches in support first (long-term ones before others), then the newest."""
     given = {group.wish.driver for group in span}
-    order = sorted(facts.branches.values(), key=lambda one: (one.status != "supported", one.type != "LTSB", -one.branch))
+    order = sorted(
+        facts.branches.values(), key=lambda one: (one.status != "supported", one.type != "LTSB", -one.branch)
+    )
     for branch in order:
         newest = max(branch.example_versions, key=version, default=None)
         if newest and given != {newest} and (branch.status == "supported" or not supported):

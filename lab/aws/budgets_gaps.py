@@ -1,4 +1,7 @@
-"""AWS Budgets: update, subscribers and tags, which moto lacks. Methods of BudgetsResponse (self is moto's response object)."""
+"""AWS Budgets: update, subscribers and tags, which moto lacks. Methods of BudgetsResponse (self is moto's response
+object).
+"""
+
 from __future__ import annotations
 
 import json
@@ -97,7 +100,9 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
 
     def create_budget(response: Any) -> str:
         done, name = create(response), response._get_param("Budget")["BudgetName"]
-        stash(response.backend, "tags")[arn(response, name)] = {t["Key"]: t["Value"] for t in response._get_param("ResourceTags") or []}
+        stash(response.backend, "tags")[arn(response, name)] = {
+            t["Key"]: t["Value"] for t in response._get_param("ResourceTags") or []
+        }
         return done
 
     def delete_budget(response: Any) -> str:
@@ -105,6 +110,17 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
         stash(response.backend, "tags").pop(arn(response, response._get_param("BudgetName")), None)
         return done
 
-    for method in (create_budget, delete_budget, update_budget, update_notification, describe_subscribers_for_notification,
-                   create_subscriber, delete_subscriber, update_subscriber, tag_resource, untag_resource, list_tags_for_resource):
+    for method in (
+        create_budget,
+        delete_budget,
+        update_budget,
+        update_notification,
+        describe_subscribers_for_notification,
+        create_subscriber,
+        delete_subscriber,
+        update_subscriber,
+        tag_resource,
+        untag_resource,
+        list_tags_for_resource,
+    ):
         replace(BudgetsResponse, method.__name__, method)

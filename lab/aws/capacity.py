@@ -1,8 +1,9 @@
 """What can be launched where: a table of hosts, capacity reservations and capacity blocks.
 
-The table holds totals, (instance type, zone, market) -> hosts. What is free is computed from the live instances, so nothing is
-ever given back, and a total may change under running instances. A missing key is unlimited.
+The table holds totals, (instance type, zone, market) -> hosts. What is free is computed from the live instances, so
+nothing is ever given back, and a total may change under running instances. A missing key is unlimited.
 """
+
 from __future__ import annotations
 
 import datetime as dt
@@ -21,7 +22,9 @@ def stash(backend: Any, name: str) -> dict:
 
 
 def matches(p: Params, row: Params, names: dict[str, str]) -> bool:
-    """Whether a row passes the request's Filters; names: filter name -> key of the row. A filter that isn't named matches nothing."""
+    """Whether a row passes the request's Filters; names: filter name -> key of the row. A filter that isn't named
+    matches nothing.
+    """
     return all(str(row.get(names.get(f["Name"], ""))) in f["Values"] for f in p.get("Filters", []))
 
 
@@ -33,12 +36,18 @@ def tagged(p: Params, kind: str) -> list[Params]:
 class Capacity(dict):
     """(instance type, zone, market) -> hosts in all; methods named after an EC2 action serve it."""
 
-    ACTIONS = ("create_capacity_reservation", "describe_capacity_reservations", "modify_capacity_reservation",
-               "cancel_capacity_reservation", "describe_capacity_block_offerings", "purchase_capacity_block")
+    ACTIONS = (
+        "create_capacity_reservation",
+        "describe_capacity_reservations",
+        "modify_capacity_reservation",
+        "cancel_capacity_reservation",
+        "describe_capacity_block_offerings",
+        "purchase_capacity_block",
+    )
 
     def __init__(self) -> None:
         super().__init__()
-        self.block_offerings: list[Params] = []     # as DescribeCapacityBlockOfferings returns them
+        self.block_offerings: list[Params] = []  # as DescribeCapacityBlockOfferings returns them
 
     # ---- hosts
     def used(self, backend: Any, source: Any) -> int:
@@ -46,8 +55,13 @@ class Capacity(dict):
 
     def free(self, backend: Any, kind: str, zone: str, market: str) -> float:
         """Hosts that a launch could get now; what is reserved isn't free. May be infinite."""
-        held = sum(r["TotalInstanceCount"] for r in self.reservations(backend) if market == "on-demand" and r["State"] == "active"
-                   and (r["InstanceType"], r["AvailabilityZone"], r["ReservationType"]) == (kind, zone, "default"))
+        held = sum(
+            r["TotalInstanceCount"]
+            for r in self.reservations(backend)
+            if market == "on-demand"
+            and r["State"] == "active"
+            and (r["InstanceType"], r["AvailabilityZone"], r["ReservationType"]) == (kind, zone, "default")
+        )
         return max(0, self.get((kind, zone, market), float("inf")) - self.used(backend, (kind, zone, market)) - held)
 
     def allocate(self, backend: Any, spec: Params, zone: str, market: str, least: int, most: int) -> list[Any]:
@@ -59,25 +73,44 @@ class Capacity(dict):
         if market == "capacity-block":
             raise Ec2Error("InvalidParameterCombination", "A capacity block launch must target a Capacity Reservation.")
         is_open = market == "on-demand" and asked.get("CapacityReservationPreference", "open") == "open"
-        sources: list[Any] = [r["CapacityReservationId"] for r in self.reservations(backend) for _ in range(r["AvailableInstanceCount"])
-                              if is_open and r["InstanceMatchCriteria"] == "open" and r["State"] == "active"
-                              and (r["InstanceType"], r["AvailabilityZone"]) == (kind, zone)][:most]
+        sources: list[Any] = [
+            r["CapacityReservationId"]
+            for r in self.reservations(backend)
+            for _ in range(r["AvailableInstanceCount"])
+            if is_open
+            and r["InstanceMatchCriteria"] == "open"
+            and r["State"] == "active"
+            and (r["InstanceType"], r["AvailabilityZone"]) == (kind, zone)
+        ][:most]
         sources += [(kind, zone, market)] * int(min(most - len(sources), self.free(backend, kind, zone, market)))
         if len(sources) >= least:
             return sources
-        raise Ec2Error("InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request."
-                       if market == "spot" else f"We currently do not have sufficient {kind} capacity in the Availability Zone "
-                       f"you requested ({zone}). Our system will be working on provisioning additional capacity.", 500)
+        raise Ec2Error(
+            "InsufficientInstanceCapacity",
+            "There is no Spot capacity available that matches your request."
+            if market == "spot"
+            else f"We currently do not have sufficient {kind} capacity in the Availability Zone "
+            f"you requested ({zone}). Our system will be working on provisioning additional capacity.",
+            500,
+        )
 
-    def from_reservation(self, backend: Any, target: str, kind: str, zone: str, market: str, least: int, most: int) -> list[str]:
+    def from_reservation(
+        self, backend: Any, target: str, kind: str, zone: str, market: str, least: int, most: int
+    ) -> list[str]:
         """A targeted launch: its hosts all come from one reservation."""
         row = self.row(backend, target)
         if (row["InstanceType"], row["AvailabilityZone"]) != (kind, zone) or (
-                (row["ReservationType"] == "capacity-block") != (market == "capacity-block")):
-            raise Ec2Error("InvalidParameterValue", f"The launch does not match the attributes of the reservation '{target}'")
+            (row["ReservationType"] == "capacity-block") != (market == "capacity-block")
+        ):
+            raise Ec2Error(
+                "InvalidParameterValue", f"The launch does not match the attributes of the reservation '{target}'"
+            )
         if row["State"] != "active" or row["AvailableInstanceCount"] < least:
-            raise Ec2Error("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and "
-                           "available capacity for this request.")
+            raise Ec2Error(
+                "ReservationCapacityExceeded",
+                "The requested reservation does not have sufficient compatible and "
+                "available capacity for this request.",
+            )
         return [target] * min(most, row["AvailableInstanceCount"])
 
     # ---- capacity reservations and blocks
@@ -96,15 +129,29 @@ class Capacity(dict):
         for row in self.reservations(backend):
             if row["CapacityReservationId"] == reservation_id:
                 return row
-        raise Ec2Error("InvalidCapacityReservationId.NotFound", f"The capacity reservation '{reservation_id}' does not exist")
+        raise Ec2Error(
+            "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{reservation_id}' does not exist"
+        )
 
     def reserve(self, backend: Any, p: Params, **more: Any) -> Params:
-        row = {"CapacityReservationId": f"cr-{uuid.uuid4().hex[:17]}", "OwnerId": backend.account_id, "State": "active",
-               "InstanceType": p["InstanceType"], "InstancePlatform": p.get("InstancePlatform", "Linux/UNIX"), "Tenancy": "default",
-               "AvailabilityZone": p["AvailabilityZone"], "TotalInstanceCount": int(p["InstanceCount"]), "ReservationType": "default",
-               "AvailableInstanceCount": int(p["InstanceCount"]), "InstanceMatchCriteria": p.get("InstanceMatchCriteria", "open"),
-               "EndDateType": p.get("EndDateType", "unlimited"), "StartDate": dt.datetime.now(dt.UTC),
-               "CreateDate": dt.datetime.now(dt.UTC), "Tags": tagged(p, "capacity-reservation"), **more}
+        row = {
+            "CapacityReservationId": f"cr-{uuid.uuid4().hex[:17]}",
+            "OwnerId": backend.account_id,
+            "State": "active",
+            "InstanceType": p["InstanceType"],
+            "InstancePlatform": p.get("InstancePlatform", "Linux/UNIX"),
+            "Tenancy": "default",
+            "AvailabilityZone": p["AvailabilityZone"],
+            "TotalInstanceCount": int(p["InstanceCount"]),
+            "ReservationType": "default",
+            "AvailableInstanceCount": int(p["InstanceCount"]),
+            "InstanceMatchCriteria": p.get("InstanceMatchCriteria", "open"),
+            "EndDateType": p.get("EndDateType", "unlimited"),
+            "StartDate": dt.datetime.now(dt.UTC),
+            "CreateDate": dt.datetime.now(dt.UTC),
+            "Tags": tagged(p, "capacity-reservation"),
+            **more,
+        }
         if p.get("EndDate"):
             row["EndDate"] = p["EndDate"]
         stash(backend, "reservations")[row["CapacityReservationId"]] = row
@@ -137,14 +184,32 @@ class Capacity(dict):
         return {"Return": True}
 
     def describe_capacity_block_offerings(self, backend: Any, p: Params) -> Params:
-        return {"CapacityBlockOfferings": [o for o in self.block_offerings if o["InstanceType"] == p.get("InstanceType", o["InstanceType"])
-                                           and o["InstanceCount"] == int(p.get("InstanceCount", o["InstanceCount"]))
-                                           and o["CapacityBlockDurationHours"] == int(p["CapacityDurationHours"])]}
+        return {
+            "CapacityBlockOfferings": [
+                o
+                for o in self.block_offerings
+                if o["InstanceType"] == p.get("InstanceType", o["InstanceType"])
+                and o["InstanceCount"] == int(p.get("InstanceCount", o["InstanceCount"]))
+                and o["CapacityBlockDurationHours"] == int(p["CapacityDurationHours"])
+            ]
+        }
 
     def purchase_capacity_block(self, backend: Any, p: Params) -> Params:
-        offer = next((o for o in self.block_offerings if o["CapacityBlockOfferingId"] == p["CapacityBlockOfferingId"]), None)
+        offer = next(
+            (o for o in self.block_offerings if o["CapacityBlockOfferingId"] == p["CapacityBlockOfferingId"]), None
+        )
         if not offer:
-            raise Ec2Error("InvalidCapacityBlockOfferingId.NotFound", "The offering does not exist or is no longer offered")
+            raise Ec2Error(
+                "InvalidCapacityBlockOfferingId.NotFound", "The offering does not exist or is no longer offered"
+            )
         self.block_offerings.remove(offer)
-        return self.reserve(backend, {**p, **offer}, State="scheduled", ReservationType="capacity-block", EndDateType="limited",
-                            InstanceMatchCriteria="targeted", StartDate=offer["StartDate"], EndDate=offer["EndDate"])
+        return self.reserve(
+            backend,
+            {**p, **offer},
+            State="scheduled",
+            ReservationType="capacity-block",
+            EndDateType="limited",
+            InstanceMatchCriteria="targeted",
+            StartDate=offer["StartDate"],
+            EndDate=offer["EndDate"],
+        )

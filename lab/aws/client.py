@@ -1,7 +1,8 @@
 """Client of the lab cloud's control endpoint; only the standard library. As a program, for callers outside the box:
 
-    nsenter ... python -m lab.aws.client POST /lab/interrupt '{"instance_id": "i-0123456789abcdef0", "notice_s": 20}'
+nsenter ... python -m lab.aws.client POST /lab/interrupt '{"instance_id": "i-0123456789abcdef0", "notice_s": 20}'
 """
+
 from __future__ import annotations
 
 import json
@@ -21,7 +22,7 @@ class ControlFailed(Exception):
 def call(verb: str, path: str, body: dict[str, Any] | None = None, url: str = URL, timeout: float = 30.0) -> Any:
     """One call of lab/aws/control.py; returns its JSON answer or raises ControlFailed."""
     request = urllib.request.Request(url + path, method=verb, data=None if body is None else json.dumps(body).encode())
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))      # loopback: never through a proxy
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback: never through a proxy
     try:
         with opener.open(request, timeout=timeout) as reply:
             return json.load(reply)
@@ -41,7 +42,7 @@ def wait_ready(seconds: float = 30.0, url: str = URL) -> None:
         except ControlFailed:
             if time.monotonic() > end:
                 raise
-            time.sleep(0.05)        # between two looks at the condition
+            time.sleep(0.05)  # between two looks at the condition
 
 
 def main(arguments: list[str]) -> int:
@@ -49,7 +50,11 @@ def main(arguments: list[str]) -> int:
         print(f"usage: python -m lab.aws.client VERB PATH [JSON]\n{__doc__}", file=sys.stderr)
         return 2
     try:
-        print(json.dumps(call(arguments[0], arguments[1], json.loads(arguments[2]) if len(arguments) == 3 else None), indent=1))
+        print(
+            json.dumps(
+                call(arguments[0], arguments[1], json.loads(arguments[2]) if len(arguments) == 3 else None), indent=1
+            )
+        )
     except (ControlFailed, json.JSONDecodeError) as error:
         print(error, file=sys.stderr)
         return 1

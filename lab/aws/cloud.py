@@ -2,6 +2,7 @@
 
 One Cloud a process: moto's state, and the methods that are replaced here, are global to it.
 """
+
 from __future__ import annotations
 
 import collections
@@ -40,8 +41,13 @@ from lab.aws.view import InstanceView, view_of
 ACCOUNT = "123456789012"
 STATE_CHANGE = "EC2 Instance State-change Notification"
 IMAGE_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
-FILTERS = {"instance-lifecycle": "lifecycle", "placement-group-name": "placement.group_name", "client-token": "client_token",
-           "capacity-reservation-id": "capacity_reservation_id", "spot-instance-request-id": "spot_instance_request_id"}
+FILTERS = {
+    "instance-lifecycle": "lifecycle",
+    "placement-group-name": "placement.group_name",
+    "client-token": "client_token",
+    "capacity-reservation-id": "capacity_reservation_id",
+    "spot-instance-request-id": "spot_instance_request_id",
+}
 Hook = Callable[[InstanceView], None]
 Bake = Callable[[InstanceView, str], None]
 log = logging.getLogger(__name__)
@@ -59,13 +65,24 @@ class Cloud:
 
     _alive = False
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, *, region: str = "us-east-1", seed: int | None = None,
-                 on_launch: Hook | None = None, on_terminate: Hook | None = None, on_bake: Bake | None = None):
-        """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises). on_bake makes the image folder
-        that it is given the name of (the image is `pending` until it returns, and `failed` if it raises). All hooks run one after
-        another in a thread of their own, so that no API call waits for a boot. Port 0: any free one.
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        region: str = "us-east-1",
+        seed: int | None = None,
+        on_launch: Hook | None = None,
+        on_terminate: Hook | None = None,
+        on_bake: Bake | None = None,
+    ):
+        """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises). on_bake makes the
+        image folder that it is given the name of (the image is `pending` until it returns, and `failed` if it raises).
+        All hooks run one after another in a thread of their own, so that no API call waits for a boot. Port 0: any free
+        one.
 
-        Raises OSError if the address can't be listened on."""
+        Raises OSError if the address can't be listened on.
+        """
         if Cloud._alive:
             raise RuntimeError("a Cloud is open in this process already: close it first (moto's state is global)")
         listener = socket.create_server((host, port), backlog=128)
@@ -74,15 +91,19 @@ class Cloud:
         self.region, self.on_launch, self.on_terminate, self.on_bake = region, on_launch, on_terminate, on_bake
         self.lock, self.capacity = threading.RLock(), Capacity()
         self.launcher = Launcher(self.capacity, random.Random(seed), self._started)
-        self.hosts: dict[str, InstanceView] = {}        # instance id -> what on_launch was given, until on_terminate has returned
+        self.hosts: dict[
+            str, InstanceView
+        ] = {}  # instance id -> what on_launch was given, until on_terminate has returned
         self._hooks, self._timers, self._saved = ThreadPoolExecutor(1, "hooks"), [], []
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
         moto_api_backend.reset()
         self.layer = FaultLayer(DomainDispatcherApplication(create_backend_app))
         self.fault, self.calls = self.layer.add, self.layer.calls
-        with listener:      # ours, because werkzeug ends the process where a port is taken
-            self._server = make_server(host, port, self.layer, threaded=True, request_handler=QuietHandler, fd=listener.fileno())
+        with listener:  # ours, because werkzeug ends the process where a port is taken
+            self._server = make_server(
+                host, port, self.layer, threaded=True, request_handler=QuietHandler, fd=listener.fileno()
+            )
         threading.Thread(target=self._server.serve_forever, args=(0.05,), name="aws-api", daemon=True).start()
 
     @property
@@ -95,7 +116,14 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
-        for table in (self.capacity, self.capacity.block_offerings, self.layer.faults, self.calls, self.hosts, self._credentials):
+        for table in (
+            self.capacity,
+            self.capacity.block_offerings,
+            self.layer.faults,
+            self.calls,
+            self.hosts,
+            self._credentials,
+        ):
             table.clear()
 
     def close(self) -> None:
@@ -127,6 +155,7 @@ class Cloud:
             def call(response: Any) -> ActionResult:
                 response.error_on_dryrun()
                 return ActionResult(method(response.ec2_backend, plain(response.params)))
+
             return call
 
         def attachment(eni: Any) -> Any:
@@ -135,11 +164,15 @@ class Cloud:
                 made.network_card_index = getattr(eni, "network_card_index", 0)
             return made
 
-        actions = {**placement.ACTIONS, **ec2_gaps.ACTIONS, **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
-                   "run_instances": once(self.launcher.run_instances, self.lock),
-                   "create_fleet": once(self.launcher.create_fleet, self.lock),
-                   "create_image": lambda backend, p: images.create_image(backend, p, self._baking),
-                   "deregister_image": images.deregister_image}
+        actions = {
+            **placement.ACTIONS,
+            **ec2_gaps.ACTIONS,
+            **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
+            "run_instances": once(self.launcher.run_instances, self.lock),
+            "create_fleet": once(self.launcher.create_fleet, self.lock),
+            "create_image": lambda backend, p: images.create_image(backend, p, self._baking),
+            "deregister_image": images.deregister_image,
+        }
         for name, method in actions.items():
             replace(EC2Response, name, action(method))
         for name in ("stop_instances", "start_instances", "reboot_instances"):
@@ -148,7 +181,7 @@ class Cloud:
         replace(Instance, "terminate", lambda instance: self._terminate(instance, ends))
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
         replace(NetworkInterface, "attachment", property(attachment))
-        replace(AmiBackend, "_load_amis", lambda backend: None)     # only what register_image gives can boot
+        replace(AmiBackend, "_load_amis", lambda backend: None)  # only what register_image gives can boot
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)
@@ -156,10 +189,15 @@ class Cloud:
 
     def _refused_with_hosts(self, name: str, method: Callable) -> Callable:
         """Stop, start and reboot change nothing on a host of the lab: refuse rather than pretend."""
+
         def call(response: Any) -> Any:
             if self.on_launch:
-                raise Ec2Error("UnsupportedOperation", f"The lab's cloud has no {name.replace('_', ' ')}: terminate and launch instead.")
+                raise Ec2Error(
+                    "UnsupportedOperation",
+                    f"The lab's cloud has no {name.replace('_', ' ')}: terminate and launch instead.",
+                )
             return method(response)
+
         return call
 
     # ---- images
@@ -170,8 +208,17 @@ class Cloud:
         image_id = image_id or images.new_id()
         if not IMAGE_ID.fullmatch(image_id):
             raise ValueError(f"image id {image_id!r}: must be ami- and 8 or 17 hexadecimal digits, as EC2's are")
-        image = Ami(self.backend, image_id, name=name or image_id, owner_id=ACCOUNT, virtualization_type="hvm", architecture="x86_64",
-                    root_device_type="ebs", hypervisor="xen", region_name=self.region + "a")
+        image = Ami(
+            self.backend,
+            image_id,
+            name=name or image_id,
+            owner_id=ACCOUNT,
+            virtualization_type="hvm",
+            architecture="x86_64",
+            root_device_type="ebs",
+            hypervisor="xen",
+            region_name=self.region + "a",
+        )
         image.folder = folder
         self.backend.amis[image_id] = image
         return image_id
@@ -185,7 +232,10 @@ class Cloud:
                 self.on_bake(view, image.id)
         except Exception as error:
             log.exception("%s: the bake of %s failed", image.id, view.instance_id)
-            image.state, image.state_reason = "failed", StateReason(f"Server.InternalError: {error}", "Server.InternalError")
+            image.state, image.state_reason = (
+                "failed",
+                StateReason(f"Server.InternalError: {error}", "Server.InternalError"),
+            )
         else:
             image.folder = image.id if self.on_bake else view.image_folder
             image.state = "available"
@@ -196,7 +246,7 @@ class Cloud:
 
     def _boot(self, instance: Any) -> None:
         if instance.state != "pending":
-            return      # ended before its turn came: there is nothing to boot
+            return  # ended before its turn came: there is nothing to boot
         if self.on_launch:
             view = view_of(instance)
             self.hosts[instance.id] = view
@@ -213,7 +263,7 @@ class Cloud:
 
     def _terminate(self, instance: Any, ends: Callable[[Any], Any]) -> Any:
         with self.lock:
-            if instance.state == "terminated":      # moto would trip over the interface that is gone
+            if instance.state == "terminated":  # moto would trip over the interface that is gone
                 return instance._state
             view, before = view_of(instance), ends(instance)
         self._event(instance, STATE_CHANGE, state="terminated")
@@ -226,7 +276,7 @@ class Cloud:
         try:
             if self.on_terminate:
                 self.on_terminate(view)
-        except Exception:   # it stays in `hosts`, so the list of leftovers shows it
+        except Exception:  # it stays in `hosts`, so the list of leftovers shows it
             log.exception("%s: the terminate hook failed", view.instance_id)
         else:
             del self.hosts[view.instance_id]
@@ -238,9 +288,16 @@ class Cloud:
 
     def _event(self, instance: Any, kind: str, **detail: Any) -> None:
         region, account = instance.region_name, instance.owner_id
-        events_backends[account][region].put_events([{
-            "Source": "aws.ec2", "DetailType": kind, "Detail": json.dumps({"instance-id": instance.id, **detail}),
-            "Resources": [f"arn:aws:ec2:{region}:{account}:instance/{instance.id}"]}])
+        events_backends[account][region].put_events(
+            [
+                {
+                    "Source": "aws.ec2",
+                    "DetailType": kind,
+                    "Detail": json.dumps({"instance-id": instance.id, **detail}),
+                    "Resources": [f"arn:aws:ec2:{region}:{account}:instance/{instance.id}"],
+                }
+            ]
+        )
 
     def interrupt(self, instance_id: str, notice: float = 120.0) -> None:
         """EC2 takes a spot instance back: the rebalance hint and the warning now, the end after `notice` seconds.
@@ -250,13 +307,17 @@ class Cloud:
         if not instance:
             raise LookupError(f"no instance {instance_id}")
         if instance.lifecycle != "spot" or instance.state not in ("pending", "running"):
-            raise ValueError(f"{instance_id} is {instance.state} and {instance.lifecycle or 'on-demand'}: only a live spot instance "
-                             "can be interrupted")
+            raise ValueError(
+                f"{instance_id} is {instance.state} and {instance.lifecycle or 'on-demand'}: only a live spot instance "
+                "can be interrupted"
+            )
         at = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=notice)
         instance.spot_action = json.dumps({"action": "terminate", "time": at.strftime("%Y-%m-%dT%H:%M:%SZ")})
         self._event(instance, "EC2 Instance Rebalance Recommendation")
         self._event(instance, "EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"})
-        timer = threading.Timer(notice, self._end, (instance, "Server.SpotInstanceTermination", "Spot instance termination"))
+        timer = threading.Timer(
+            notice, self._end, (instance, "Server.SpotInstanceTermination", "Spot instance termination")
+        )
         timer.daemon = True
         self._timers.append(timer)
         timer.start()
@@ -268,22 +329,37 @@ class Cloud:
 
     def instance_at(self, address: str) -> InstanceView | None:
         """The live instance with a private address."""
-        return next((view_of(i) for i in self.backend.all_instances()
-                     if i.state in ("pending", "running") and i.private_ip == address), None)
+        return next(
+            (
+                view_of(i)
+                for i in self.backend.all_instances()
+                if i.state in ("pending", "running") and i.private_ip == address
+            ),
+            None,
+        )
 
     def credentials(self, view: InstanceView) -> dict[str, str] | None:
-        """The role's credentials for one instance, as the metadata service sends them; renewed an hour before they end."""
+        """The role's credentials for one instance, as the metadata service sends them; renewed an hour before they
+        end.
+        """
         if not view.role_arn:
             return None
         key, now = (view.instance_id, view.role_arn), dt.datetime.now(dt.UTC)
         with self.lock:
             held = self._credentials.get(key)
             if not held or dt.datetime.fromisoformat(held["Expiration"]) - now < dt.timedelta(hours=1):
-                role = sts_backends[ACCOUNT]["aws"].assume_role(self.region, view.instance_id, view.role_arn, "", 6 * 3600, "")
+                role = sts_backends[ACCOUNT]["aws"].assume_role(
+                    self.region, view.instance_id, view.role_arn, "", 6 * 3600, ""
+                )
                 held = self._credentials[key] = {
-                    "Code": "Success", "LastUpdated": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "Type": "AWS-HMAC",
-                    "AccessKeyId": role.access_key_id, "SecretAccessKey": role.secret_access_key, "Token": role.session_token,
-                    "Expiration": (now + dt.timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ")}
+                    "Code": "Success",
+                    "LastUpdated": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    "Type": "AWS-HMAC",
+                    "AccessKeyId": role.access_key_id,
+                    "SecretAccessKey": role.secret_access_key,
+                    "Token": role.session_token,
+                    "Expiration": (now + dt.timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                }
             return held
 
 

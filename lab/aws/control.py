@@ -1,4 +1,5 @@
-"""The lab's own switchboard beside the AWS API: capacity, faults, interruptions, images, and what is left. JSON over HTTP, loopback only.
+"""The lab's own switchboard beside the AWS API: capacity, faults, interruptions, images, and what is left. JSON over
+HTTP, loopback only.
 
 | call | body | answer |
 |---|---|---|
@@ -13,6 +14,7 @@
 
 Errors are {"error": one sentence} with status 400, 404 or 500.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -43,15 +45,15 @@ class CapacityBody(Body):
 
 
 class FaultBody(Body):
-    action: str                             # an API action, or "*"
+    action: str  # an API action, or "*"
     code: str = ""
     status: int = 400
     message: str = "injected by the lab"
-    times: int = 1                          # -1: until deleted
-    match: dict[str, str] = {}              # flat query parameters that must be equal, e.g. {"InstanceType": "p5.48xlarge"}
+    times: int = 1  # -1: until deleted
+    match: dict[str, str] = {}  # flat query parameters that must be equal, e.g. {"InstanceType": "p5.48xlarge"}
     delay_s: float = 0.0
-    drop: bool = False                      # close the connection without a reply
-    after: bool = False                     # the call takes effect first: outcome unknown
+    drop: bool = False  # close the connection without a reply
+    after: bool = False  # the call takes effect first: outcome unknown
 
 
 class InterruptBody(Body):
@@ -60,8 +62,8 @@ class InterruptBody(Body):
 
 
 class ImageBody(Body):
-    folder: str | None = None               # a baked image's folder (its last part counts); None: the lab's base image
-    image_id: str | None = None             # None: a new one
+    folder: str | None = None  # a baked image's folder (its last part counts); None: the lab's base image
+    image_id: str | None = None  # None: a new one
     name: str = ""
 
 
@@ -88,10 +90,17 @@ class Control(ThreadingHTTPServer):
 
     # ---- one method a call: named <verb>_<last part of the path>
     def get_health(self) -> Any:
-        return {"url": self.cloud.url, "instances": len(self.cloud.backend.all_instances()), "hosts": len(self.cloud.hosts)}
+        return {
+            "url": self.cloud.url,
+            "instances": len(self.cloud.backend.all_instances()),
+            "hosts": len(self.cloud.hosts),
+        }
 
     def get_capacity(self) -> Any:
-        return [{"instance_type": t, "zone": z, "market": m, "count": n} for (t, z, m), n in sorted(self.cloud.capacity.items())]
+        return [
+            {"instance_type": t, "zone": z, "market": m, "count": n}
+            for (t, z, m), n in sorted(self.cloud.capacity.items())
+        ]
 
     def post_capacity(self, body: CapacityBody) -> Any:
         key = (body.instance_type, body.zone, body.market)
@@ -122,14 +131,19 @@ class Control(ThreadingHTTPServer):
         return {}
 
     def get_images(self) -> Any:
-        return [{"image_id": i.id, "folder": i.folder or None, "name": i.name}
-                for i in self.cloud.backend.amis.values() if hasattr(i, "folder")]
+        return [
+            {"image_id": i.id, "folder": i.folder or None, "name": i.name}
+            for i in self.cloud.backend.amis.values()
+            if hasattr(i, "folder")
+        ]
 
     def post_images(self, body: ImageBody) -> Any:
         folder = PurePath(body.folder).name if body.folder else ""
         if folder and not self.image_known(folder):
-            raise ControlError(f"folder: this lab has no baked image {body.folder!r}; bake it first, or leave folder out for the "
-                               "base image")
+            raise ControlError(
+                f"folder: this lab has no baked image {body.folder!r}; bake it first, or leave folder out for the "
+                "base image"
+            )
         return {"image_id": self.cloud.register_image(folder, body.image_id, body.name)}
 
     def get_instances(self) -> Any:
@@ -142,12 +156,17 @@ class Control(ThreadingHTTPServer):
         return recent_calls(self.cloud)
 
     def get_leftovers(self) -> Any:
-        self.cloud.settle()     # hosts that are being ended aren't left over
+        self.cloud.settle()  # hosts that are being ended aren't left over
         found = leftovers(self.cloud.url, self.cloud.region)
         return found | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
 
 
-BODIES = {"post_capacity": CapacityBody, "post_faults": FaultBody, "post_interrupt": InterruptBody, "post_images": ImageBody}
+BODIES = {
+    "post_capacity": CapacityBody,
+    "post_faults": FaultBody,
+    "post_interrupt": InterruptBody,
+    "post_images": ImageBody,
+}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -173,7 +192,13 @@ class Handler(BaseHTTPRequestHandler):
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "body"
-            self.answer(400, {"error": f"{where}: {first['msg']}" + (f", not {first['input']!r}" if first["type"] != "missing" else "")})
+            self.answer(
+                400,
+                {
+                    "error": f"{where}: {first['msg']}"
+                    + (f", not {first['input']!r}" if first["type"] != "missing" else "")
+                },
+            )
         except (ControlError, ValueError) as error:
             self.answer(getattr(error, "status", 400), {"error": str(error)})
         except Exception as error:  # the caller gets a sentence, the log the rest

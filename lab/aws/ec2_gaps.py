@@ -1,4 +1,7 @@
-"""Small EC2 actions and checks that moto lacks and our components use: route propagation, VPN options, instance placement, dependencies."""
+"""Small EC2 actions and checks that moto lacks and our components use: route propagation, VPN options, instance
+placement, dependencies.
+"""
+
 from __future__ import annotations
 
 import ipaddress
@@ -64,15 +67,26 @@ def create_vpn_connection(backend: Any, p: Params) -> Params:
     tags = {t["Key"]: t["Value"] for s in p.get("TagSpecifications", []) for t in s["Tags"]}
     if p.get("VpnGatewayId"):
         backend.get_vpn_gateway(p["VpnGatewayId"])
-    made = backend.create_vpn_connection(p["Type"], p["CustomerGatewayId"], vpn_gateway_id=p.get("VpnGatewayId"),
-                                         transit_gateway_id=p.get("TransitGatewayId"), tags=tags)
+    made = backend.create_vpn_connection(
+        p["Type"],
+        p["CustomerGatewayId"],
+        vpn_gateway_id=p.get("VpnGatewayId"),
+        transit_gateway_id=p.get("TransitGatewayId"),
+        tags=tags,
+    )
     asked = p.get("Options") or {}
     tunnels = [tunnel(backend, n, t) for n, t in enumerate((list(asked.get("TunnelOptions") or []) + [{}, {}])[:2])]
-    made.options = {"StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")), "TunnelInsideIpVersion": "ipv4", "TunnelOptions": tunnels,
-                    "LocalIpv4NetworkCidr": asked.get("LocalIpv4NetworkCidr", "0.0.0.0/0"),
-                    "RemoteIpv4NetworkCidr": asked.get("RemoteIpv4NetworkCidr", "0.0.0.0/0")}
+    made.options = {
+        "StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")),
+        "TunnelInsideIpVersion": "ipv4",
+        "TunnelOptions": tunnels,
+        "LocalIpv4NetworkCidr": asked.get("LocalIpv4NetworkCidr", "0.0.0.0/0"),
+        "RemoteIpv4NetworkCidr": asked.get("RemoteIpv4NetworkCidr", "0.0.0.0/0"),
+    }
     made.routes = []
-    made.vgw_telemetry = [{"OutsideIpAddress": t["OutsideIpAddress"], "Status": "DOWN", "AcceptedRouteCount": 0} for t in tunnels]
+    made.vgw_telemetry = [
+        {"OutsideIpAddress": t["OutsideIpAddress"], "Status": "DOWN", "AcceptedRouteCount": 0} for t in tunnels
+    ]
     return {"VpnConnection": made}
 
 
@@ -80,8 +94,12 @@ def tunnel(backend: Any, number: int, asked: Params) -> Params:
     """One tunnel as asked, with what AWS draws where nothing is asked. Outside addresses are from TEST-NET-2."""
     count = len(backend.vpn_connections)
     inside = asked.get("TunnelInsideCidr") or f"169.254.{10 + number}.{4 * (2 + count % 60)}/30"
-    return {"OutsideIpAddress": f"198.51.100.{10 + 2 * (count % 100) + number}", **asked, "TunnelInsideCidr": inside,
-            "PreSharedKey": asked.get("PreSharedKey") or secrets.token_urlsafe(24).replace("-", "_")}
+    return {
+        "OutsideIpAddress": f"198.51.100.{10 + 2 * (count % 100) + number}",
+        **asked,
+        "TunnelInsideCidr": inside,
+        "PreSharedKey": asked.get("PreSharedKey") or secrets.token_urlsafe(24).replace("-", "_"),
+    }
 
 
 def vpn(backend: Any, p: Params) -> Any:
@@ -109,7 +127,9 @@ def modify_vpn_tunnel_options(backend: Any, p: Params) -> Params:
         if each["OutsideIpAddress"] == p["VpnTunnelOutsideIpAddress"]:
             each.update(p["TunnelOptions"])
             return {"VpnConnection": found}
-    raise Ec2Error("InvalidParameterValue", f"{found.id} has no tunnel with the outside address {p['VpnTunnelOutsideIpAddress']}")
+    raise Ec2Error(
+        "InvalidParameterValue", f"{found.id} has no tunnel with the outside address {p['VpnTunnelOutsideIpAddress']}"
+    )
 
 
 def create_vpn_connection_route(backend: Any, p: Params) -> None:
@@ -126,21 +146,32 @@ def delete_vpn_connection_route(backend: Any, p: Params) -> None:
 
 def customer_gateway_configuration(connection: Any) -> str:
     """The XML that a customer's router is set up from: the parts that Terraform's and Pulumi's provider read."""
+
     def side(name: str, outside: str, inside: str, asn: Any) -> str:
-        return (f"<{name}><tunnel_outside_address><ip_address>{outside}</ip_address></tunnel_outside_address><tunnel_inside_address>"
-                f"<ip_address>{inside}</ip_address><network_mask>255.255.255.252</network_mask><network_cidr>30</network_cidr>"
-                f"</tunnel_inside_address><bgp><asn>{asn}</asn><hold_time>30</hold_time></bgp></{name}>")
+        return (
+            f"<{name}><tunnel_outside_address><ip_address>{outside}</ip_address></tunnel_outside_address><tunnel_inside_address>"
+            f"<ip_address>{inside}</ip_address><network_mask>255.255.255.252</network_mask><network_cidr>30</network_cidr>"
+            f"</tunnel_inside_address><bgp><asn>{asn}</asn><hold_time>30</hold_time></bgp></{name}>"
+        )
+
     backend, tunnels = connection.ec2_backend, []
     customer = backend.get_customer_gateway(connection.customer_gateway_id)
     gateway = backend.vpn_gateways.get(connection.vpn_gateway_id)
     for each in connection.options["TunnelOptions"]:
         net = ipaddress.ip_network(each["TunnelInsideCidr"])
-        tunnels.append("<ipsec_tunnel>" + side("customer_gateway", customer.ip_address, str(net[2]), customer.bgp_asn)
-                       + side("vpn_gateway", each["OutsideIpAddress"], str(net[1]), getattr(gateway, "amazon_side_asn", None) or 64512)
-                       + f"<ike><pre_shared_key>{escape(each['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>")
-    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?><vpn_connection id=\"{connection.id}\">"
-            f"<customer_gateway_id>{customer.id}</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
-            f"<vpn_connection_type>{connection.type}</vpn_connection_type>{''.join(tunnels)}</vpn_connection>")
+        tunnels.append(
+            "<ipsec_tunnel>"
+            + side("customer_gateway", customer.ip_address, str(net[2]), customer.bgp_asn)
+            + side(
+                "vpn_gateway", each["OutsideIpAddress"], str(net[1]), getattr(gateway, "amazon_side_asn", None) or 64512
+            )
+            + f"<ike><pre_shared_key>{escape(each['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>"
+        )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><vpn_connection id="{connection.id}">'
+        f"<customer_gateway_id>{customer.id}</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
+        f"<vpn_connection_type>{connection.type}</vpn_connection_type>{''.join(tunnels)}</vpn_connection>"
+    )
 
 
 # ---- what is in use can't be deleted
@@ -150,15 +181,20 @@ def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[
 
     def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
         if found := blockers(backend, *args, **kwargs):
-            raise Ec2Error("DependencyViolation", f"{(list(args) + list(kwargs.values()))[-1]} has dependencies and cannot be deleted: "
-                           + ", ".join(found[:3]))
+            raise Ec2Error(
+                "DependencyViolation",
+                f"{(list(args) + list(kwargs.values()))[-1]} has dependencies and cannot be deleted: "
+                + ", ".join(found[:3]),
+            )
         return method(backend, *args, **kwargs)
+
     replace(owner, name, call)
 
 
 def in_subnet(backend: Any, subnet_id: str) -> list[str]:
-    return ([e.id for e in backend.enis.values() if e.subnet.id == subnet_id]
-            + [n.id for n in backend.nat_gateways.values() if n.subnet_id == subnet_id and n.state != "deleted"])
+    return [e.id for e in backend.enis.values() if e.subnet.id == subnet_id] + [
+        n.id for n in backend.nat_gateways.values() if n.subnet_id == subnet_id and n.state != "deleted"
+    ]
 
 
 def using_group(backend: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
@@ -166,13 +202,17 @@ def using_group(backend: Any, name: str | None = None, group_id: str | None = No
 
 
 def in_vpc(backend: Any, vpc_id: str) -> list[str]:
-    return ([g.id for g in backend.internet_gateways.values() if g.vpc and g.vpc.id == vpc_id]
-            + [e.id for e in backend.vpc_end_points.values() if e.vpc_id == vpc_id and e.state != "deleted"]
-            + [g.id for g in backend.groups.get(vpc_id, {}).values() if g.name != "default"])
+    return (
+        [g.id for g in backend.internet_gateways.values() if g.vpc and g.vpc.id == vpc_id]
+        + [e.id for e in backend.vpc_end_points.values() if e.vpc_id == vpc_id and e.state != "deleted"]
+        + [g.id for g in backend.groups.get(vpc_id, {}).values() if g.name != "default"]
+    )
 
 
 def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
-    return [c.id for c in backend.vpn_connections.values() if c.vpn_gateway_id == vpn_gateway_id and c.state != "deleted"]
+    return [
+        c.id for c in backend.vpn_connections.values() if c.vpn_gateway_id == vpn_gateway_id and c.state != "deleted"
+    ]
 
 
 # ---- NAT gateways and endpoints
@@ -191,15 +231,20 @@ def delete_nat_gateway(backend: Any, nat_gateway_id: str) -> Any:
 
 def typed(create: Callable[..., Any]) -> Callable[..., Any]:
     """CreateVpcEndpoint without a type makes a Gateway endpoint; moto would be unable to delete it."""
+
     def call(backend: Any, vpc_id: str, service_name: str, endpoint_type: str | None, *args: Any, **kwargs: Any) -> Any:
         return create(backend, vpc_id, service_name, endpoint_type or "Gateway", *args, **kwargs)
+
     return call
 
 
 def patch(replace: Replace) -> None:
     """Install the checks and read-only attributes; actions are installed by the caller from ACTIONS."""
-    replace(RouteTable, "propagating_vgws", property(
-        lambda table: [{"GatewayId": g} for g in stash(table.ec2_backend, "propagation").get(table.id, {})]))
+    replace(
+        RouteTable,
+        "propagating_vgws",
+        property(lambda table: [{"GatewayId": g} for g in stash(table.ec2_backend, "propagation").get(table.id, {})]),
+    )
     replace(VPNConnection, "customer_gateway_configuration", property(customer_gateway_configuration))
     replace(NatGatewayBackend, "delete_nat_gateway", delete_nat_gateway)
     replace(VPCBackend, "create_vpc_endpoint", typed(VPCBackend.create_vpc_endpoint))
@@ -209,7 +254,18 @@ def patch(replace: Replace) -> None:
     guard(replace, VpnGatewayBackend, "delete_vpn_gateway", using_vgw)
 
 
-ACTIONS = {f.__name__: f for f in (
-    enable_vgw_route_propagation, disable_vgw_route_propagation, modify_instance_placement,
-    modify_instance_capacity_reservation_attributes, create_vpn_connection, modify_vpn_connection, modify_vpn_connection_options,
-    modify_vpn_tunnel_options, create_vpn_connection_route, delete_vpn_connection_route)}
+ACTIONS = {
+    f.__name__: f
+    for f in (
+        enable_vgw_route_propagation,
+        disable_vgw_route_propagation,
+        modify_instance_placement,
+        modify_instance_capacity_reservation_attributes,
+        create_vpn_connection,
+        modify_vpn_connection,
+        modify_vpn_connection_options,
+        modify_vpn_tunnel_options,
+        create_vpn_connection_route,
+        delete_vpn_connection_route,
+    )
+}

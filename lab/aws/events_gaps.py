@@ -1,4 +1,7 @@
-"""EventBridge delivers to a queue only if the queue's policy lets it: moto doesn't look, and a missing policy is a common mistake."""
+"""EventBridge delivers to a queue only if the queue's policy lets it: moto doesn't look, and a missing policy is a
+common mistake.
+"""
+
 from __future__ import annotations
 
 import fnmatch
@@ -18,14 +21,28 @@ def values(given: Any) -> list[str]:
 
 
 def allows(statement: dict[str, Any], rule_arn: str) -> bool:
-    """Whether one policy statement lets EventBridge send for a rule. Of the conditions only aws:SourceArn is looked at."""
+    """Whether one policy statement lets EventBridge send for a rule. Of the conditions only aws:SourceArn is looked
+    at.
+    """
     principal = statement.get("Principal")
-    services = values(principal.get("Service")) + values(principal.get("AWS")) if isinstance(principal, dict) else values(principal)
-    sources = [pattern for test in statement.get("Condition", {}).values() for key, given in test.items()
-               if key.lower() == "aws:sourcearn" for pattern in values(given)]
-    return (statement.get("Effect") == "Allow" and bool({"events.amazonaws.com", "*"} & set(services))
-            and any(fnmatch.fnmatchcase("sqs:sendmessage", action.lower()) for action in values(statement.get("Action")))
-            and (not sources or any(fnmatch.fnmatchcase(rule_arn, pattern) for pattern in sources)))
+    services = (
+        values(principal.get("Service")) + values(principal.get("AWS"))
+        if isinstance(principal, dict)
+        else values(principal)
+    )
+    sources = [
+        pattern
+        for test in statement.get("Condition", {}).values()
+        for key, given in test.items()
+        if key.lower() == "aws:sourcearn"
+        for pattern in values(given)
+    ]
+    return (
+        statement.get("Effect") == "Allow"
+        and bool({"events.amazonaws.com", "*"} & set(services))
+        and any(fnmatch.fnmatchcase("sqs:sendmessage", action.lower()) for action in values(statement.get("Action")))
+        and (not sources or any(fnmatch.fnmatchcase(rule_arn, pattern) for pattern in sources))
+    )
 
 
 def patch(replace: Callable[[Any, str, Any], None]) -> None:
@@ -39,5 +56,10 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
         if any(allows(s, rule.arn) for s in values(policy.get("Statement"))):
             send(rule, queue_name, event, group_id)
         else:
-            log.warning("rule %s: the policy of queue %s doesn't allow events.amazonaws.com: the event is lost", rule.name, queue_name)
+            log.warning(
+                "rule %s: the policy of queue %s doesn't allow events.amazonaws.com: the event is lost",
+                rule.name,
+                queue_name,
+            )
+
     replace(Rule, "_send_to_sqs_queue", checked)

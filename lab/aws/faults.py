@@ -1,4 +1,5 @@
 """Errors with EC2's real HTTP status, and a WSGI layer that makes calls fail, wait, or succeed without a reply."""
+
 from __future__ import annotations
 
 import collections
@@ -23,8 +24,10 @@ class Ec2Error(HTTPException):
     def __init__(self, code: str, message: str, status: int = 400):
         super().__init__()
         self.code, self.error_code, self.message = status, code, message
-        self.description = (f"<?xml version='1.0'?><Response><Errors><Error><Code>{code}</Code><Message>{escape(message)}"
-                            f"</Message></Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>")
+        self.description = (
+            f"<?xml version='1.0'?><Response><Errors><Error><Code>{code}</Code><Message>{escape(message)}"
+            f"</Message></Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
+        )
 
     def get_headers(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
         return [("Content-Type", "text/xml;charset=UTF-8")]
@@ -34,15 +37,15 @@ class Ec2Error(HTTPException):
 class Fault:
     """What happens to matching calls: a wait, then an error, a dropped connection or (neither given) the true reply."""
 
-    action: str                         # "RunInstances"; "*" is every call
+    action: str  # "RunInstances"; "*" is every call
     code: str = ""
     status: int = 400
     message: str = "injected"
-    times: int = 1                      # -1: until taken out of the list
-    when: Callable[[dict[str, str]], bool] = lambda params: True   # sees the flat query parameters
+    times: int = 1  # -1: until taken out of the list
+    when: Callable[[dict[str, str]], bool] = lambda params: True  # sees the flat query parameters
     delay: float = 0.0
     drop: bool = False
-    after: bool = False                 # the call takes effect first: "time-out after success"
+    after: bool = False  # the call takes effect first: "time-out after success"
     hits: int = 0
 
 
@@ -52,7 +55,9 @@ class FaultLayer:
     def __init__(self, app: Callable):
         self.app, self.lock = app, threading.Lock()
         self.faults: list[Fault] = []
-        self.calls: collections.deque[tuple[str, dict[str, str]]] = collections.deque(maxlen=20_000)   # the latest requests, in order
+        self.calls: collections.deque[tuple[str, dict[str, str]]] = collections.deque(
+            maxlen=20_000
+        )  # the latest requests, in order
 
     def add(self, action: str, code: str = "", **kwargs: Any) -> Fault:
         """A new Fault (its fields as arguments), behind those that are there."""
@@ -77,7 +82,7 @@ class FaultLayer:
         time.sleep(hit.delay)
         if hit.drop:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            raise ConnectionError("dropped by a fault")     # or werkzeug would answer 500, into the void
+            raise ConnectionError("dropped by a fault")  # or werkzeug would answer 500, into the void
         if hit.code:
             return self.error(hit, environ, start)
         if not hit.after:
@@ -88,7 +93,7 @@ class FaultLayer:
     @staticmethod
     def error(fault: Fault, environ: dict, start: Callable) -> list[bytes]:
         """The error in the shape of the called service's protocol."""
-        scope = environ.get("HTTP_AUTHORIZATION", "").split("/")    # key/date/region/service/aws4_request
+        scope = environ.get("HTTP_AUTHORIZATION", "").split("/")  # key/date/region/service/aws4_request
         service = scope[3] if len(scope) > 4 else ""
         xml = f"<Error><Code>{fault.code}</Code><Message>{escape(fault.message)}</Message></Error>"
         if service == "ec2":
@@ -99,6 +104,11 @@ class FaultLayer:
             text = json.dumps({"__type": fault.code, "message": fault.message})
         else:
             text = f"<ErrorResponse>{xml}</ErrorResponse>"
-        start(f"{fault.status} injected", [("Content-Type", "text/xml" if text[0] == "<" else "application/x-amz-json-1.1"),
-                                           ("x-amzn-ErrorType", fault.code)])
+        start(
+            f"{fault.status} injected",
+            [
+                ("Content-Type", "text/xml" if text[0] == "<" else "application/x-amz-json-1.1"),
+                ("x-amzn-ErrorType", fault.code),
+            ],
+        )
         return [text.encode()]

@@ -1,4 +1,7 @@
-"""CreateImage: an instance's disk becomes an image that can be launched. moto's own is available at once and holds nothing."""
+"""CreateImage: an instance's disk becomes an image that can be launched. moto's own is available at once and holds
+nothing.
+"""
+
 from __future__ import annotations
 
 import secrets
@@ -24,9 +27,21 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
     if same := [i.id for i in backend.amis.values() if i.name == p["Name"]]:
         raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {p['Name']} is already in use by AMI {same[0]}")
     if str(p.get("NoReboot", "")).lower() == "true":
-        raise Ec2Error("UnsupportedOperation", "The lab's cloud makes images of stopped disks only: leave NoReboot out.")
-    image = Ami(backend, new_id(), instance=instance, name=p["Name"], description=p.get("Description"), state="pending",
-                virtualization_type="hvm", architecture="x86_64", root_device_type="ebs", hypervisor="xen")
+        raise Ec2Error(
+            "UnsupportedOperation", "The lab's cloud makes images of stopped disks only: leave NoReboot out."
+        )
+    image = Ami(
+        backend,
+        new_id(),
+        instance=instance,
+        name=p["Name"],
+        description=p.get("Description"),
+        state="pending",
+        virtualization_type="hvm",
+        architecture="x86_64",
+        root_device_type="ebs",
+        hypervisor="xen",
+    )
     image.state_reason = None
     for kind, resource in (("image", image), ("snapshot", image.ebs_snapshot)):
         resource.add_tags({t["Key"]: t["Value"] for t in tagged(p, kind)})
@@ -49,4 +64,6 @@ def need_available(backend: Any, image_id: str) -> None:
     if image_id not in backend.amis:
         raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{image_id}]' does not exist")
     if backend.amis[image_id].state != "available":
-        raise Ec2Error("InvalidAMIID.Unavailable", f"The image ID '{image_id}' is {backend.amis[image_id].state}, not available")
+        raise Ec2Error(
+            "InvalidAMIID.Unavailable", f"The image ID '{image_id}' is {backend.amis[image_id].state}, not available"
+        )

@@ -1,4 +1,5 @@
 """The instance metadata service, version 2 only, for every host of the lab: who asks is known by the source address."""
+
 from __future__ import annotations
 
 import json
@@ -16,17 +17,24 @@ Credentials = Callable[[InstanceView], dict[str, str] | None]
 
 def tree(host: InstanceView, region: str, credentials: dict[str, str] | None = None) -> dict[str, str]:
     """Every path that a host may read -> text."""
-    out = {"meta-data/instance-id": host.instance_id, "meta-data/instance-type": host.instance_type,
-           "meta-data/local-ipv4": host.address, "meta-data/local-hostname": host.hostname, "meta-data/ami-id": host.image_id,
-           "meta-data/ami-launch-index": str(host.launch_index), "meta-data/instance-life-cycle": host.market,
-           "meta-data/placement/region": region, "meta-data/placement/availability-zone": host.zone}
+    out = {
+        "meta-data/instance-id": host.instance_id,
+        "meta-data/instance-type": host.instance_type,
+        "meta-data/local-ipv4": host.address,
+        "meta-data/local-hostname": host.hostname,
+        "meta-data/ami-id": host.image_id,
+        "meta-data/ami-launch-index": str(host.launch_index),
+        "meta-data/instance-life-cycle": host.market,
+        "meta-data/placement/region": region,
+        "meta-data/placement/availability-zone": host.zone,
+    }
     if host.placement_group:
         out["meta-data/placement/group-name"] = host.placement_group
     if host.user_data is not None:
         out["user-data"] = host.user_data
     if host.tags_in_metadata:
         out.update({f"meta-data/tags/instance/{key}": value for key, value in host.tags.items() if "/" not in key})
-    if host.spot_action:     # 404 until the warning; as the real one, seen by polling only
+    if host.spot_action:  # 404 until the warning; as the real one, seen by polling only
         out["meta-data/spot/instance-action"] = host.spot_action
     if host.role_arn and credentials:
         out["meta-data/iam/security-credentials/" + host.role_arn.rsplit("/", 1)[1]] = json.dumps(credentials)
@@ -38,11 +46,17 @@ class Imds(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], lookup: Lookup, region: str = "us-east-1", credentials: Credentials = lambda _: None,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        address: tuple[str, int],
+        lookup: Lookup,
+        region: str = "us-east-1",
+        credentials: Credentials = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self.clock = clock
         self.lookup, self.region, self.credentials, self.lock = lookup, region, credentials, threading.Lock()
-        self.tokens: dict[str, tuple[str, float]] = {}      # token -> (instance id, end)
+        self.tokens: dict[str, tuple[str, float]] = {}  # token -> (instance id, end)
         super().__init__(address, Handler)
 
     def token(self, instance: str, seconds: int) -> str:
@@ -60,14 +74,19 @@ class Handler(BaseHTTPRequestHandler):
     server: Imds
 
     def do_PUT(self) -> None:  # noqa: N802
-        seconds, host = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", ""), self.server.lookup(self.client_address[0])
+        seconds, host = (
+            self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", ""),
+            self.server.lookup(self.client_address[0]),
+        )
         if self.headers.get("X-Forwarded-For") or (host and not host.metadata_enabled):
-            return self.answer(403)     # a token never passes a proxy
+            return self.answer(403)  # a token never passes a proxy
         if self.path != "/latest/api/token" or not host:
             return self.answer(404)
-        if not seconds.isdigit() or not 1 <= int(seconds) <= 21600:      # six hours, as the real service allows
+        if not seconds.isdigit() or not 1 <= int(seconds) <= 21600:  # six hours, as the real service allows
             return self.answer(400)
-        return self.answer(200, self.server.token(host.instance_id, int(seconds)), {"X-aws-ec2-metadata-token-ttl-seconds": seconds})
+        return self.answer(
+            200, self.server.token(host.instance_id, int(seconds)), {"X-aws-ec2-metadata-token-ttl-seconds": seconds}
+        )
 
     def do_GET(self) -> None:  # noqa: N802
         host = self.server.lookup(self.client_address[0])
@@ -75,7 +94,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(401)
         if not host.metadata_enabled:
             return self.answer(403)
-        paths, wanted = tree(host, self.server.region, self.server.credentials(host)), self.path.removeprefix("/latest/")
+        paths, wanted = (
+            tree(host, self.server.region, self.server.credentials(host)),
+            self.path.removeprefix("/latest/"),
+        )
         if wanted in paths:
             return self.answer(200, paths[wanted])
         below = [p.removeprefix(wanted.rstrip("/") + "/") for p in paths if p.startswith(wanted.rstrip("/") + "/")]
@@ -84,7 +106,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, text: str = "", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": "text/plain", "Content-Length": str(len(text.encode())), **(headers or {})}.items():
+        for name, value in {
+            "Content-Type": "text/plain",
+            "Content-Length": str(len(text.encode())),
+            **(headers or {}),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text.encode())

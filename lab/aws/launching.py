@@ -1,4 +1,5 @@
 """RunInstances and CreateFleet: a fully merged request becomes instances, all or nothing below MinCount."""
+
 from __future__ import annotations
 
 import json
@@ -24,17 +25,23 @@ Action = Callable[[Any, Params], Any]
 
 
 def once(method: Action, lock: threading.RLock) -> Action:
-    """ClientToken: the same token and parameters give the same result; other parameters are an error. A refusal uses no token up."""
+    """ClientToken: the same token and parameters give the same result; other parameters are an error. A refusal uses no
+    token up.
+    """
+
     def call(backend: Any, p: Params) -> Any:
         key, said = (method.__name__, p.get("ClientToken")), json.dumps(p, sort_keys=True, default=str)
         with lock:
             done = stash(backend, "tokens").get(key) if key[1] else None
             if done and done[0] != said:
-                raise Ec2Error("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with "
-                               "arguments used in previous request(s).")
+                raise Ec2Error(
+                    "IdempotentParameterMismatch",
+                    "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).",
+                )
             if not done:
                 done = stash(backend, "tokens")[key] = (said, method(backend, p))
             return done[1]
+
     return call
 
 
@@ -47,12 +54,16 @@ class Launcher:
     def run_instances(self, backend: Any, p: Params) -> Any:
         least, most = int(p["MinCount"]), int(p["MaxCount"])
         if not 1 <= least <= most:
-            raise Ec2Error("InvalidParameterValue", f"MinCount {least} and MaxCount {most}: 1 <= MinCount <= MaxCount is required")
+            raise Ec2Error(
+                "InvalidParameterValue", f"MinCount {least} and MaxCount {most}: 1 <= MinCount <= MaxCount is required"
+            )
         spec = spec_of(backend, p)
         for key, what in (("SubnetId", "subnet ID"), ("SecurityGroupIds", "security groups")):
             if spec.get(key) and spec.get("NetworkInterfaces"):
-                raise Ec2Error("InvalidParameterCombination", f"Network interfaces and an instance-level {what} may not be "
-                               "specified on the same request")
+                raise Ec2Error(
+                    "InvalidParameterCombination",
+                    f"Network interfaces and an instance-level {what} may not be specified on the same request",
+                )
         return self.launch(backend, spec, least, most)
 
     def create_fleet(self, backend: Any, p: Params) -> Params:
@@ -68,27 +79,48 @@ class Launcher:
         profile = instance_profile(backend, spec.get("IamInstanceProfile"))
         most = self.addresses_for(backend, spec, subnet, least, most)
         sources = self.capacity.allocate(backend, spec, zone, market, least, most)
-        cards = [{"SubnetId": subnet, **n, "DeviceIndex": i} for i, n in enumerate(nics)]  # moto keys interfaces by this index
+        cards = [
+            {"SubnetId": subnet, **n, "DeviceIndex": i} for i, n in enumerate(nics)
+        ]  # moto keys interfaces by this index
         tags = {t["ResourceType"]: {x["Key"]: x["Value"] for x in t["Tags"]} for t in spec.get("TagSpecifications", [])}
-        disks = [{**d, "Ebs": {"VolumeSize": 8, "DeleteOnTermination": True, **d["Ebs"]}}
-                 for d in spec.get("BlockDeviceMappings", []) if d.get("Ebs")]
+        disks = [
+            {**d, "Ebs": {"VolumeSize": 8, "DeleteOnTermination": True, **d["Ebs"]}}
+            for d in spec.get("BlockDeviceMappings", [])
+            if d.get("Ebs")
+        ]
         reservation = backend.run_instances(
-            spec["ImageId"], len(sources), Base64EncodedString(spec["UserData"]) if spec.get("UserData") else None,
-            spec.get("SecurityGroups", []), instance_type=spec["InstanceType"], is_instance_type_default=False,
-            region_name=backend.region_name, placement=None if subnet else zone, subnet_id=subnet, key_name=spec.get("KeyName"),
-            tags=tags, nics=cards, security_group_ids=list(spec.get("SecurityGroupIds", [])),
-            private_ip=spec.get("PrivateIpAddress"), associate_public_ip=None, ebs_optimized=bool(spec.get("EbsOptimized")),
-            disable_api_termination=bool(spec.get("DisableApiTermination")), metadata_options=spec.get("MetadataOptions") or {},
-            client_token=spec.get("ClientToken"), instance_initiated_shutdown_behavior=spec.get("InstanceInitiatedShutdownBehavior"),
+            spec["ImageId"],
+            len(sources),
+            Base64EncodedString(spec["UserData"]) if spec.get("UserData") else None,
+            spec.get("SecurityGroups", []),
+            instance_type=spec["InstanceType"],
+            is_instance_type_default=False,
+            region_name=backend.region_name,
+            placement=None if subnet else zone,
+            subnet_id=subnet,
+            key_name=spec.get("KeyName"),
+            tags=tags,
+            nics=cards,
+            security_group_ids=list(spec.get("SecurityGroupIds", [])),
+            private_ip=spec.get("PrivateIpAddress"),
+            associate_public_ip=None,
+            ebs_optimized=bool(spec.get("EbsOptimized")),
+            disable_api_termination=bool(spec.get("DisableApiTermination")),
+            metadata_options=spec.get("MetadataOptions") or {},
+            client_token=spec.get("ClientToken"),
+            instance_initiated_shutdown_behavior=spec.get("InstanceInitiatedShutdownBehavior"),
             monitoring_state="enabled" if (spec.get("Monitoring") or {}).get("Enabled") else "disabled",
-            **({"block_device_mappings": disks} if disks else {}))
+            **({"block_device_mappings": disks} if disks else {}),
+        )
         for instance, source in zip(reservation.instances, sources, strict=True):
             self.complete(backend, instance, source, spec, market, tags, profile)
         for instance in reservation.instances:
             self.started(instance)
         return reservation
 
-    def complete(self, backend: Any, instance: Any, source: Any, spec: Params, market: str, tags: dict, profile: Any) -> None:
+    def complete(
+        self, backend: Any, instance: Any, source: Any, spec: Params, market: str, tags: dict, profile: Any
+    ) -> None:
         """What moto's run_instances leaves out."""
         place = spec.get("Placement") or {}
         instance.source, instance.spot_action, instance.profile = source, None, profile
@@ -96,32 +128,45 @@ class Launcher:
         instance.capacity_reservation_id = source if isinstance(source, str) else None
         instance.capacity_reservation_specification = spec.get("CapacityReservationSpecification")
         instance.spot_instance_request_id = f"sir-{uuid.uuid4().hex[:8]}" if market == "spot" else None
-        instance.placement.group_name, instance.placement.tenancy = place.get("GroupName", ""), place.get("Tenancy", "default")
-        instance.nics[0].delete_on_termination = True       # unless the request says otherwise
-        for eni, asked in zip(instance.nics.values(), spec.get("NetworkInterfaces", []), strict=False):   # no request: one interface
+        instance.placement.group_name, instance.placement.tenancy = (
+            place.get("GroupName", ""),
+            place.get("Tenancy", "default"),
+        )
+        instance.nics[0].delete_on_termination = True  # unless the request says otherwise
+        for eni, asked in zip(
+            instance.nics.values(), spec.get("NetworkInterfaces", []), strict=False
+        ):  # no request: one interface
             eni.delete_on_termination = asked.get("DeleteOnTermination", True)
             eni.device_index, eni.network_card_index = asked.get("DeviceIndex", 0), asked.get("NetworkCardIndex", 0)
             eni.interface_type = asked.get("InterfaceType", "interface")
             eni.add_tags(tags.get("network-interface", {}))
             if eni is instance.nics[0]:
                 instance.security_groups = list(eni._group_set)
-            else:   # moto draws these without a look at what is taken; an efa-only interface has no address
-                eni.private_ip_address = None if eni.interface_type == "efa-only" else self.address(eni.subnet, instance)
-                eni.private_ip_addresses = [{"Primary": True, "PrivateIpAddress": eni.private_ip_address}] if eni.private_ip_address else []
+            else:  # moto draws these without a look at what is taken; an efa-only interface has no address
+                eni.private_ip_address = (
+                    None if eni.interface_type == "efa-only" else self.address(eni.subnet, instance)
+                )
+                eni.private_ip_addresses = (
+                    [{"Primary": True, "PrivateIpAddress": eni.private_ip_address}] if eni.private_ip_address else []
+                )
         if profile:
             backend.associate_iam_instance_profile(instance.id, profile.name, profile.arn)
         if used := spec.get("LaunchTemplate"):
-            instance.add_tags({"aws:ec2launchtemplate:id": used["Id"], "aws:ec2launchtemplate:version": str(used["Version"])})
+            instance.add_tags(
+                {"aws:ec2launchtemplate:id": used["Id"], "aws:ec2launchtemplate:version": str(used["Version"])}
+            )
         instance._state = InstanceState("pending", 0)
 
     # ---- addresses
     def address(self, subnet: Any, instance: Any) -> str:
-        """Take a random free address: EC2 promises no order, so the lab has none. The first four and the last are AWS's."""
+        """Take a random free address: EC2 promises no order, so the lab has none. The first four and the last are
+        AWS's.
+        """
         last = subnet.cidr.num_addresses - 2
         for index in (self.random.randint(4, last) for _ in range(32)):
             if str(subnet.cidr[index]) not in subnet._subnet_ips:
                 break
-        else:       # a crowded subnet: look at every address
+        else:  # a crowded subnet: look at every address
             left = [i for i in range(4, last + 1) if str(subnet.cidr[i]) not in subnet._subnet_ips]
             if not left:
                 raise no_addresses(subnet)
@@ -144,7 +189,9 @@ class Launcher:
 
 
 def no_addresses(subnet: Any) -> Ec2Error:
-    return Ec2Error("InsufficientFreeAddressesInSubnet", f"There are not enough free addresses in subnet '{subnet.id}'.")
+    return Ec2Error(
+        "InsufficientFreeAddressesInSubnet", f"There are not enough free addresses in subnet '{subnet.id}'."
+    )
 
 
 def check(backend: Any, spec: Params) -> None:
@@ -153,7 +200,7 @@ def check(backend: Any, spec: Params) -> None:
     if not image:
         raise Ec2Error("MissingParameter", "The request must contain the parameter ImageId")
     if not str(image).startswith("ami-"):
-        raise Ec2Error("InvalidAMIID.Malformed", f"Invalid id: \"{image}\" (expecting \"ami-...\")")
+        raise Ec2Error("InvalidAMIID.Malformed", f'Invalid id: "{image}" (expecting "ami-...")')
     need_available(backend, image)
     if not kind:
         raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceType")
@@ -166,11 +213,14 @@ def check(backend: Any, spec: Params) -> None:
     nics = spec.get("NetworkInterfaces", [])
     primary_first(nics)
     for group in [g for n in nics for g in n.get("Groups", [])] + list(spec.get("SecurityGroupIds", [])):
-        if not backend.get_security_group_from_id(group):      # moto would make it
+        if not backend.get_security_group_from_id(group):  # moto would make it
             raise Ec2Error("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
     if len(nics) > 1 and any(n.get("AssociatePublicIpAddress") is True for n in nics):
-        raise Ec2Error("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching "
-                       "with multiple network interfaces.")
+        raise Ec2Error(
+            "InvalidParameterCombination",
+            "The associatePublicIPAddress parameter cannot be specified when launching "
+            "with multiple network interfaces.",
+        )
     if len(Base64EncodedString(spec.get("UserData") or "").decode()) > 16384:
         raise Ec2Error("InvalidParameterValue", "User data is limited to 16384 bytes")
 
@@ -183,5 +233,8 @@ def instance_profile(backend: Any, asked: Params | None) -> Any | None:
         if asked.get("Arn") == profile.arn or (asked.get("Name") and asked["Name"] == profile.name):
             return profile
     key = "Arn" if asked.get("Arn") else "Name"
-    raise Ec2Error("InvalidParameterValue", f"Value ({asked.get(key)}) for parameter iamInstanceProfile.{key.lower()} is invalid. "
-                   f"Invalid IAM Instance Profile {key if key == 'Arn' else 'name'}")
+    raise Ec2Error(
+        "InvalidParameterValue",
+        f"Value ({asked.get(key)}) for parameter iamInstanceProfile.{key.lower()} is invalid. "
+        f"Invalid IAM Instance Profile {key if key == 'Arn' else 'name'}",
+    )

@@ -1,4 +1,5 @@
 """What an account still holds, by kind: seen through the API, as a person would."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -30,13 +31,22 @@ KINDS = (
     Kind("NAT gateways", "ec2", "describe_nat_gateways", "NatGateways[?State!='deleted'].NatGatewayId"),
     Kind("elastic IPs", "ec2", "describe_addresses", "Addresses[].AllocationId"),
     Kind("VPC endpoints", "ec2", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
-    Kind("customer gateways", "ec2", "describe_customer_gateways", "CustomerGateways[?State!='deleted'].CustomerGatewayId"),
+    Kind(
+        "customer gateways",
+        "ec2",
+        "describe_customer_gateways",
+        "CustomerGateways[?State!='deleted'].CustomerGatewayId",
+    ),
     Kind("VPN gateways", "ec2", "describe_vpn_gateways", "VpnGateways[?State!='deleted'].VpnGatewayId"),
     Kind("VPN connections", "ec2", "describe_vpn_connections", "VpnConnections[?State!='deleted'].VpnConnectionId"),
     Kind("launch templates", "ec2", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
     Kind("placement groups", "ec2", "describe_placement_groups", "PlacementGroups[].GroupName"),
-    Kind("capacity reservations", "ec2", "describe_capacity_reservations",
-         "CapacityReservations[?State=='active' || State=='scheduled'].CapacityReservationId"),
+    Kind(
+        "capacity reservations",
+        "ec2",
+        "describe_capacity_reservations",
+        "CapacityReservations[?State=='active' || State=='scheduled'].CapacityReservationId",
+    ),
     Kind("key pairs", "ec2", "describe_key_pairs", "KeyPairs[].KeyName"),
     Kind("roles", "iam", "list_roles", "Roles[?!starts_with(Path, '/aws-service-role/')].RoleName"),
     Kind("instance profiles", "iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
@@ -55,8 +65,10 @@ KINDS = (
 def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012") -> dict[str, list[str]]:
     """Kind -> names of everything in the account that AWS itself didn't put there; kinds without any are left out.
 
-    Images and their snapshots aren't counted: in the lab they are given. Secrets within their recovery time count as deleted."""
-    session = boto3.Session("lab", "lab", region_name=region)       # the lab's credentials, which open nothing else
+    Images and their snapshots aren't counted: in the lab they are given. Secrets within their recovery time count as
+    deleted.
+    """
+    session = boto3.Session("lab", "lab", region_name=region)  # the lab's credentials, which open nothing else
     config, clients = Config(retries={"total_max_attempts": 1}), {}
     found = {}
     for kind in KINDS:
@@ -64,8 +76,11 @@ def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012"
             clients[kind.service] = session.client(kind.service, endpoint_url=url, config=config)
         client = clients[kind.service]
         given = {"AccountId": account} if kind.service == "budgets" else {}
-        pages = (client.get_paginator(kind.call).paginate(**given) if client.can_paginate(kind.call)
-                 else [getattr(client, kind.call)(**given)])
+        pages = (
+            client.get_paginator(kind.call).paginate(**given)
+            if client.can_paginate(kind.call)
+            else [getattr(client, kind.call)(**given)]
+        )
         names = [name for page in pages for name in jmespath.search(kind.path, page) or []]
         if names:
             found[kind.name] = sorted(names)

@@ -1,4 +1,5 @@
 """The daemon in a lab's box: AWS API, metadata service and control endpoint, with real hosts behind the instances."""
+
 from __future__ import annotations
 
 import argparse
@@ -30,11 +31,21 @@ class SiteHosts:
     def launch(self, view: InstanceView) -> None:
         """Start the host; returns when its systemd is starting. LabError if it can't."""
         if ipaddress.ip_address(view.address) not in names.VPC_NETWORK:
-            raise LabError(f"address {view.address} is outside {names.VPC_NETWORK}: the lab routes no other VPC network")
+            raise LabError(
+                f"address {view.address} is outside {names.VPC_NETWORK}: the lab routes no other VPC network"
+            )
         hosts.Host(self.box, view.instance_id).start(
-            hosts.cloud(view.instance_id, view.address, view.instance_type, image=view.image_folder or None))
-        log.info("%s: %s %s started at %s in %s (%s)",
-                 view.instance_id, view.market, view.instance_type, view.address, view.zone, view.image_id)
+            hosts.cloud(view.instance_id, view.address, view.instance_type, image=view.image_folder or None)
+        )
+        log.info(
+            "%s: %s %s started at %s in %s (%s)",
+            view.instance_id,
+            view.market,
+            view.instance_type,
+            view.address,
+            view.zone,
+            view.image_id,
+        )
 
     def terminate(self, view: InstanceView) -> None:
         """End the host and wipe its disk; one that isn't there is fine."""
@@ -42,7 +53,9 @@ class SiteHosts:
         log.info("%s: destroyed", view.instance_id)
 
     def bake(self, view: InstanceView, image: str) -> None:
-        """Make image folder `image` of the instance's disk. The host is off meanwhile and starts again, as CreateImage reboots."""
+        """Make image folder `image` of the instance's disk. The host is off meanwhile and starts again, as CreateImage
+        reboots.
+        """
         host = hosts.Host(self.box, view.instance_id)
         bake(host, image)
         host.start()
@@ -57,13 +70,23 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     box = Box(arguments.prefix, arguments.root)
     site = SiteHosts(box)
     try:
-        cloud = Cloud(arguments.host, arguments.port, region=arguments.region,
-                      on_launch=site.launch, on_terminate=site.terminate, on_bake=site.bake)
-        servers = [Imds((arguments.imds_host, arguments.imds_port), cloud.instance_at, arguments.region, cloud.credentials),
-                   Control(("127.0.0.1", arguments.control_port), cloud, site.image_known)]
+        cloud = Cloud(
+            arguments.host,
+            arguments.port,
+            region=arguments.region,
+            on_launch=site.launch,
+            on_terminate=site.terminate,
+            on_bake=site.bake,
+        )
+        servers = [
+            Imds((arguments.imds_host, arguments.imds_port), cloud.instance_at, arguments.region, cloud.credentials),
+            Control(("127.0.0.1", arguments.control_port), cloud, site.image_known),
+        ]
     except OSError as error:
-        raise LabError(f"the lab's cloud can't listen ({error}): needed are {arguments.host}:{arguments.port}, {arguments.imds_host}:"
-                       f"{arguments.imds_port} and 127.0.0.1:{arguments.control_port}; run it inside the box, once") from None
+        raise LabError(
+            f"the lab's cloud can't listen ({error}): needed are {arguments.host}:{arguments.port}, {arguments.imds_host}:"
+            f"{arguments.imds_port} and 127.0.0.1:{arguments.control_port}; run it inside the box, once"
+        ) from None
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     log.info("ready: %s", cloud.url)
@@ -76,14 +99,20 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 ended by a signal, 1 the lab is at fault, 2 bad arguments."""
-    parser = argparse.ArgumentParser(prog="python -m lab.aws", description=__doc__, epilog="example: python -m lab.aws --prefix demo")
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.aws", description=__doc__, epilog="example: python -m lab.aws --prefix demo"
+    )
     parser.add_argument("--prefix", required=True, help="the lab's name; its box is where this runs")
     parser.add_argument("--root", type=Path, default=LAB_ROOT, help="folder of all labs")
     parser.add_argument("--host", default=names.HALL_GATEWAY, help="address of the AWS API (%(default)s)")
     parser.add_argument("--port", type=int, default=5000, help="port of the AWS API (%(default)s)")
-    parser.add_argument("--imds-host", default=names.METADATA_ADDRESS, help="address of the metadata service (%(default)s)")
+    parser.add_argument(
+        "--imds-host", default=names.METADATA_ADDRESS, help="address of the metadata service (%(default)s)"
+    )
     parser.add_argument("--imds-port", type=int, default=80, help="port of the metadata service (%(default)s)")
-    parser.add_argument("--control-port", type=int, default=DEFAULT_PORT, help="port of the control endpoint on loopback (%(default)s)")
+    parser.add_argument(
+        "--control-port", type=int, default=DEFAULT_PORT, help="port of the control endpoint on loopback (%(default)s)"
+    )
     parser.add_argument("--region", default="us-east-1")
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)

@@ -1,4 +1,5 @@
 """Helpers for tests that talk to a Cloud with boto3."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +15,8 @@ REGION = "us-east-1"
 def client(url: str, service: str = "ec2", **config: Any) -> Any:
     """A boto3 client without retries, with the lab's credentials; `config` are botocore Config fields."""
     return boto3.Session("lab", "lab", region_name=REGION).client(
-        service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, **config))
+        service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, **config)
+    )
 
 
 class Clients:
@@ -40,11 +42,15 @@ def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, i
 
 def live(ec2: Any) -> list[dict[str, Any]]:
     """Instances that are pending or running."""
-    pages = ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}])["Reservations"]
+    pages = ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}])[
+        "Reservations"
+    ]
     return [i for r in pages for i in r["Instances"]]
 
 
-def network(ec2: Any, cidr: str = "10.90.0.0/16", subnet: str = "10.90.0.0/20", zone: str = "us-east-1a") -> tuple[str, str]:
+def network(
+    ec2: Any, cidr: str = "10.90.0.0/16", subnet: str = "10.90.0.0/20", zone: str = "us-east-1a"
+) -> tuple[str, str]:
     """A VPC with one subnet: their ids."""
     vpc = ec2.create_vpc(CidrBlock=cidr)["Vpc"]["VpcId"]
     return vpc, ec2.create_subnet(VpcId=vpc, CidrBlock=subnet, AvailabilityZone=zone)["Subnet"]["SubnetId"]

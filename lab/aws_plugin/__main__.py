@@ -18,7 +18,11 @@ def forget_environment() -> None:
     """Nothing of the caller's AWS settings (credentials, profile, endpoints, files) may reach boto3."""
     for name in [n for n in os.environ if n.startswith("AWS_")]:
         del os.environ[name]
-    os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"}
+    os.environ |= {
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 def main() -> None:

@@ -42,7 +42,9 @@ def in_lab(url: str) -> bool:
     try:
         parts = urlsplit(url)
         address = ipaddress.ip_address(parts.hostname or "")
-        return parts.scheme in ("http", "https") and any(address in net for net in LAB if net.version == address.version)
+        return parts.scheme in ("http", "https") and any(
+            address in net for net in LAB if net.version == address.version
+        )
     except ValueError:
         return False
 
@@ -107,7 +109,9 @@ class Clients:
             for name in ALIASES.get(service, (service,)):
                 if entry.get(name):
                     return entry[name]
-        raise OutsideLab(f"aws:endpoints has no entry {service!r}: add it, the stand-in never falls back to AWS's own endpoints")
+        raise OutsideLab(
+            f"aws:endpoints has no entry {service!r}: add it, the stand-in never falls back to AWS's own endpoints"
+        )
 
     def client(self, service: str, region: str | None = None) -> Any:
         key = (service, region or self.region)
@@ -119,7 +123,12 @@ class Clients:
                     endpoint_url=self.endpoint(service),
                     aws_access_key_id=self.config.get("accessKey") or "lab",
                     aws_secret_access_key=self.config.get("secretKey") or "lab",
-                    config=Config(proxies={}, retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=60),
+                    config=Config(
+                        proxies={},
+                        retries={"mode": "standard", "total_max_attempts": 5},
+                        connect_timeout=5,
+                        read_timeout=60,
+                    ),
                 )
                 made.meta.events.register("before-send", _fence)
                 self._made[key] = made

@@ -75,7 +75,9 @@ class Engine:
         self.process.stderr.close()
 
     def check_config(self, settings: Props) -> None:
-        answer = self.stub.CheckConfig(pb.CheckRequest(urn="urn:pulumi:test::test::pulumi:providers:aws::default", news=encode(settings)))
+        answer = self.stub.CheckConfig(
+            pb.CheckRequest(urn="urn:pulumi:test::test::pulumi:providers:aws::default", news=encode(settings))
+        )
         if answer.failures:
             raise Refused(answer.failures)
 
@@ -83,7 +85,9 @@ class Engine:
         return self.stub.Configure(pb.ConfigureRequest(args=encode(settings), acceptSecrets=True))
 
     def check(self, urn: str, news: Props, olds: Props | None = None, seed: bytes | None = None) -> Props:
-        request = pb.CheckRequest(urn=urn, news=encode(news), olds=encode(olds or {}), randomSeed=seed or secrets.token_bytes(32))
+        request = pb.CheckRequest(
+            urn=urn, news=encode(news), olds=encode(olds or {}), randomSeed=seed or secrets.token_bytes(32)
+        )
         answer = self.stub.Check(request)
         if answer.failures:
             raise Refused(answer.failures)
@@ -107,11 +111,15 @@ class Engine:
 
     @staticmethod
     def _diff(held: Held, inputs: Props) -> Any:
-        return pb.DiffRequest(id=held.id, urn=held.urn, olds=encode(held.outputs), old_inputs=encode(held.inputs), news=encode(inputs))
+        return pb.DiffRequest(
+            id=held.id, urn=held.urn, olds=encode(held.outputs), old_inputs=encode(held.inputs), news=encode(inputs)
+        )
 
     def update(self, held: Held, news: Props, preview: bool = False) -> Held:
         inputs = self.check(held.urn, news, held.inputs)
-        request = pb.UpdateRequest(id=held.id, urn=held.urn, olds=encode(held.outputs), old_inputs=encode(held.inputs), news=encode(inputs))
+        request = pb.UpdateRequest(
+            id=held.id, urn=held.urn, olds=encode(held.outputs), old_inputs=encode(held.inputs), news=encode(inputs)
+        )
         request.preview, request.timeout = preview, 30
         return Held(held.urn, held.id, inputs, decode(self.stub.Update(request).properties))
 
@@ -124,7 +132,11 @@ class Engine:
     def get(self, token: str, name: str, rid: str) -> Held | None:
         """What `Thing.get(name, id)` gets."""
         answer = self.stub.Read(pb.ReadRequest(id=rid, urn=urn_of(token, name), properties=struct_pb2.Struct()))
-        return Held(urn_of(token, name), answer.id, decode(answer.inputs), decode(answer.properties)) if answer.id else None
+        return (
+            Held(urn_of(token, name), answer.id, decode(answer.inputs), decode(answer.properties))
+            if answer.id
+            else None
+        )
 
     def delete(self, held: Held) -> None:
         self.stub.Delete(pb.DeleteRequest(id=held.id, urn=held.urn, properties=encode(held.outputs), timeout=30))

@@ -26,7 +26,10 @@ def get_ami(aws: Aws, args: Props) -> Props:
         raise PluginError(f"{len(found)} images match: narrow the filters or set mostRecent")
     image = max(found, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"].replace("Z", "+00:00")))
     return {
-        **pick(image, "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType"),
+        **pick(
+            image,
+            "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType",
+        ),
         "id": image["ImageId"],
         "arn": f"arn:aws:ec2:{aws.region}::image/{image['ImageId']}",
         **args,
@@ -78,7 +81,17 @@ def principals(rows: list[Props]) -> Props | str:
     return {k: scalar(v) for k, v in out.items()}
 
 
-STATEMENT = {"sid", "effect", "actions", "notActions", "resources", "notResources", "principals", "notPrincipals", "conditions"}
+STATEMENT = {
+    "sid",
+    "effect",
+    "actions",
+    "notActions",
+    "resources",
+    "notResources",
+    "principals",
+    "notPrincipals",
+    "conditions",
+}
 
 
 def statement(row: Props) -> Props:
@@ -86,14 +99,21 @@ def statement(row: Props) -> Props:
         raise PluginError(f"statements: unknown keys {sorted(unknown)}; allowed: {sorted(STATEMENT)}")
     out: Props = {"Sid": row["sid"]} if row.get("sid") else {}
     out["Effect"] = row.get("effect", "Allow")
-    for wire, key in (("actions", "Action"), ("notActions", "NotAction"), ("resources", "Resource"), ("notResources", "NotResource")):
+    for wire, key in (
+        ("actions", "Action"),
+        ("notActions", "NotAction"),
+        ("resources", "Resource"),
+        ("notResources", "NotResource"),
+    ):
         if row.get(wire):
             out[key] = scalar(row[wire])
     for wire, key in (("principals", "Principal"), ("notPrincipals", "NotPrincipal")):
         if row.get(wire):
             out[key] = principals(row[wire])
     for condition in row.get("conditions") or []:
-        out.setdefault("Condition", {}).setdefault(condition["test"], {})[condition["variable"]] = scalar(condition["values"])
+        out.setdefault("Condition", {}).setdefault(condition["test"], {})[condition["variable"]] = scalar(
+            condition["values"]
+        )
     return out
 
 
@@ -104,11 +124,18 @@ def get_policy(aws: Aws, args: Props) -> Props:
         "Statement": [statement(s) for s in args.get("statements") or []],
     }
     small = json.dumps(document, separators=(",", ":"))
-    return {"json": json.dumps(document, indent=2), "minifiedJson": small, "id": hashlib.sha256(small.encode()).hexdigest()[:10], **args}
+    return {
+        "json": json.dumps(document, indent=2),
+        "minifiedJson": small,
+        "id": hashlib.sha256(small.encode()).hexdigest()[:10],
+        **args,
+    }
 
 
 def get_parameter(aws: Aws, args: Props) -> Props:
-    found = aws.client("ssm").get_parameter(Name=args["name"], WithDecryption=args.get("withDecryption", True))["Parameter"]
+    found = aws.client("ssm").get_parameter(Name=args["name"], WithDecryption=args.get("withDecryption", True))[
+        "Parameter"
+    ]
     value = found["Value"]
     return {
         "name": found["Name"],

@@ -43,7 +43,9 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ClientError):
         return f"{error.operation_name} was refused by the lab's AWS: {code_of(error)}: {error.response['Error'].get('Message', '')}"
     if isinstance(error, ResponseParserError):
-        return "the lab's AWS answered with something that is not AWS's protocol: it may lack this action, or failed in it"
+        return (
+            "the lab's AWS answered with something that is not AWS's protocol: it may lack this action, or failed in it"
+        )
     return str(error)
 
 
@@ -104,7 +106,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     def DiffConfig(self, request: Any, context: Any) -> Any:
         old = decode(request.old_inputs if request.HasField("old_inputs") else request.olds)
         new = decode(request.news)
-        moved = sorted(k for k in {*old, *new} - {"version"} if not k.startswith("__") and plain(old.get(k)) != plain(new.get(k)))
+        moved = sorted(
+            k for k in {*old, *new} - {"version"} if not k.startswith("__") and plain(old.get(k)) != plain(new.get(k))
+        )
         return pb.DiffResponse(
             changes=pb.DiffResponse.DIFF_SOME if moved else pb.DiffResponse.DIFF_NONE,
             diffs=moved,
@@ -125,7 +129,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         if self.engine:
             with grpc.insecure_channel(self.engine) as channel:
                 try:
-                    engine_pb2_grpc.EngineStub(channel).Log(engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text), timeout=5)
+                    engine_pb2_grpc.EngineStub(channel).Log(
+                        engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text), timeout=5
+                    )
                 except grpc.RpcError:
                     print(text, file=sys.stderr)
 
@@ -144,7 +150,11 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             return RESOURCES[token]
         if token in REFUSED:
             raise PluginError(REFUSED[token])
-        known = "is known, but not implemented by" if token in registry() else "is no resource of pulumi-aws 7.51.1, let alone of"
+        known = (
+            "is known, but not implemented by"
+            if token in registry()
+            else "is no resource of pulumi-aws 7.51.1, let alone of"
+        )
         raise PluginError(f"the type {token} {known} the lab's stand-in for the aws plugin")
 
     # ---- resources: plan
@@ -168,7 +178,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         clear = {k: v for k, v in plain(news).items() if k != "tagsAll"}
         found = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
         checked = news if found else policies_as_text(args_class(spec.token), news)
-        return pb.CheckResponse(inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+        return pb.CheckResponse(
+            inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found]
+        )
 
     @answered
     def Diff(self, request: Any, context: Any) -> Any:
@@ -177,7 +189,12 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         olds = {k: v for k, v in olds.items() if k in spec.tree or k in ("tagsAll", st.DEFAULTS)}
         found = st.changes(olds, news)
         hard = {p for p in found if st.replaces(p, self._rules(spec, news))}
-        named = bool(hard) and spec.name and spec.name not in news.get(st.DEFAULTS, []) and olds.get(spec.name) == news.get(spec.name)
+        named = (
+            bool(hard)
+            and spec.name
+            and spec.name not in news.get(st.DEFAULTS, [])
+            and olds.get(spec.name) == news.get(spec.name)
+        )
         detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in found.items()}
         return pb.DiffResponse(
             changes=pb.DiffResponse.DIFF_SOME if found else pb.DiffResponse.DIFF_NONE,
@@ -191,7 +208,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     @staticmethod
     def _rules(spec: Resource, news: Props) -> frozenset[str]:
         """The rules that hold for these inputs: `userData` replaces only where userDataReplaceOnChange says so."""
-        return frozenset(r.split("?")[0] for r in spec.replacing if "?" not in r or news.get(r.split("?")[1]) in (True, "true"))
+        return frozenset(
+            r.split("?")[0] for r in spec.replacing if "?" not in r or news.get(r.split("?")[1]) in (True, "true")
+        )
 
     # ---- resources: do
     @answered
@@ -287,12 +306,16 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     def _planned(spec: Resource, state: Props, inputs: Props, old: Props | None = None) -> Props:
         """Outputs as a preview knows them; what is missing is unknown to the program."""
         out = {k: v for k, v in state.items() if k not in (old or {})}
-        if old is not None and any(not k.startswith(("tags", "__")) for k in map(st.top, st.changes(old, plain(inputs)))):
+        if old is not None and any(
+            not k.startswith(("tags", "__")) for k in map(st.top, st.changes(old, plain(inputs)))
+        ):
             out.update(dict.fromkeys(spec.volatile.split(), UNKNOWN))
         return {**out, **{k: v for k, v in inputs.items() if not k.startswith("__")}}
 
     def _observe(self, spec: Resource, aws: Aws, rid: str, inputs: Props, state: Props) -> tuple[Props | None, Props]:
-        """(outputs, inputs) as AWS shows them, with the secret marks of what was known; (None, {}) when the thing is gone."""
+        """(outputs, inputs) as AWS shows them, with the secret marks of what was known; (None, {}) when the thing is
+        gone.
+        """
         known = {**plain(state), **plain(inputs)}
         try:
             seen = spec.read(aws, rid, known)
@@ -304,7 +327,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             return None, {}
         seen = st.split_tags({**seen, **({"region": aws.region} if spec.regional else {})}, known, self._default_tags)
         # A resource that is read by its id alone (`.get`) takes its inputs from what is there.
-        basis = plain(inputs) or {k: v for k, v in seen.items() if k in spec.tree and k != "region" and v not in (None, "", [], {})}
+        basis = plain(inputs) or {
+            k: v for k, v in seen.items() if k in spec.tree and k != "region" and v not in (None, "", [], {})
+        }
         now = st.settle(basis, seen)
         outputs = {**seen, **{k: v for k, v in now.items() if not k.startswith("__")}}
         marks = {**state, **inputs}
@@ -317,7 +342,9 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
 
     @staticmethod
     def _half_made(context: Any, rid: str, inputs: Props, message: str) -> NoReturn:
-        """The thing exists, but isn't as asked: the engine keeps its id, so that the next run goes on instead of leaking it."""
+        """The thing exists, but isn't as asked: the engine keeps its id, so that the next run goes on instead of
+        leaking it.
+        """
         detail = pb.ErrorResourceInitFailed(id=rid, properties=encode(inputs), inputs=encode(inputs), reasons=[message])
         status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
         status.details.add().Pack(detail)

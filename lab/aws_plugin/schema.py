@@ -28,7 +28,9 @@ _IMPORTING = threading.Lock()  # the SDK's lazy modules are half there while ano
 @functools.cache
 def registry() -> dict[str, tuple[str, str]]:
     """Resource token -> (module, class) of the SDK."""
-    rows = json.loads(re.search(r'resource_modules="""(.*?)"""', pathlib.Path(pulumi_aws.__file__).read_text(), re.S)[1])
+    rows = json.loads(
+        re.search(r'resource_modules="""(.*?)"""', pathlib.Path(pulumi_aws.__file__).read_text(), re.S)[1]
+    )
     return {token: (row["fqn"], name) for row in rows for token, name in row["classes"].items()}
 
 
@@ -42,7 +44,9 @@ def args_class(token: str) -> type:
 
 
 def elements(kind: Any) -> list[type]:
-    """The input classes inside Optional, Sequence, Union or Awaitable (of several any fits); none for scalars and maps with free keys."""
+    """The input classes inside Optional, Sequence, Union or Awaitable (of several any fits); none for scalars and maps
+    with free keys.
+    """
     if isinstance(kind, type) and _types.is_input_type(kind):
         return [kind]
     if typing.get_origin(kind) in (dict, collections.abc.Mapping):
@@ -59,7 +63,9 @@ def required(cls: type) -> frozenset[str]:
 
 
 def parse_tree(text: str) -> Tree:
-    """`"vpcId routes{cidrBlock gatewayId}"` as nested dicts; an empty dict is a leaf (a scalar, or a map with free keys)."""
+    """`"vpcId routes{cidrBlock gatewayId}"` as nested dicts; an empty dict is a leaf (a scalar, or a map with free
+    keys).
+    """
     stack: list[Tree] = [{}]
     last = ""
     for word in re.findall(r"\w+|[{}]", text):
@@ -89,7 +95,9 @@ def policies_as_text(cls: type, inputs: Props) -> Props:
 
 
 def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "") -> Iterator[Problem]:
-    """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that is missing."""
+    """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that
+    is missing.
+    """
     types = _types.input_type_types(cls)
     for key in sorted(required(cls) - set(inputs)):
         yield path + key, f"is required by {cls.__name__}"

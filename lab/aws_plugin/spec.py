@@ -87,8 +87,10 @@ def no_problems(olds: Props, news: Props) -> Iterable[Problem]:
 class Resource:
     """A kind of resource, as a table row.
 
-    inputs:  implemented inputs, `"a b{c d}"` (see schema.parse_tree); `tags` and `region` follow from `tag` and `regional`.
-    create:  (aws, inputs) -> id. Makes the thing and nothing more, so that a failure later on leaves its id in the state.
+    inputs:  implemented inputs, `"a b{c d}"` (see schema.parse_tree); `tags` and `region` follow from `tag` and
+    `regional`.
+    create:  (aws, inputs) -> id. Makes the thing and nothing more, so that a failure later on leaves its id in the
+    state.
     apply:   (aws, id, old inputs, new inputs): changes in place; after a create too where `finish` is set (old = {}).
     read:    (aws, id, last known outputs) -> what is there in wire names (`tags`: all of them), None when it is gone.
     delete:  (aws, id, outputs); a thing that is gone already is no error.
@@ -173,10 +175,16 @@ RENAMED = {"securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds"
 
 
 def to_boto(shape: Any, value: Any) -> Any:
-    """A wire value as boto3 wants it by botocore's own model: names, numbers and booleans that the SDK sends as text, tag maps."""
+    """A wire value as boto3 wants it by botocore's own model: names, numbers and booleans that the SDK sends as text,
+    tag maps.
+    """
     kind = shape.type_name
     if kind == "structure":
-        return {RENAMED.get(k, upper(k)): to_boto(shape.members[RENAMED.get(k, upper(k))], v) for k, v in value.items() if v is not None}
+        return {
+            RENAMED.get(k, upper(k)): to_boto(shape.members[RENAMED.get(k, upper(k))], v)
+            for k, v in value.items()
+            if v is not None
+        }
     if kind == "list":
         member = shape.member
         if isinstance(value, dict):  # tags {k: v} -> [{Key, Value}], dimensions -> [{Name, Value}]

@@ -60,8 +60,9 @@ def all_tags(defaults: dict[str, str], tags: Any) -> Any:
 
 
 def same(asked: Any, seen: Any) -> bool:
-    """Whether AWS's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in any order, and of an
-    object only what was asked."""
+    """Whether AWS's value is what was asked for: text and numbers or booleans alike, JSON by content, lists in any
+    order, and of an object only what was asked.
+    """
     if isinstance(asked, dict) and isinstance(seen, dict):
         return all(same(v, seen.get(k)) for k, v in asked.items())
     if isinstance(asked, list) and isinstance(seen, list):
@@ -98,7 +99,9 @@ def settle(inputs: Props, observed: Props) -> Props:
 
 
 def split_tags(observed: Props, known: Props, defaults: dict[str, str]) -> Props:
-    """`tags` of a reply is all there is: that is `tagsAll`; `tags` is without what comes from the provider's defaults."""
+    """`tags` of a reply is all there is: that is `tagsAll`; `tags` is without what comes from the provider's
+    defaults.
+    """
     if "tags" not in observed:
         return observed
     seen, own = observed["tags"], known.get("tags") or {}

@@ -51,7 +51,9 @@ def has_unknown(value: Any) -> bool:
 
 
 def is_secret(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get(SIG) == SECRET or (value.get(SIG) == OUTPUT and bool(value.get("secret"))))
+    return isinstance(value, dict) and (
+        value.get(SIG) == SECRET or (value.get(SIG) == OUTPUT and bool(value.get("secret")))
+    )
 
 
 def has_secret(value: Any) -> bool:

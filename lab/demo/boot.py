@@ -1,4 +1,6 @@
-"""How a rented node comes up: from the start of its systemd to the moment when Slurm has it, and what was on the critical path."""
+"""How a rented node comes up: from the start of its systemd to the moment when Slurm has it, and what was on the
+critical path.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ UNITS_S = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 @dataclass(frozen=True)
 class Boot:
-    """One node's boot. `accepted_s`: until the controller saw it registered with Slurm, so up to a tick late; `path`: (unit, seconds)."""
+    """One node's boot. `accepted_s`: until the controller saw it registered with Slurm, so up to a tick late; `path`:
+    (unit, seconds).
+    """
 
     node: str
     accepted_s: float

@@ -16,7 +16,12 @@ from lab.demo.inside import Inside
 
 TYPE = "p5.48xlarge"
 # What the world sells: no spot in the first zone, so that the first request for it is refused.
-CAPACITY = {("us-east-1a", "spot"): 0, ("us-east-1b", "spot"): 2, ("us-east-1a", "on-demand"): 3, ("us-east-1b", "on-demand"): 1}
+CAPACITY = {
+    ("us-east-1a", "spot"): 0,
+    ("us-east-1b", "spot"): 2,
+    ("us-east-1a", "on-demand"): 3,
+    ("us-east-1b", "on-demand"): 1,
+}
 NOTICE_S = 5  # EC2 gives 120 s; time is compressed here
 LIMIT_S = 420
 SUBMIT_FOLDER = "/shared/alice"
@@ -62,7 +67,9 @@ class Head:
 
 
 def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, boot.Boot | None]:
-    """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have ended."""
+    """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have
+    ended.
+    """
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
     start_controller(inside)
@@ -122,14 +129,26 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
             on_it = head.root(f"squeue -h -t running -w {lease.node} -o %j").split()
             if on_it:
                 control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
-                say(f"AWS takes {lease.node} back (spot interruption, {NOTICE_S} s notice) while {', '.join(on_it)} runs on it")
+                say(
+                    f"AWS takes {lease.node} back (spot interruption, {NOTICE_S} s notice) while {', '.join(on_it)} runs on it"
+                )
                 return lease.instance_id
     return None
 
 
 SPOKEN = (
-    "rent", "refused", "launched", "widened", "interrupted", "requeued", "release", "terminated", "given_up", "needs_a_person", "trouble",
-)  # fmt: skip
+    "rent",
+    "refused",
+    "launched",
+    "widened",
+    "interrupted",
+    "requeued",
+    "release",
+    "terminated",
+    "given_up",
+    "needs_a_person",
+    "trouble",
+)
 
 
 def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:

@@ -13,12 +13,23 @@ from lab.demo.history import History, JobHistory, LeaseHistory, Mark, Run
 OWNER = 1500  # alice
 FIELDS = "JobIDRaw,JobName,State,Submit,Start,End,NodeList"
 MARKS = {
-    "rent": "rent", "launched": "rent", "widened": "rent", "release": "release", "terminated": "release",
-    "refused": "fault", "interrupted": "fault", "requeued": "fault", "unknown": "fault", "given_up": "fault", "trouble": "fault",
-}  # fmt: skip
+    "rent": "rent",
+    "launched": "rent",
+    "widened": "rent",
+    "release": "release",
+    "terminated": "release",
+    "refused": "fault",
+    "interrupted": "fault",
+    "requeued": "fault",
+    "unknown": "fault",
+    "given_up": "fault",
+    "trouble": "fault",
+}
 
 
-def history(head: Head, ledger: Ledger, document: ClusterDocument, submitted: Submitted, shared: Path, facts: dict[str, str]) -> History:
+def history(
+    head: Head, ledger: Ledger, document: ClusterDocument, submitted: Submitted, shared: Path, facts: dict[str, str]
+) -> History:
     began = submitted.began
     rented = {node for pool in document.pools for node in pool.nodes}
     home = [host for host in document.hosts if host.gpu and host.partition == document.scheduler.home_partition]
@@ -34,12 +45,25 @@ def history(head: Head, ledger: Ledger, document: ClusterDocument, submitted: Su
         fate = "lost" if not done else "rented" if mine[-1].rented else "waited" if waited else "home"
         jobs.append(JobHistory(id, job.name, job.gpus, job.nodes, submit, mine, fate))
     leases = [
-        LeaseHistory(x.node, x.instance_type, x.zone, x.market, (x.from_s or x.made_s) - began, (x.to_s or x.changed_s) - began,
-                     round(x.usd(x.to_s or x.changed_s), 4), x.end_reason)
-        for x in ledger.leases(open_only=False) if x.from_s is not None
-    ]  # fmt: skip
+        LeaseHistory(
+            x.node,
+            x.instance_type,
+            x.zone,
+            x.market,
+            (x.from_s or x.made_s) - began,
+            (x.to_s or x.changed_s) - began,
+            round(x.usd(x.to_s or x.changed_s), 4),
+            x.end_reason,
+        )
+        for x in ledger.leases(open_only=False)
+        if x.from_s is not None
+    ]
     names = {id: name for name, id in submitted.ids.items()}
-    marks = [Mark(d.at_s - began, "wait", f"{names.get(d.job, d.job)}: {d.text}") for d in ledger.decisions() if d.kind == "wait"]
+    marks = [
+        Mark(d.at_s - began, "wait", f"{names.get(d.job, d.job)}: {d.text}")
+        for d in ledger.decisions()
+        if d.kind == "wait"
+    ]
     marks += [Mark(e.at_s - began, MARKS.get(e.kind, "other"), f"{e.kind}: {e.text}") for e in ledger.events(began - 5)]
     return History(
         home_gpus=sum(host.gpu.count for host in home if host.gpu),

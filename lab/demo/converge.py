@@ -1,4 +1,6 @@
-"""Step 3: declared hosts become nodes; a second run must change nothing; the same roles bake the image of rented nodes."""
+"""Step 3: declared hosts become nodes; a second run must change nothing; the same roles bake the image of rented
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
 
 def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, Any]:
     """`ironburst converge`: validate.yml, then site.yml on every host. A line of progress a host and role."""
-    command = inside.ironburst("converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json", *options)
+    command = inside.ironburst(
+        "converge", "--document", str(inside.document), "--inventory", INVENTORY, "--json", *options
+    )
     receipt = json.loads(_follow(inside, command, f"converge-{name}", say))
     hosts = {host: {"changed": said["changed"], "failed": said["failed"]} for host, said in receipt["hosts"].items()}
     wrong = {host: said["error"] for host, said in receipt["hosts"].items() if said["state"] != "converged"}
@@ -48,14 +52,24 @@ def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, A
 def _bake(inside: Inside, pool: str, say: Say) -> None:
     """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
     command = inside.ironburst(
-        "image", pool, "--document", str(inside.document), "--inventory", INVENTORY, "--base-image", FIXED_IMAGE, "--json"
+        "image",
+        pool,
+        "--document",
+        str(inside.document),
+        "--inventory",
+        INVENTORY,
+        "--base-image",
+        FIXED_IMAGE,
+        "--json",
     )
     said = json.loads(_follow(inside, command, "image", lambda line: None))
     say(f"image of pool {pool}: {said['image']}")
 
 
 def _follow(inside: Inside, command: list[str], log: str, say: Say) -> str:
-    """Run to the end, saying each line of its progress (stderr), which goes to the log, too; returns standard output."""
+    """Run to the end, saying each line of its progress (stderr), which goes to the log, too; returns standard
+    output.
+    """
     with inside.site.log(log).open("a") as file:
         process = subprocess.Popen(
             inside.argv(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -20,12 +20,18 @@ Say = Callable[[str], None]
 
 
 def choose_engine(wanted: str) -> tuple[str, list[str]]:
-    """(name for people, command) of the deployment engine: auto, embedded or pulumi. LabError if the forced one isn't there."""
+    """(name for people, command) of the deployment engine: auto, embedded or pulumi. LabError if the forced one isn't
+    there.
+    """
     found = shutil.which("pulumi")
     if wanted not in ("auto", "embedded", "pulumi"):
-        raise LabError(f"ENGINE={wanted!r} is not known: use embedded (lab/engine), pulumi (the CLI on PATH), or leave it out")
+        raise LabError(
+            f"ENGINE={wanted!r} is not known: use embedded (lab/engine), pulumi (the CLI on PATH), or leave it out"
+        )
     if wanted == "pulumi" and not found:
-        raise LabError("ENGINE=pulumi is asked for and there is no pulumi on PATH: install the Pulumi CLI, or use ENGINE=embedded")
+        raise LabError(
+            "ENGINE=pulumi is asked for and there is no pulumi on PATH: install the Pulumi CLI, or use ENGINE=embedded"
+        )
     if found and wanted != "embedded":
         return "the pulumi CLI on PATH", [found]
     return "lab/engine, a stand-in for the pulumi CLI", [sys.executable, "-m", "lab.engine"]
@@ -65,7 +71,9 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
     try:
         pulumi.stack_init()
         say(f"preview: {counts(pulumi.preview().changes)}")
-        say(f"up: {counts(pulumi.up().changes)}; head, dgx01 and dgx02 were verified over Redfish before they were accepted")
+        say(
+            f"up: {counts(pulumi.up().changes)}; head, dgx01 and dgx02 were verified over Redfish before they were accepted"
+        )
     except PulumiError as error:
         raise LabError(str(error)) from None
     document = json.dumps(pulumi.outputs()["cluster"])

@@ -18,7 +18,11 @@ def explain(inside: Inside, history: History, say: Callable[[str], None]) -> Non
         jobs = sorted((job for job in history.jobs if job.fate == fate), key=lambda job: -job.nodes)
         if jobs:
             job = jobs[0]
-            _show(f"explain {job.id}", inside.run(inside.ironburst("explain", str(job.id), "--ledger", str(inside.ledger))), say)
+            _show(
+                f"explain {job.id}",
+                inside.run(inside.ironburst("explain", str(job.id), "--ledger", str(inside.ledger))),
+                say,
+            )
 
 
 def _show(command: str, text: str, say: Callable[[str], None]) -> None:

@@ -13,7 +13,8 @@ from lab.rootfs import base_path
 
 
 def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> dict[str, float]:
-    """The slowest of each, in seconds: from `rent` decided to the first request, from the last node's join to the start of its job.
+    """The slowest of each, in seconds: from `rent` decided to the first request, from the last node's join to the start
+    of its job.
 
     Slurm's accounting tells a start in whole seconds. 0.0 where nothing was rented.
     """
@@ -25,7 +26,9 @@ def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> d
         requested = [event.at_s for event in mine if event.kind == "requested"]
         joined = [event.at_s for event in mine if event.kind == "joined"]
         rent_to_request += [min(requested) - rent.at_s] if requested else []
-        starts = [began + run.start for run in runs.get(rent.job or 0, []) if joined and began + run.start >= min(joined) - 1]
+        starts = [
+            began + run.start for run in runs.get(rent.job or 0, []) if joined and began + run.start >= min(joined) - 1
+        ]
         joined_to_running += [max(0.0, min(starts) - max(joined))] if starts else []
     return {
         "tick_s": tick_s,
@@ -37,7 +40,8 @@ def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> d
 class Usage:
     """Peaks of disk and memory while it runs, sampled every few seconds.
 
-    Disk is what the cached images and this lab's folder hold; memory is what the machine has less than before, whoever uses it.
+    Disk is what the cached images and this lab's folder hold; memory is what the machine has less than before, whoever
+    uses it.
     """
 
     def __init__(self, root: Path, prefix: str):

@@ -1,4 +1,6 @@
-"""Running the product's commands in the lab's box, so that none of them outlives the lab and none reaches outside it."""
+"""Running the product's commands in the lab's box, so that none of them outlives the lab and none reaches outside
+it.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +65,16 @@ class Inside:
         """The product's own command line."""
         return [sys.executable, "-m", "ironburst.cli", verb, *arguments]
 
-    def run(self, command: Sequence[str], *, ok: Sequence[int] = (0,), log: str | None = None, stdin: str | None = None) -> str:
+    def run(
+        self, command: Sequence[str], *, ok: Sequence[int] = (0,), log: str | None = None, stdin: str | None = None
+    ) -> str:
         """Run to the end and return standard output; LabError with the last lines unless the exit code is in `ok`."""
         done = subprocess.run(
-            self.argv(*command), input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True, capture_output=True
+            self.argv(*command),
+            input=stdin,
+            stdin=None if stdin is not None else subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
         )
         if log:
             with self.site.log(log).open("a") as file:
@@ -74,7 +82,8 @@ class Inside:
         if done.returncode not in ok:
             lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-12:]
             raise LabError(
-                f"{' '.join(command[:6])} … ended with exit code {done.returncode}:\n" + "\n".join(f"    {line}" for line in lines)
+                f"{' '.join(command[:6])} … ended with exit code {done.returncode}:\n"
+                + "\n".join(f"    {line}" for line in lines)
             )
         return done.stdout
 

@@ -57,7 +57,8 @@ def page(history: History, title: str) -> str:
         _tiles(history),
         _panel("Jobs in the queue", _area(history, [("queue", queue(history))], "jobs")),
         _panel(
-            f"GPUs in use at home ({history.home_gpus} owned)", _area(history, [("home area", gpus_in_use(history, rented=False))], "GPUs")
+            f"GPUs in use at home ({history.home_gpus} owned)",
+            _area(history, [("home area", gpus_in_use(history, rented=False))], "GPUs"),
         ),
         _panel(
             "GPUs in use, rented (dashed: leased, from request to termination)",
@@ -70,9 +71,7 @@ def page(history: History, title: str) -> str:
         "<h2>Every lease</h2>" + _lease_table(history),
     ]
     name = escape(title)
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{CSS}</style><body>{''.join(parts)}</body></html>\n"
-    )
+    return f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{CSS}</style><body>{''.join(parts)}</body></html>\n"
 
 
 def _tiles(history: History) -> str:
@@ -127,12 +126,17 @@ def _path(history: History, points: list[tuple[float, float]], top: float, botto
 
 
 def _area(
-    history: History, areas: list[tuple[str, list[tuple[float, float]]]], unit: str, line: list[tuple[float, float]] | None = None
+    history: History,
+    areas: list[tuple[str, list[tuple[float, float]]]],
+    unit: str,
+    line: list[tuple[float, float]] | None = None,
 ) -> str:
     bottom = 110.0
     top = max([value for _, points in areas for _, value in points] + [value for _, value in line or []] + [1.0])
     body = _axis(history, bottom)
-    body += "".join(f'<path class="{kind}" d="{_path(history, points, top, bottom, close=True)}"/>' for kind, points in areas)
+    body += "".join(
+        f'<path class="{kind}" d="{_path(history, points, top, bottom, close=True)}"/>' for kind, points in areas
+    )
     if line:
         body += f'<path class=leased d="{_path(history, line, top, bottom, close=False)}"/>'
     body += f'<text class=soft x="{LEFT - 8}" y="14" text-anchor="end">{top:.0f} {unit}</text>'
@@ -165,7 +169,9 @@ def _rows(history: History, rows: Iterable[tuple[str, str]]) -> str:
     body = _axis(history, bottom)
     for n, (label, bars) in enumerate(rows):
         y = 8 + 19 * n
-        body += f'<text x="{LEFT - 8}" y="{y + 11}" text-anchor="end">{escape(label)}</text>' + bars.replace("@Y", str(y))
+        body += f'<text x="{LEFT - 8}" y="{y + 11}" text-anchor="end">{escape(label)}</text>' + bars.replace(
+            "@Y", str(y)
+        )
     return _svg(bottom + 20, body)
 
 
@@ -205,9 +211,13 @@ def _jobs(history: History) -> str:
 
 def _table(header: list[str], rows: Iterable[list[str]], numbers: set[int]) -> str:
     def cells(tag: str, values: list[str]) -> str:
-        return "".join(f"<{tag}{' class=n' if i in numbers else ''}>{escape(value)}</{tag}>" for i, value in enumerate(values))
+        return "".join(
+            f"<{tag}{' class=n' if i in numbers else ''}>{escape(value)}</{tag}>" for i, value in enumerate(values)
+        )
 
-    return f"<table><tr>{cells('th', header)}</tr>" + "".join(f"<tr>{cells('td', row)}</tr>" for row in rows) + "</table>"
+    return (
+        f"<table><tr>{cells('th', header)}</tr>" + "".join(f"<tr>{cells('td', row)}</tr>" for row in rows) + "</table>"
+    )
 
 
 def _job_table(history: History) -> str:
@@ -216,9 +226,16 @@ def _job_table(history: History) -> str:
         nodes = " then ".join(",".join(run.nodes) for run in job.runs)
         return [str(job.id), job.name, str(job.gpus), str(job.nodes), waited, nodes, job.fate, f"{job.gpu_hours:.3f}"]
 
-    return _table(["id", "name", "GPUs", "nodes", "waited s", "ran on", "fate", "GPU-hours"], map(row, history.jobs), {0, 2, 3, 4, 7})
+    return _table(
+        ["id", "name", "GPUs", "nodes", "waited s", "ran on", "fate", "GPU-hours"],
+        map(row, history.jobs),
+        {0, 2, 3, 4, 7},
+    )
 
 
 def _lease_table(history: History) -> str:
-    rows = [[x.node, x.type, x.zone, x.market, f"{x.start:.0f}", f"{x.end:.0f}", f"{x.usd:.2f}", x.ended] for x in history.leases]
+    rows = [
+        [x.node, x.type, x.zone, x.market, f"{x.start:.0f}", f"{x.end:.0f}", f"{x.usd:.2f}", x.ended]
+        for x in history.leases
+    ]
     return _table(["node", "type", "zone", "market", "from s", "to s", "USD", "ended"], rows, {4, 5, 6})

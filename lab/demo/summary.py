@@ -53,8 +53,16 @@ def faults(history: History, injected: Faults) -> dict[str, dict[str, Any]]:
     refused = sum(text.startswith("refused") and "InsufficientInstanceCapacity" in text for text in texts)
     interrupted = sum(text.startswith("interrupted") for text in texts)
     return {
-        "InsufficientInstanceCapacity": {"injected": injected.refusals_expected, "met": refused, "survived": well and refused > 0},
-        "spot interruption": {"injected": injected.interrupted, "met": interrupted, "survived": well and interrupted > 0},
+        "InsufficientInstanceCapacity": {
+            "injected": injected.refusals_expected,
+            "met": refused,
+            "survived": well and refused > 0,
+        },
+        "spot interruption": {
+            "injected": injected.interrupted,
+            "met": interrupted,
+            "survived": well and interrupted > 0,
+        },
     }
 
 
@@ -64,7 +72,11 @@ def by_fate(history: History) -> dict[str, dict[str, float]]:
     for fate in ("home", "waited", "rented"):
         jobs = [job for job in history.jobs if job.fate == fate]
         usd = history.spent_usd if fate == "rented" else 0.0
-        rows[fate] = {"jobs": len(jobs), "gpu_hours": round(sum(job.gpu_hours for job in jobs), 3), "usd": round(usd, 2)}
+        rows[fate] = {
+            "jobs": len(jobs),
+            "gpu_hours": round(sum(job.gpu_hours for job in jobs), 3),
+            "usd": round(usd, 2),
+        }
     return rows
 
 
@@ -72,15 +84,31 @@ def as_json(result: Summary) -> dict[str, Any]:
     history = result.history
     assert history
     leases = [
-        {"node": x.node, "type": x.type, "zone": x.zone, "market": x.market, "from": x.start, "to": x.end, "usd": x.usd, "ended": x.ended}
+        {
+            "node": x.node,
+            "type": x.type,
+            "zone": x.zone,
+            "market": x.market,
+            "from": x.start,
+            "to": x.end,
+            "usd": x.usd,
+            "ended": x.ended,
+        }
         for x in history.leases
     ]
     jobs = by_fate(history) | {"lost": sum(job.fate == "lost" for job in history.jobs), "run_twice": history.run_twice}
     return {
-        "engine": result.engine, "seconds": result.seconds, "converge": result.converge, "jobs": jobs, "leases": leases,
-        "spent_usd": round(history.spent_usd, 4), "faults": result.faults, "figures": result.figures,
-        "leftovers": result.leftovers, "good": result.good(),
-    }  # fmt: skip
+        "engine": result.engine,
+        "seconds": result.seconds,
+        "converge": result.converge,
+        "jobs": jobs,
+        "leases": leases,
+        "spent_usd": round(history.spent_usd, 4),
+        "faults": result.faults,
+        "figures": result.figures,
+        "leftovers": result.leftovers,
+        "good": result.good(),
+    }
 
 
 def text(result: Summary, page: Path) -> str:
@@ -93,17 +121,29 @@ def text(result: Summary, page: Path) -> str:
     changed = sum(host["changed"] for host in second.values())
     lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
     for name, fault in result.faults.items():
-        how = "survived" if fault["survived"] else "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
+        how = (
+            "survived"
+            if fault["survived"]
+            else "NOT survived"
+            if fault["met"]
+            else "did not happen: nothing is shown of it"
+        )
         lines.append(f"  fault       {name}: {how}")
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
-    lines.append(f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s")
+    lines.append(
+        f"  rent        requested {quick['rent_to_request_s']} s after it was decided; a tick is {quick['tick_s']:g} s"
+    )
     lines.append(f"  joined      jobs ran {quick['joined_to_running_s']} s after their nodes had joined")
     if "boot_to_accepted_s" in quick:
         longest = sorted(quick["boot_path_s"].items(), key=lambda pair: -pair[1])[:3]
         named = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f} s" for unit, seconds in longest)
-        lines.append(f"  boot        accepted by Slurm {quick['boot_to_accepted_s']} s after it began; on the critical path {named}")
-    lines.append(f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory")
+        lines.append(
+            f"  boot        accepted by Slurm {quick['boot_to_accepted_s']} s after it began; on the critical path {named}"
+        )
+    lines.append(
+        f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory"
+    )
     lines += [f"  {name:11} {seconds:6.1f} s" for name, seconds in result.seconds.items()]
     lines.append(f"  total       {sum(result.seconds.values()):6.1f} s")
     lines.append(f"  report      {page}")

@@ -1,4 +1,6 @@
-"""The demo's input: a slice of the Philly trace, time-compressed, as sbatch scripts. data/README.md has source and licence."""
+"""The demo's input: a slice of the Philly trace, time-compressed, as sbatch scripts. data/README.md has source and
+licence.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class TraceJob:
 def jobs(path: Path = SLICE, compression: float = COMPRESSION) -> list[TraceJob]:
     """The slice in order of submit; the first job is submitted at 0."""
     with path.open() as file:
-        rows = sorted((int(r["submit_s"]), int(r["duration_s"]), int(r["num_gpus"]), r["vc"]) for r in csv.DictReader(file))
+        rows = sorted(
+            (int(r["submit_s"]), int(r["duration_s"]), int(r["num_gpus"]), r["vc"]) for r in csv.DictReader(file)
+        )
     first = rows[0][0]
     return [
         TraceJob(number, (submit - first) / compression, run / compression, gpus, vc)

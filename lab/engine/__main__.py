@@ -1,4 +1,5 @@
 """`python -m lab.engine`: the Pulumi CLI's own verbs and flags."""
+
 import sys
 
 from lab.engine.cli import main

@@ -1,4 +1,5 @@
 """Under which URNs a resource may stand in the old state."""
+
 from pulumi.runtime.proto import alias_pb2
 
 from lab.engine.goal import Goal
@@ -26,5 +27,5 @@ def alias_urns(goal: Goal, urn: str, stack: str, project: str, parent_aliases: l
 def _inherited_name(goal: Goal, parent: str, parent_aliases: list[str]) -> str:
     """A child named after its parent was named after the parent's old name."""
     if parent in parent_aliases and goal.name.startswith(now := urn_parts(goal.parent)[1]):
-        return urn_parts(parent)[1] + goal.name[len(now):]
+        return urn_parts(parent)[1] + goal.name[len(now) :]
     return goal.name

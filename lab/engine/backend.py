@@ -1,4 +1,5 @@
 """The file backend: where checkpoints and locks lie, in the layout of the Pulumi CLI's own."""
+
 import contextlib
 import datetime
 import json
@@ -18,7 +19,7 @@ class FileBackend:
     def __init__(self, url: str, project: str, stack: str):
         if not url.startswith("file://"):
             raise EngineError(f"PULUMI_BACKEND_URL is {url!r}; lab/engine stores state only under file://<folder>")
-        folder = Path(os.path.expanduser(urllib.parse.unquote(url[len("file://"):].split("?")[0]) or "."))
+        folder = Path(os.path.expanduser(urllib.parse.unquote(url[len("file://") :].split("?")[0]) or "."))
         self.root = folder / ".pulumi"
         self.name = f"organization/{project}/{stack}"
         self.path = self.root / "stacks" / project / f"{stack}.json"
@@ -51,7 +52,9 @@ class FileBackend:
     def write(self, deployment: str) -> None:
         """Replace the checkpoint atomically; `deployment` is JSON text."""
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        temporary.write_text(f'{{"version":3,"checkpoint":{{"stack":{json.dumps(self.name)},"latest":{deployment}}}}}\n')
+        temporary.write_text(
+            f'{{"version":3,"checkpoint":{{"stack":{json.dumps(self.name)},"latest":{deployment}}}}}\n'
+        )
         os.replace(temporary, self.path)
 
     def keep_previous(self) -> None:
@@ -66,13 +69,19 @@ class FileBackend:
         """Hold the stack's lock; EngineError when another process has it."""
         self.locks.mkdir(parents=True, exist_ok=True)
         mine = self.locks / f"{uuid.uuid4()}.json"
-        who = {"pid": os.getpid(), "username": os.environ.get("USER", "root"), "hostname": socket.gethostname(),
-               "timestamp": datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z")}
+        who = {
+            "pid": os.getpid(),
+            "username": os.environ.get("USER", "root"),
+            "hostname": socket.gethostname(),
+            "timestamp": datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z"),
+        }
         mine.write_text(json.dumps(who))
         try:
             if others := [_describe(p) for p in sorted(self.locks.glob("*.json")) if p != mine]:
-                raise EngineError(f"the stack is currently locked by {len(others)} lock(s): {'; '.join(others)}. Wait for the other "
-                                  "process to end, or remove the lock with `cancel`")
+                raise EngineError(
+                    f"the stack is currently locked by {len(others)} lock(s): {'; '.join(others)}. Wait for the other "
+                    "process to end, or remove the lock with `cancel`"
+                )
             yield
         finally:
             mine.unlink(missing_ok=True)

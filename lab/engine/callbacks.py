@@ -1,4 +1,5 @@
 """Calls back into the program: transforms and resource hooks."""
+
 import threading
 
 import grpc
@@ -11,10 +12,21 @@ from lab.engine.provider import CHANNEL_OPTIONS
 from lab.engine.state import urn_parts
 
 # RegisterResourceRequest field -> TransformResourceOptions field
-_LISTS = {"dependencies": "depends_on", "ignoreChanges": "ignore_changes", "replaceOnChanges": "replace_on_changes",
-          "aliases": "aliases", "additionalSecretOutputs": "additional_secret_outputs", "replace_with": "replace_with"}
-_TEXTS = {"version": "version", "provider": "provider", "pluginDownloadURL": "plugin_download_url", "deletedWith": "deleted_with",
-          "importId": "import"}
+_LISTS = {
+    "dependencies": "depends_on",
+    "ignoreChanges": "ignore_changes",
+    "replaceOnChanges": "replace_on_changes",
+    "aliases": "aliases",
+    "additionalSecretOutputs": "additional_secret_outputs",
+    "replace_with": "replace_with",
+}
+_TEXTS = {
+    "version": "version",
+    "provider": "provider",
+    "pluginDownloadURL": "plugin_download_url",
+    "deletedWith": "deleted_with",
+    "importId": "import",
+}
 _OPTIONAL = {"protect": "protect", "retainOnDelete": "retain_on_delete"}
 _MESSAGES = {"customTimeouts": "custom_timeouts", "hooks": "hooks"}
 
@@ -31,7 +43,9 @@ class Callbacks:
     def _invoke(self, callback: callback_pb2.Callback, request, answer):
         with self._lock:
             if callback.target not in self._stubs:
-                self._stubs[callback.target] = callback_pb2_grpc.CallbacksStub(grpc.insecure_channel(callback.target, CHANNEL_OPTIONS))
+                self._stubs[callback.target] = callback_pb2_grpc.CallbacksStub(
+                    grpc.insecure_channel(callback.target, CHANNEL_OPTIONS)
+                )
             stub = self._stubs[callback.target]
         try:
             sent = callback_pb2.CallbackInvokeRequest(token=callback.token, request=request.SerializeToString())
@@ -52,9 +66,18 @@ class Callbacks:
     def transform(self, request: resource_pb2.RegisterResourceRequest) -> resource_pb2.RegisterResourceRequest:
         """Own transforms, then the parents', then the stack's."""
         for callback in [*request.transforms, *self._transforms.get(request.parent, []), *self._stack_transforms]:
-            answer = self._invoke(callback, resource_pb2.TransformRequest(
-                type=request.type, name=request.name, custom=request.custom, parent=request.parent, properties=request.object,
-                options=_options(request)), resource_pb2.TransformResponse())
+            answer = self._invoke(
+                callback,
+                resource_pb2.TransformRequest(
+                    type=request.type,
+                    name=request.name,
+                    custom=request.custom,
+                    parent=request.parent,
+                    properties=request.object,
+                    options=_options(request),
+                ),
+                resource_pb2.TransformResponse(),
+            )
             changed = resource_pb2.RegisterResourceRequest()
             changed.CopyFrom(request)
             changed.object.CopyFrom(answer.properties)
@@ -76,15 +99,22 @@ class Callbacks:
         for name in resource.resourceHooks.get(kind, []):
             hook = self._hooks.get(name)
             if hook is None:
-                raise StepFailed(f"the program did not register the resource hook {name!r} that {resource.urn} names", resource.urn)
+                raise StepFailed(
+                    f"the program did not register the resource hook {name!r} that {resource.urn} names", resource.urn
+                )
             if self._preview and not hook.on_dry_run:
                 continue
             after = kind.startswith("After")
             request = resource_pb2.ResourceHookRequest(
-                urn=resource.urn, id=resource.id if after or step.old else "", name=urn_parts(resource.urn)[1], type=resource.type,
-                new_inputs=_struct(step.new and step.new.inputs), old_inputs=_struct(step.old and step.old.inputs),
+                urn=resource.urn,
+                id=resource.id if after or step.old else "",
+                name=urn_parts(resource.urn)[1],
+                type=resource.type,
+                new_inputs=_struct(step.new and step.new.inputs),
+                old_inputs=_struct(step.old and step.old.inputs),
                 new_outputs=_struct(step.new.outputs if step.new and after else None),
-                old_outputs=_struct(step.old and step.old.outputs))
+                old_outputs=_struct(step.old and step.old.outputs),
+            )
             try:
                 error = self._invoke(hook.callback, request, resource_pb2.ResourceHookResponse()).error
             except StepFailed as failed:

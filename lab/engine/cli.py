@@ -1,4 +1,5 @@
 """The command line: the Pulumi CLI's verbs and flags that CI, the adapter and the conformance cases use."""
+
 import argparse
 import json
 import os
@@ -25,16 +26,22 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--color", default="never", help="accepted; the output has no colours")
 
     operation = _Parser(add_help=False, parents=[common])
-    operation.add_argument("-j", "--json", action="store_true", help="print JSON: events, one a line (preview: one object)")
+    operation.add_argument(
+        "-j", "--json", action="store_true", help="print JSON: events, one a line (preview: one object)"
+    )
     operation.add_argument("-p", "--parallel", type=int, default=8, help="operations at once (default 8)")
-    operation.add_argument("--expect-no-changes", action="store_true", help=f"exit {EXIT_CHANGES} when there are changes")
+    operation.add_argument(
+        "--expect-no-changes", action="store_true", help=f"exit {EXIT_CHANGES} when there are changes"
+    )
     operation.add_argument("-m", "--message", help="accepted, not stored")
 
     mutation = _Parser(add_help=False, parents=[operation])
     mutation.add_argument("-y", "--yes", action="store_true", help="do it; without this flag nothing is done")
     mutation.add_argument("-f", "--skip-preview", action="store_true", help="no preview first")
 
-    root = _Parser(prog="lab.engine", description=f"{BANNER}. State: PULUMI_BACKEND_URL=file://..., PULUMI_CONFIG_PASSPHRASE.")
+    root = _Parser(
+        prog="lab.engine", description=f"{BANNER}. State: PULUMI_BACKEND_URL=file://..., PULUMI_CONFIG_PASSPHRASE."
+    )
     verbs = root.add_subparsers(dest="verb", required=True, parser_class=_Parser)
     verbs.add_parser("preview", parents=[operation], help="what `up` would do")
     verbs.add_parser("up", aliases=["update"], parents=[mutation], help="bring the resources to what the program wants")
@@ -43,7 +50,9 @@ def parser() -> argparse.ArgumentParser:
     refresh.add_argument("--clear-pending-creates", action="store_true", help="forget creates that were interrupted")
     destroy = verbs.add_parser("destroy", aliases=["down"], parents=[mutation], help="delete all resources")
     destroy.add_argument("--run-program", action="store_true", help="run the program for its delete hooks")
-    verbs.add_parser("cancel", parents=[common], help="remove the stack's lock").add_argument("-y", "--yes", action="store_true")
+    verbs.add_parser("cancel", parents=[common], help="remove the stack's lock").add_argument(
+        "-y", "--yes", action="store_true"
+    )
     verbs.add_parser("version", help="print the version")
 
     nouns = verbs.add_parser("stack", help="init, output, export, import, rm")
@@ -56,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--file", type=Path, help="write to this file instead")
     for verb in (output, export):
         verb.add_argument("--show-secrets", action="store_true", help="in plain text")
-    stack.add_parser("import", parents=[common], help="replace the state").add_argument("--file", type=Path, help="default: standard input")
+    stack.add_parser("import", parents=[common], help="replace the state").add_argument(
+        "--file", type=Path, help="default: standard input"
+    )
     rm = stack.add_parser("rm", parents=[common], help="remove an empty stack and its configuration file")
     rm.add_argument("-y", "--yes", action="store_true")
     rm.add_argument("-f", "--force", action="store_true", help="although it has resources")
@@ -110,6 +121,7 @@ def main(argv: list[str] | None = None) -> int:
         session = Session(args)
         if args.verb == "stack":
             from lab.engine import stack_commands
+
             return getattr(stack_commands, args.noun.replace("import", "import_"))(session, args)
         if args.verb == "cancel":
             print(f"removed {session.backend.unlock()} lock(s) of {session.backend.name}")
@@ -149,8 +161,16 @@ def _one(session: Session, args: argparse.Namespace, verb: str, preview: bool, e
     events = Events(form, preview, config.mask)
     if not preview:
         session.backend.keep_previous()
-    setting = operations.Setting(session.project, session.stack, config, snapshot, lambda: crypter,
-                                 None if preview else session.backend.write, events, args.parallel)
+    setting = operations.Setting(
+        session.project,
+        session.stack,
+        config,
+        snapshot,
+        lambda: crypter,
+        None if preview else session.backend.write,
+        events,
+        args.parallel,
+    )
     if verb == "refresh":
         succeeded = operations.refresh(setting, args.clear_pending_creates)
     elif verb == "destroy":
@@ -161,6 +181,10 @@ def _one(session: Session, args: argparse.Namespace, verb: str, preview: bool, e
         print(events.preview_object(config.masked()))
     if not succeeded:
         return EXIT_FAILED
-    if expect and args.expect_no_changes and (changed := {op: n for op, n in events.counts.items() if n and op != "same"}):
+    if (
+        expect
+        and args.expect_no_changes
+        and (changed := {op: n for op, n in events.counts.items() if n and op != "same"})
+    ):
         raise EngineError(f"no changes were expected, but there are: {json.dumps(changed)}", EXIT_CHANGES)
     return 0

@@ -1,4 +1,5 @@
 """Deletes many entries: each goes when nothing of the set that needs it is left, as many at once as allowed."""
+
 import collections
 import concurrent.futures
 
@@ -30,8 +31,11 @@ def delete_all(deployment: Deployment, handles: list[int]) -> None:
                     needed.subtract(entries[handle].needs())
     for entry in (entries[h] for h in kept if entries[h].protect):
         deployment.events.failed(Step("delete", entry.urn, entry))
-        deployment.fail(f"{entry.urn} cannot be deleted because it is protected; remove `protect` from it in the program and run `up` "
-                        "first", entry.urn)
+        deployment.fail(
+            f"{entry.urn} cannot be deleted because it is protected; remove `protect` from it in the program and run `up` "
+            "first",
+            entry.urn,
+        )
 
 
 def _delete(deployment: Deployment, handle: int, entry: Resource) -> bool:

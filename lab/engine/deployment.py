@@ -1,4 +1,5 @@
 """The engine's core: takes the program's wishes one by one, decides the operation of each, and carries it out."""
+
 import contextlib
 import dataclasses
 import threading
@@ -24,8 +25,18 @@ PENDING = {"Create": "creating", "Update": "updating", "Delete": "deleting"}
 class Deployment:
     """One preview, update, refresh or destroy. Methods are called from many threads, one a request of the program."""
 
-    def __init__(self, project: str, stack: str, config: Config, journal: Journal, events: Events, registry: Registry,
-                 preview: bool, parallel: int, answer_only: bool = False):
+    def __init__(
+        self,
+        project: str,
+        stack: str,
+        config: Config,
+        journal: Journal,
+        events: Events,
+        registry: Registry,
+        preview: bool,
+        parallel: int,
+        answer_only: bool = False,
+    ):
         self.project, self.stack, self.config = project, stack, config
         self.journal, self.events, self.registry = journal, events, registry
         self.callbacks = Callbacks(events, preview)
@@ -113,7 +124,9 @@ class Deployment:
         """The handle of the resource's old entry, found by its URN or an alias."""
         with self._claims:
             if urn in self.goals:
-                raise StepFailed(f"Duplicate resource URN {urn!r}: give each resource of this type and parent a name of its own", urn)
+                raise StepFailed(
+                    f"Duplicate resource URN {urn!r}: give each resource of this type and parent a name of its own", urn
+                )
             self.goals[urn] = goal
             self._aliases[urn] = alias_urns(goal, urn, self.stack, self.project, self._aliases.get(goal.parent, []))
             handle = self.journal.find(urn)
@@ -137,11 +150,24 @@ class Deployment:
 
     def _resource(self, goal: Goal, urn: str, inputs: Props, **fields) -> Resource:
         return Resource(
-            urn=urn, custom=goal.custom, type=goal.type, inputs=inputs, parent=goal.parent, protect=bool(goal.protect),
-            dependencies=goal.dependencies, provider=goal.provider if not goal.type.startswith(PROVIDER_TYPE) and goal.custom else "",
-            propertyDependencies=goal.property_dependencies, additionalSecretOutputs=goal.additional_secret_outputs,
-            customTimeouts=goal.timeouts, retainOnDelete=bool(goal.retain_on_delete), deletedWith=goal.deleted_with,
-            ignoreChanges=goal.ignore_changes, replaceOnChanges=goal.replace_on_changes, resourceHooks=goal.hooks, **fields)
+            urn=urn,
+            custom=goal.custom,
+            type=goal.type,
+            inputs=inputs,
+            parent=goal.parent,
+            protect=bool(goal.protect),
+            dependencies=goal.dependencies,
+            provider=goal.provider if not goal.type.startswith(PROVIDER_TYPE) and goal.custom else "",
+            propertyDependencies=goal.property_dependencies,
+            additionalSecretOutputs=goal.additional_secret_outputs,
+            customTimeouts=goal.timeouts,
+            retainOnDelete=bool(goal.retain_on_delete),
+            deletedWith=goal.deleted_with,
+            ignoreChanges=goal.ignore_changes,
+            replaceOnChanges=goal.replace_on_changes,
+            resourceHooks=goal.hooks,
+            **fields,
+        )
 
     def _answer(self, goal: Goal, urn: str, handle: int | None) -> Resource:
         if handle is None:
@@ -186,18 +212,24 @@ class Deployment:
             diff = provider.diff(old, urn, checked, goal.ignore_changes)
             diff.replace_on(goal.replace_on_changes)
         if diff.replaces:
-            return self._replace(goal, provider, Step("replace", urn, old, self._resource(goal, urn, inputs), diff), handle)
+            return self._replace(
+                goal, provider, Step("replace", urn, old, self._resource(goal, urn, inputs), diff), handle
+            )
         new = self._resource(goal, urn, checked, id=old.id, outputs=old.outputs)
         if diff.changed or old.initErrors:
             return self._update(goal, provider, Step("update", urn, old, new, diff), handle)
-        return self._same(Step("same", urn, old, dataclasses.replace(new, outputs=with_secrets(new, old.outputs))), handle)
+        return self._same(
+            Step("same", urn, old, dataclasses.replace(new, outputs=with_secrets(new, old.outputs))), handle
+        )
 
     def _provider_replaces(self, old: Resource, goal: Goal) -> bool:
         """Whether a change of the resource's provider needs a new resource."""
         if not old.provider or old.provider == goal.provider:
             return False
         now, entry = provider_urn(goal.provider), self.journal.providers.get(old.provider)
-        return bool(entry and self.registry.get(goal.provider).diff_config(now, entry, self.journal.new[now].inputs).replaces)
+        return bool(
+            entry and self.registry.get(goal.provider).diff_config(now, entry, self.journal.new[now].inputs).replaces
+        )
 
     def _create(self, provider: Provider, step: Step, over: int | None, keep: int | None = None) -> Resource:
         """`keep`: the old entry that stays, marked for deletion at the end."""
@@ -214,8 +246,12 @@ class Deployment:
     def _update(self, goal: Goal, provider: Provider, step: Step, over: int) -> Resource:
         old, new = step.old, step.new
         timeout = new.customTimeouts.get("update", 0)
-        return self._operate(step, "Update", lambda: provider.update(old, new.urn, new.inputs, timeout, goal.ignore_changes),
-                             lambda outcome: self._record(_finished(new, outcome), over))
+        return self._operate(
+            step,
+            "Update",
+            lambda: provider.update(old, new.urn, new.inputs, timeout, goal.ignore_changes),
+            lambda outcome: self._record(_finished(new, outcome), over),
+        )
 
     def _same(self, step: Step, over: int) -> Resource:
         self._record(step.new, over)
@@ -224,8 +260,10 @@ class Deployment:
 
     def _replace(self, goal: Goal, provider: Provider, step: Step, handle: int) -> Resource:
         if goal.protect:
-            raise StepFailed(f"unable to replace {step.urn} as it is marked for protection; remove `protect` from it in the program first",
-                             step.urn)
+            raise StepFailed(
+                f"unable to replace {step.urn} as it is marked for protection; remove `protect` from it in the program first",
+                step.urn,
+            )
         self._replaced.add(step.urn)
         checked = provider.check(step.urn, goal.type, {}, step.new.inputs)
         step.new = dataclasses.replace(step.new, inputs=checked)
@@ -258,8 +296,14 @@ class Deployment:
         elif old.pendingReplacement:
             op = "remove-pending-replace"  # deleted by an earlier run
         step = Step(op, old.urn, old)
-        real = old.custom and not (old.is_provider or old.external or old.pendingReplacement or old.retainOnDelete or self.preview
-                                   or old.deletedWith in self.doomed)
+        real = old.custom and not (
+            old.is_provider
+            or old.external
+            or old.pendingReplacement
+            or old.retainOnDelete
+            or self.preview
+            or old.deletedWith in self.doomed
+        )
         call = (lambda: self.registry.get(old.provider).delete(old)) if real else None
         self._operate(step, "Delete", call, lambda _: commit() if commit else self.journal.drop(handle))
 
@@ -327,7 +371,9 @@ class Deployment:
         elif op == "same":
             self._same(step, handle)
         elif op == "replace":
-            self._operate(step, "Create", None, lambda _: (self.journal.change(handle, delete=True), self._record(new, None))[1])
+            self._operate(
+                step, "Create", None, lambda _: (self.journal.change(handle, delete=True), self._record(new, None))[1]
+            )
         else:
             self._operate(step, op.title(), None, lambda _: self._record(new, handle))
         return new
@@ -337,14 +383,20 @@ class Deployment:
         with self._default_lock:
             if (package, version) not in self._defaults:
                 name = "default" + ("_" + version.translate(str.maketrans(".-+", "___")) if version else "")
-                inputs = {key: secret(text) if is_secret_ else text
-                          for key, (text, is_secret_) in self.config.namespace(package).items()}
-                new = self.register(Goal(type=PROVIDER_TYPE + package, name=name, custom=False, inputs=inputs, version=version))
+                inputs = {
+                    key: secret(text) if is_secret_ else text
+                    for key, (text, is_secret_) in self.config.namespace(package).items()
+                }
+                new = self.register(
+                    Goal(type=PROVIDER_TYPE + package, name=name, custom=False, inputs=inputs, version=version)
+                )
                 self._defaults[package, version] = f"{new.urn}::{new.id}"
             return self._defaults[package, version]
 
     def _resolve_provider(self, goal: Goal) -> str:
-        """The nearest parent's provider for the package, else the default one (the SDK usually resolves parents itself)."""
+        """The nearest parent's provider for the package, else the default one (the SDK usually resolves parents
+        itself).
+        """
         if reference := goal.providers.get(goal.package):
             return reference
         parent = self.goals.get(goal.parent)
@@ -408,5 +460,9 @@ def with_secrets(resource: Resource, outputs: Props) -> Props:
 
 def _finished(new: Resource, outcome: Outcome) -> Resource:
     return dataclasses.replace(
-        new, id=outcome.id or new.id, outputs=with_secrets(new, outcome.outputs), initErrors=outcome.init_errors,
-        inputs=new.inputs if outcome.inputs is None else outcome.inputs)
+        new,
+        id=outcome.id or new.id,
+        outputs=with_secrets(new, outcome.outputs),
+        initErrors=outcome.init_errors,
+        inputs=new.inputs if outcome.inputs is None else outcome.inputs,
+    )

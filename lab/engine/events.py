@@ -1,4 +1,5 @@
 """What a run shows: text for people, the CLI's JSON events, or one JSON object for a preview."""
+
 import dataclasses
 import datetime
 import json
@@ -11,10 +12,26 @@ from lab.engine.properties import masked
 from lab.engine.provider import Diff
 from lab.engine.state import Resource, encode_resource, urn_parts
 
-SIGNS = {"create": "+", "update": "~", "delete": "-", "replace": "+-", "same": " ", "read": ">", "refresh": "~", "discard": "<"}
+SIGNS = {
+    "create": "+",
+    "update": "~",
+    "delete": "-",
+    "replace": "+-",
+    "same": " ",
+    "read": ">",
+    "refresh": "~",
+    "discard": "<",
+}
 CLEANUP = {"delete-replaced", "discard-replaced", "remove-pending-replace"}
-PAST = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged", "read": "read",
-        "discard": "discarded"}
+PAST = {
+    "create": "created",
+    "update": "updated",
+    "delete": "deleted",
+    "replace": "replaced",
+    "same": "unchanged",
+    "read": "read",
+    "discard": "discarded",
+}
 
 
 @dataclass
@@ -65,8 +82,11 @@ class Events:
         self._event("resOutputsEvent", {"metadata": _metadata(step), **self._planning()})
         if self.form == "text" and step.op != "same":
             type_, name = urn_parts(step.urn)
-            self._print(f" {SIGNS.get(step.op, step.op):2} {type_.rsplit('$', 1)[-1]} {name} "
-                        + (step.op if self.preview else PAST.get(step.op, step.op)) + _why(step))
+            self._print(
+                f" {SIGNS.get(step.op, step.op):2} {type_.rsplit('$', 1)[-1]} {name} "
+                + (step.op if self.preview else PAST.get(step.op, step.op))
+                + _why(step)
+            )
 
     def failed(self, step: Step) -> None:
         if self.form == "object" and step.shown:
@@ -90,22 +110,40 @@ class Events:
 
     def summary(self, succeeded: bool) -> None:
         seconds = time.monotonic() - self._started
-        self._event("summaryEvent", {
-            "maybeCorrupt": False, "durationSeconds": round(seconds), "resourceChanges": dict(self.counts), "policyPacks": {},
-            "isPreview": self.preview, "result": "succeeded" if succeeded else "failed"})
+        self._event(
+            "summaryEvent",
+            {
+                "maybeCorrupt": False,
+                "durationSeconds": round(seconds),
+                "resourceChanges": dict(self.counts),
+                "policyPacks": {},
+                "isPreview": self.preview,
+                "result": "succeeded" if succeeded else "failed",
+            },
+        )
         if self.form == "text":
             self._print("Resources:" + (" (planned)" if self.preview else ""))
             for op, count in sorted(self.counts.items()):
-                self._print(f"    {SIGNS.get(op, op):2} {count} " + (f"to {op}" if self.preview and op != "same" else PAST.get(op, op)))
+                self._print(
+                    f"    {SIGNS.get(op, op):2} {count} "
+                    + (f"to {op}" if self.preview and op != "same" else PAST.get(op, op))
+                )
             self._print(f"Duration: {seconds:.1f}s" + ("" if succeeded else ", failed"))
         if self.form == "events":
             self._event("cancelEvent", {})
 
     def preview_object(self, config: dict[str, str]) -> str:
         nanoseconds = int((time.monotonic() - self._started) * 1e9)
-        return json.dumps({**({"config": config} if config else {}), "steps": self.steps,
-                           **({"diagnostics": self.diagnostics} if self.diagnostics else {}),
-                           "duration": nanoseconds, "changeSummary": self.counts}, indent=4)
+        return json.dumps(
+            {
+                **({"config": config} if config else {}),
+                "steps": self.steps,
+                **({"diagnostics": self.diagnostics} if self.diagnostics else {}),
+                "duration": nanoseconds,
+                "changeSummary": self.counts,
+            },
+            indent=4,
+        )
 
     def _planning(self) -> dict:
         return {"planning": True} if self.preview else {}
@@ -135,8 +173,14 @@ def shown_state(resource: Resource) -> dict:
 
 
 def _metadata(step: Step) -> dict:
-    out = {"op": step.op, "urn": step.urn, "type": step.resource.type, "provider": step.resource.provider,
-           "old": shown_state(step.old) if step.old else None, "new": shown_state(step.new) if step.new else None}
+    out = {
+        "op": step.op,
+        "urn": step.urn,
+        "type": step.resource.type,
+        "provider": step.resource.provider,
+        "old": shown_state(step.old) if step.old else None,
+        "new": shown_state(step.new) if step.new else None,
+    }
     if step.diff.keys:
         out["diffs"] = step.diff.keys
     if step.diff.detailed:

@@ -1,4 +1,5 @@
 """What the program wants of one resource: RegisterResourceRequest, checked and in plain values."""
+
 import re
 from dataclasses import dataclass, field
 
@@ -8,10 +9,24 @@ from lab.engine.errors import Refused
 from lab.engine.properties import Props, from_struct
 from lab.engine.state import PROVIDER_TYPE, STACK_TYPE
 
-HOOKS = {"before_create": "BeforeCreate", "after_create": "AfterCreate", "before_update": "BeforeUpdate",
-         "after_update": "AfterUpdate", "before_delete": "BeforeDelete", "after_delete": "AfterDelete"}
-REFUSED_FIELDS = ("remote", "importId", "replace_with", "envVarMappings", "state_migrations", "packageRef", "pluginDownloadURL",
-                  "snippetId")
+HOOKS = {
+    "before_create": "BeforeCreate",
+    "after_create": "AfterCreate",
+    "before_update": "BeforeUpdate",
+    "after_update": "AfterUpdate",
+    "before_delete": "BeforeDelete",
+    "after_delete": "AfterDelete",
+}
+REFUSED_FIELDS = (
+    "remote",
+    "importId",
+    "replace_with",
+    "envVarMappings",
+    "state_migrations",
+    "packageRef",
+    "pluginDownloadURL",
+    "snippetId",
+)
 
 
 @dataclass
@@ -43,7 +58,7 @@ class Goal:
 
 
 def package_of(token: str) -> str:
-    return token[len(PROVIDER_TYPE):] if token.startswith(PROVIDER_TYPE) else token.split(":", 1)[0]
+    return token[len(PROVIDER_TYPE) :] if token.startswith(PROVIDER_TYPE) else token.split(":", 1)[0]
 
 
 def check_type(token: str, where: str) -> None:
@@ -68,16 +83,29 @@ def goal_of(req: resource_pb2.RegisterResourceRequest) -> Goal:
         raise Refused(f"{where}: {error}") from None
     timeouts = {kind: seconds(getattr(req.customTimeouts, kind)) for kind in ("create", "update", "delete", "read")}
     return Goal(
-        type=req.type, name=req.name, custom=req.custom, parent=req.parent, inputs=inputs, dependencies=sorted(set(req.dependencies)),
+        type=req.type,
+        name=req.name,
+        custom=req.custom,
+        parent=req.parent,
+        inputs=inputs,
+        dependencies=sorted(set(req.dependencies)),
         property_dependencies={key: sorted(set(value.urns)) for key, value in req.propertyDependencies.items()},
-        provider=req.provider, providers=dict(req.providers), version=req.version,
+        provider=req.provider,
+        providers=dict(req.providers),
+        version=req.version,
         protect=req.protect if req.HasField("protect") else None,
-        retain_on_delete=req.retainOnDelete if req.HasField("retainOnDelete") else None, deleted_with=req.deletedWith,
-        delete_before_replace=req.deleteBeforeReplace if req.deleteBeforeReplaceDefined or req.deleteBeforeReplace else None,
-        ignore_changes=list(req.ignoreChanges), replace_on_changes=list(req.replaceOnChanges),
-        additional_secret_outputs=list(req.additionalSecretOutputs), timeouts={k: v for k, v in timeouts.items() if v},
+        retain_on_delete=req.retainOnDelete if req.HasField("retainOnDelete") else None,
+        deleted_with=req.deletedWith,
+        delete_before_replace=req.deleteBeforeReplace
+        if req.deleteBeforeReplaceDefined or req.deleteBeforeReplace
+        else None,
+        ignore_changes=list(req.ignoreChanges),
+        replace_on_changes=list(req.replaceOnChanges),
+        additional_secret_outputs=list(req.additionalSecretOutputs),
+        timeouts={k: v for k, v in timeouts.items() if v},
         aliases=[*req.aliases, *req.aliasURNs],
-        hooks={kind: list(getattr(req.hooks, name)) for name, kind in HOOKS.items() if getattr(req.hooks, name)})
+        hooks={kind: list(getattr(req.hooks, name)) for name, kind in HOOKS.items() if getattr(req.hooks, name)},
+    )
 
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}

@@ -1,4 +1,5 @@
 """The state while a run changes it: what is done, what is left of the old state, what is under way."""
+
 import dataclasses
 import json
 import threading
@@ -102,10 +103,15 @@ class Journal:
         if resources:
             header += ',"resources":[\n' + ",\n".join(texts[r] for r in resources) + "]"
         if self.pending:
-            header += ',"pending_operations":[' + ",\n".join(
-                f'{{"resource":{texts[r]},"type":{json.dumps(kind)}}}' for kind, r in self.pending) + "]"
+            header += (
+                ',"pending_operations":['
+                + ",\n".join(f'{{"resource":{texts[r]},"type":{json.dumps(kind)}}}' for kind, r in self.pending)
+                + "]"
+            )
         return header + ',"metadata":{}}'
 
     @staticmethod
     def _encode(resource: Resource, crypter: Crypter) -> str:
-        return json.dumps(encode_resource(resource, lambda text: {"ciphertext": crypter.encrypt(text)}), separators=(",", ":"))
+        return json.dumps(
+            encode_resource(resource, lambda text: {"ciphertext": crypter.encrypt(text)}), separators=(",", ":")
+        )

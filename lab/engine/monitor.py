@@ -1,4 +1,5 @@
 """The gRPC services that the program and the plugins call: ResourceMonitor and Engine, on one port."""
+
 import concurrent.futures
 import contextlib
 import traceback
@@ -15,7 +16,15 @@ from lab.engine.properties import UNKNOWN, from_struct, to_struct
 from lab.engine.provider import CHANNEL_OPTIONS
 from lab.engine.state import make_urn
 
-FEATURES = ("SECRETS", "RESOURCE_REFERENCES", "ALIAS_SPECS", "DELETED_WITH", "TRANSFORMS", "RESOURCE_HOOKS", "INVOKE_DEPENDS_ON")
+FEATURES = (
+    "SECRETS",
+    "RESOURCE_REFERENCES",
+    "ALIAS_SPECS",
+    "DELETED_WITH",
+    "TRANSFORMS",
+    "RESOURCE_HOOKS",
+    "INVOKE_DEPENDS_ON",
+)
 SEVERITIES = ("debug", "info", "warning", "error")
 EMPTY = empty_pb2.Empty()
 
@@ -80,13 +89,23 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
     def GetDeploymentInfo(self, request, context):
         d = self._deployment
         return resource_pb2.DeploymentInfo(
-            project=d.project, stack=d.stack, organization=ORGANIZATION, config=d.config.values,
-            configSecretKeys=sorted(d.config.secret_keys), dryRun=d.preview, parallel=d.parallel,
-            supportedFeatures=[resource_pb2.ResourceMonitorFeature.Value(f"RESOURCE_MONITOR_FEATURE_{name}") for name in FEATURES])
+            project=d.project,
+            stack=d.stack,
+            organization=ORGANIZATION,
+            config=d.config.values,
+            configSecretKeys=sorted(d.config.secret_keys),
+            dryRun=d.preview,
+            parallel=d.parallel,
+            supportedFeatures=[
+                resource_pb2.ResourceMonitorFeature.Value(f"RESOURCE_MONITOR_FEATURE_{name}") for name in FEATURES
+            ],
+        )
 
     def SupportsFeature(self, request, context):
-        return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in (
-            "secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks"))
+        return resource_pb2.SupportsFeatureResponse(
+            hasSupport=request.id
+            in ("secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks")
+        )
 
     def RegisterResource(self, request, context):
         d = self._deployment
@@ -96,8 +115,11 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             d.callbacks.remember_transforms(make_urn(d.stack, d.project, goal.parent, goal.type, goal.name), request)
             new = d.register(goal)
             return resource_pb2.RegisterResourceResponse(
-                urn=new.urn, id="" if new.id == UNKNOWN else new.id, object=to_struct(new.outputs if goal.custom else {}),
-                propertyDependencies={})
+                urn=new.urn,
+                id="" if new.id == UNKNOWN else new.id,
+                object=to_struct(new.outputs if goal.custom else {}),
+                propertyDependencies={},
+            )
 
     def RegisterResourceOutputs(self, request, context):
         with self._errors(context):
@@ -111,25 +133,40 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             for name in ("packageRef", "pluginDownloadURL"):
                 if getattr(request, name):
                     raise Refused(f"{where}: the field {name!r} is not implemented by lab/engine")
-            goal = Goal(type=request.type, name=request.name, custom=True, parent=request.parent, inputs=from_struct(request.properties),
-                        dependencies=sorted(set(request.dependencies)), provider=request.provider, version=request.version,
-                        additional_secret_outputs=list(request.additionalSecretOutputs))
+            goal = Goal(
+                type=request.type,
+                name=request.name,
+                custom=True,
+                parent=request.parent,
+                inputs=from_struct(request.properties),
+                dependencies=sorted(set(request.dependencies)),
+                provider=request.provider,
+                version=request.version,
+                additional_secret_outputs=list(request.additionalSecretOutputs),
+            )
             new = self._deployment.read(goal, request.id)
-            return resource_pb2.ReadResourceResponse(urn=new.urn, id="" if new.id == UNKNOWN else new.id, properties=to_struct(new.outputs))
+            return resource_pb2.ReadResourceResponse(
+                urn=new.urn, id="" if new.id == UNKNOWN else new.id, properties=to_struct(new.outputs)
+            )
 
     def Invoke(self, request, context):
         with self._errors(context):
             if request.packageRef or request.pluginDownloadURL:
-                raise Refused(f"function {request.tok}: package references and download URLs are not implemented by lab/engine")
+                raise Refused(
+                    f"function {request.tok}: package references and download URLs are not implemented by lab/engine"
+                )
             check_type(request.tok, f"function {request.tok}")
             try:
-                answer = self._deployment.invoke(request.tok, from_struct(request.args), request.provider, request.version,
-                                                 list(request.dependsOn))
+                answer = self._deployment.invoke(
+                    request.tok, from_struct(request.args), request.provider, request.version, list(request.dependsOn)
+                )
             except StepFailed as error:  # the program may handle it
                 context.abort(grpc.StatusCode.UNKNOWN, f"invocation of {request.tok} failed: {error}")
             if answer is None:
                 return resource_pb2.ResourceInvokeResponse(unknown=True)
-            return resource_pb2.ResourceInvokeResponse(**{"return": getattr(answer, "return")}, failures=answer.failures)
+            return resource_pb2.ResourceInvokeResponse(
+                **{"return": getattr(answer, "return")}, failures=answer.failures
+            )
 
     def RegisterStackTransform(self, request, context):
         self._deployment.callbacks.add_stack_transform(request)

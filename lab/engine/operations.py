@@ -1,4 +1,5 @@
 """The four operations from start to end: preview, up, refresh, destroy."""
+
 import signal
 import threading
 from collections.abc import Callable
@@ -51,7 +52,9 @@ def destroy(setting: Setting, run_program: bool) -> bool:
     if hooked and not run_program:
         raise EngineError(f"{hooked[0].urn} has delete hooks, which live in the program; run `destroy --run-program`")
     if run_program:
-        return _run(setting, lambda d, processes, address: _run_program(d, setting, processes, address), answer_only=True)
+        return _run(
+            setting, lambda d, processes, address: _run_program(d, setting, processes, address), answer_only=True
+        )
     return _run(setting, lambda d, processes, address: delete_all(d, list(d.journal.old)))
 
 
@@ -64,18 +67,34 @@ def refresh(setting: Setting, clear_pending_creates: bool) -> bool:
 
 def _warn_of_pending(setting: Setting) -> None:
     for kind, resource in setting.snapshot.pending:
-        hint = ("it may exist although the state does not know it; look, then run `refresh --clear-pending-creates`"
-                if kind == "creating" else "run `refresh` to see what became of it")
-        setting.events.diagnostic("warning", f"an earlier run was interrupted while {kind} {resource.urn}: {hint}", resource.urn)
+        hint = (
+            "it may exist although the state does not know it; look, then run `refresh --clear-pending-creates`"
+            if kind == "creating"
+            else "run `refresh` to see what became of it"
+        )
+        setting.events.diagnostic(
+            "warning", f"an earlier run was interrupted while {kind} {resource.urn}: {hint}", resource.urn
+        )
 
 
 def _run(setting: Setting, work: Callable[[Deployment, Processes, str], None], answer_only: bool = False) -> bool:
     """Server, signals, providers and clean-up around an operation."""
     journal = Journal(setting.snapshot, setting.crypter, setting.write)
     processes = Processes()
-    registry = Registry(journal, processes, setting.events, setting.project.root, setting.project.plugin_folders, setting.preview)
-    deployment = Deployment(setting.project.name, setting.stack, setting.config, journal, setting.events, registry, setting.preview,
-                            setting.parallel, answer_only)
+    registry = Registry(
+        journal, processes, setting.events, setting.project.root, setting.project.plugin_folders, setting.preview
+    )
+    deployment = Deployment(
+        setting.project.name,
+        setting.stack,
+        setting.config,
+        journal,
+        setting.events,
+        registry,
+        setting.preview,
+        setting.parallel,
+        answer_only,
+    )
     server, address = serve(deployment)
     registry.address = address
     before = _catch_signals(deployment, processes)
@@ -103,11 +122,14 @@ def _run(setting: Setting, work: Callable[[Deployment, Processes, str], None], a
 
 def _catch_signals(deployment: Deployment, processes: Processes) -> dict:
     """First signal: stop cleanly. Second: end everything at once; the pending operations stay in the state."""
+
     def stop() -> None:
         if deployment.interrupted:
             processes.end_all(0)
             return
-        deployment.events.diagnostic("info", "interrupted: waiting for the operations under way; once more to end at once")
+        deployment.events.diagnostic(
+            "info", "interrupted: waiting for the operations under way; once more to end at once"
+        )
         deployment.interrupted = True
         deployment.registry.cancel()
         deployment.wake()
@@ -126,7 +148,9 @@ def _run_program(deployment: Deployment, setting: Setting, processes: Processes,
 
     program.start(processes, address, on_line, deployment.wake)
     with deployment.condition:
-        deployment.condition.wait_for(lambda: deployment.signalled or program.exit_code is not None or deployment.stopping)
+        deployment.condition.wait_for(
+            lambda: deployment.signalled or program.exit_code is not None or deployment.stopping
+        )
     if not deployment.stopping and (deployment.signalled or program.exit_code == 0):
         delete_all(deployment, list(deployment.journal.old))
     elif not deployment.stopping:

@@ -1,4 +1,7 @@
-"""Child processes (program and plugins): started in their own process groups, ended with the engine whatever happens."""
+"""Child processes (program and plugins): started in their own process groups, ended with the engine whatever
+happens.
+"""
+
 import contextlib
 import os
 import queue
@@ -12,7 +15,9 @@ from pathlib import Path
 from lab.engine.errors import EngineError
 
 # Reads process group ids; kills the groups when its input ends, that is also when the engine was killed with -9.
-_WATCHDOG = 'groups=""; while read -r group; do groups="$groups -$group"; done; [ -z "$groups" ] || kill -s KILL -- $groups'
+_WATCHDOG = (
+    'groups=""; while read -r group; do groups="$groups -$group"; done; [ -z "$groups" ] || kill -s KILL -- $groups'
+)
 START_LIMIT_S = 60
 
 
@@ -28,10 +33,25 @@ class Processes:
         """Start `argv`; `on_line(text, is_stderr)` gets its output line by line from threads."""
         with self._lock:
             if self._watchdog is None:
-                self._watchdog = subprocess.Popen(["/bin/sh", "-c", _WATCHDOG], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                                  stderr=subprocess.DEVNULL, start_new_session=True, text=True)
-            child = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, start_new_session=True, text=True, errors="replace")
+                self._watchdog = subprocess.Popen(
+                    ["/bin/sh", "-c", _WATCHDOG],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    text=True,
+                )
+            child = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                text=True,
+                errors="replace",
+            )
             self._children.append(child)
             self._watchdog.stdin.write(f"{child.pid}\n")
             self._watchdog.stdin.flush()
@@ -86,12 +106,15 @@ def find_plugin(package: str, folders: dict[str, Path]) -> Path:
         return path
     if found := shutil.which(name):
         return Path(found)
-    raise EngineError(f"no provider plugin for the package {package!r}: {name} is neither named by path under plugins.providers in "
-                      "Pulumi.yaml nor found on PATH")
+    raise EngineError(
+        f"no provider plugin for the package {package!r}: {name} is neither named by path under plugins.providers in "
+        "Pulumi.yaml nor found on PATH"
+    )
 
 
-def start_plugin(processes: Processes, path: Path, engine_address: str, cwd: Path,
-                 on_line: Callable[[str, bool], None]) -> tuple[subprocess.Popen, str]:
+def start_plugin(
+    processes: Processes, path: Path, engine_address: str, cwd: Path, on_line: Callable[[str, bool], None]
+) -> tuple[subprocess.Popen, str]:
     """Start a plugin; returns its process and its gRPC address, which it prints as its first line."""
     first: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     seen = threading.Event()
@@ -110,5 +133,8 @@ def start_plugin(processes: Processes, path: Path, engine_address: str, cwd: Pat
     except queue.Empty:
         raise EngineError(f"the plugin {path} printed no port within {START_LIMIT_S} s") from None
     if not (port or "").isdigit():
-        raise EngineError(f"the plugin {path} " + (f"printed {port!r} instead of its port" if port else "ended before it printed its port"))
+        raise EngineError(
+            f"the plugin {path} "
+            + (f"printed {port!r} instead of its port" if port else "ended before it printed its port")
+        )
     return child, f"127.0.0.1:{port}"

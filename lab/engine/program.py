@@ -1,4 +1,5 @@
 """The program's process: an unmodified Pulumi Python program, run by the shim."""
+
 import json
 import os
 import signal
@@ -24,21 +25,33 @@ class Program:
         self._child: subprocess.Popen | None = None
         self.exit_code: int | None = None
 
-    def start(self, processes: Processes, address: str, on_line: Callable[[str, bool], None], on_exit: Callable[[], None]) -> None:
+    def start(
+        self, processes: Processes, address: str, on_line: Callable[[str, bool], None], on_exit: Callable[[], None]
+    ) -> None:
         main = (self.project.root / self.project.main).resolve()
         if not main.exists():
             raise EngineError(f"Pulumi.yaml: main: {main} does not exist")
         folder = main if main.is_dir() else main.parent
         if main.is_dir() and not (main / "__main__.py").exists():
             raise EngineError(f"{main} has no __main__.py to run")
-        arguments = {"monitor": address, "engine": address, "project": self.project.name, "stack": self.stack,
-                     "root_directory": str(self.project.root), "organization": ORGANIZATION,
-                     "dry_run": "true" if self.preview else "false", "parallel": str(self.parallel)}
+        arguments = {
+            "monitor": address,
+            "engine": address,
+            "project": self.project.name,
+            "stack": self.stack,
+            "root_directory": str(self.project.root),
+            "organization": ORGANIZATION,
+            "dry_run": "true" if self.preview else "false",
+            "parallel": str(self.parallel),
+        }
         # -P: the shim's own folder must not come onto sys.path (it holds a secrets.py)
         argv = [self._python(), "-P", str(Path(__file__).with_name("shim.py"))]
         argv += [word for name, value in arguments.items() for word in (f"--{name}", value)]
-        env = {**os.environ, "PULUMI_CONFIG": json.dumps(self.config.values),
-               "PULUMI_CONFIG_SECRET_KEYS": json.dumps(sorted(self.config.secret_keys))}
+        env = {
+            **os.environ,
+            "PULUMI_CONFIG": json.dumps(self.config.values),
+            "PULUMI_CONFIG_SECRET_KEYS": json.dumps(sorted(self.config.secret_keys)),
+        }
         self._child = processes.start([*argv, str(main)], folder, env, on_line)
         threading.Thread(target=self._wait, args=(on_exit,), daemon=True).start()
 

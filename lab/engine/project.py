@@ -1,4 +1,5 @@
 """`Pulumi.yaml` and the stack's configuration file."""
+
 import json
 import os
 import re
@@ -11,8 +12,21 @@ import yaml
 from lab.engine.errors import EngineError, Refused
 from lab.engine.secrets import Crypter
 
-PROJECT_KEYS = {"name", "runtime", "description", "main", "config", "stackConfigDir", "plugins", "author", "website", "license",
-                "template", "backend", "options"}
+PROJECT_KEYS = {
+    "name",
+    "runtime",
+    "description",
+    "main",
+    "config",
+    "stackConfigDir",
+    "plugins",
+    "author",
+    "website",
+    "license",
+    "template",
+    "backend",
+    "options",
+}
 
 
 class _Loader(yaml.SafeLoader):
@@ -89,11 +103,15 @@ class Project:
 
     def _plugins(self, path: Path, plugins: dict) -> dict[str, Path]:
         if others := plugins.keys() - {"providers"}:
-            raise Refused(f"{path}: plugins.{sorted(others)[0]} is not implemented by lab/engine; only plugins.providers")
+            raise Refused(
+                f"{path}: plugins.{sorted(others)[0]} is not implemented by lab/engine; only plugins.providers"
+            )
         folders = {}
         for entry in plugins.get("providers") or []:
             if others := entry.keys() - {"name", "path", "version"}:
-                raise Refused(f"{path}: plugins.providers: the field {sorted(others)[0]!r} is not implemented by lab/engine")
+                raise Refused(
+                    f"{path}: plugins.providers: the field {sorted(others)[0]!r} is not implemented by lab/engine"
+                )
             folders[entry["name"]] = (self.root / entry["path"]).resolve()
         return folders
 
@@ -114,12 +132,18 @@ class Project:
         path.write_text(f"encryptionsalt: {salt}\n" + ("" if not text.strip() or text.strip() == "{}" else text))
 
     def config(self, stack: str, crypter) -> Config:
-        """The stack's configuration with the project's defaults. `crypter()` is called only when something is encrypted."""
+        """The stack's configuration with the project's defaults. `crypter()` is called only when something is
+        encrypted.
+        """
         path = self.stack_file(stack)
         data = read_yaml(path) if path.exists() else {}
         if unknown := data.keys() - {"config", "encryptionsalt", "secretsprovider", "encryptedkey", "environment"}:
             raise EngineError(f"{path}: unknown key {sorted(unknown)[0]!r}; allowed are config and encryptionsalt")
-        if data.get("environment") or data.get("secretsprovider") not in (None, "", "passphrase") or data.get("encryptedkey"):
+        if (
+            data.get("environment")
+            or data.get("secretsprovider") not in (None, "", "passphrase")
+            or data.get("encryptedkey")
+        ):
             raise Refused(f"{path}: lab/engine knows only the passphrase secrets provider and no environments")
         config = Config()
         for key, value in (data.get("config") or {}).items():
@@ -173,4 +197,6 @@ def to_text(value: Any) -> str:
 def backend_url(env=os.environ) -> str:
     if url := env.get("PULUMI_BACKEND_URL"):
         return url
-    raise EngineError("PULUMI_BACKEND_URL is not set; set it to file://<folder> (an existing folder for the stacks' state)")
+    raise EngineError(
+        "PULUMI_BACKEND_URL is not set; set it to file://<folder> (an existing folder for the stacks' state)"
+    )

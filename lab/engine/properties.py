@@ -1,8 +1,10 @@
 """Property values: the wire form (protobuf Struct) as plain Python values, and what the engine does with them.
 
 A value is None, bool, int, float, str, list or dict. Special kinds keep their wire form: a secret is
-`{SIG: SECRET, "value": X}`, a resource reference `{SIG: RESOURCE, "urn": ..., "id": ...}`, an unknown the string UNKNOWN.
+`{SIG: SECRET, "value": X}`, a resource reference `{SIG: RESOURCE, "urn": ..., "id": ...}`, an unknown the string
+UNKNOWN.
 """
+
 import copy
 import re
 from typing import Any
@@ -139,7 +141,9 @@ def same(a: Any, b: Any) -> bool:
 def changed_keys(old: Props, new: Props) -> list[str]:
     """Top-level keys whose values differ (secretness aside); an unknown always differs."""
     keys = old.keys() | new.keys()
-    return sorted(k for k in keys if k not in old or k not in new or has_unknown(new[k]) or not same(plain(old[k]), plain(new[k])))
+    return sorted(
+        k for k in keys if k not in old or k not in new or has_unknown(new[k]) or not same(plain(old[k]), plain(new[k]))
+    )
 
 
 def mark_secrets(answer: Props, known: Props) -> Props:
@@ -167,7 +171,7 @@ def parse_path(path: str) -> list[str | int]:
     while at < len(path):
         match = _PATH.match(path, at)
         if not match:
-            raise Refused(f"the property path {path!r} cannot be read; allowed are names, [0], [\"name\"] and *")
+            raise Refused(f'the property path {path!r} cannot be read; allowed are names, [0], ["name"] and *')
         index, quoted, star, name = match.groups()
         parts.append(int(index) if index else quoted.replace('\\"', '"') if quoted is not None else star or name)
         at = match.end()

@@ -1,4 +1,5 @@
 """One provider resource's plugin process: ResourceProvider calls with plain property maps."""
+
 import json
 import os
 from dataclasses import dataclass, field
@@ -24,7 +25,11 @@ from lab.engine.properties import (
 from lab.engine.state import Resource, urn_parts
 
 CHANNEL_OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
-_REPLACE_KINDS = {provider_pb2.PropertyDiff.ADD_REPLACE, provider_pb2.PropertyDiff.DELETE_REPLACE, provider_pb2.PropertyDiff.UPDATE_REPLACE}
+_REPLACE_KINDS = {
+    provider_pb2.PropertyDiff.ADD_REPLACE,
+    provider_pb2.PropertyDiff.DELETE_REPLACE,
+    provider_pb2.PropertyDiff.UPDATE_REPLACE,
+}
 
 
 @dataclass
@@ -62,7 +67,9 @@ class Diff:
 
 
 class Provider:
-    """`configure` first. With unknown configuration in a preview it stays unconfigured and everything of it is unknown."""
+    """`configure` first. With unknown configuration in a preview it stays unconfigured and everything of it is
+    unknown.
+    """
 
     def __init__(self, urn: str, type_: str, address: str, preview: bool):
         self.urn, self.type = urn, type_
@@ -77,8 +84,14 @@ class Provider:
 
     def handshake(self, engine_address: str, root: Path, plugin: Path) -> None:
         try:
-            answer = self._stub.Handshake(provider_pb2.ProviderHandshakeRequest(
-                engine_address=engine_address, root_directory=str(plugin.parent), program_directory=str(root), configure_with_urn=True))
+            answer = self._stub.Handshake(
+                provider_pb2.ProviderHandshakeRequest(
+                    engine_address=engine_address,
+                    root_directory=str(plugin.parent),
+                    program_directory=str(root),
+                    configure_with_urn=True,
+                )
+            )
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.UNIMPLEMENTED:
                 raise self._error(error, self.urn) from None
@@ -88,7 +101,9 @@ class Provider:
         self._optional("GetPluginInfo", empty_pb2.Empty())
 
     def check_config(self, urn: str, olds: Props, news: Props) -> Props:
-        request = provider_pb2.CheckRequest(urn=urn, olds=self._send(olds), news=self._send(news), **_named(urn, self.type))
+        request = provider_pb2.CheckRequest(
+            urn=urn, olds=self._send(olds), news=self._send(news), **_named(urn, self.type)
+        )
         answer = self._optional("CheckConfig", request)
         if answer is None:
             return news
@@ -98,8 +113,13 @@ class Provider:
 
     def diff_config(self, urn: str, old: Resource, news: Props) -> Diff:
         request = provider_pb2.DiffRequest(
-            id=old.id, urn=urn, olds=self._send(old.outputs), old_inputs=self._send(old.inputs), news=self._send(news),
-            **_named(urn, self.type))
+            id=old.id,
+            urn=urn,
+            olds=self._send(old.outputs),
+            old_inputs=self._send(old.inputs),
+            news=self._send(news),
+            **_named(urn, self.type),
+        )
         answer = self._optional("DiffConfig", request)
         keys = changed_keys(old.inputs, news)
         return Diff(bool(keys), [], keys) if answer is None else _diff(answer, keys)
@@ -108,12 +128,21 @@ class Provider:
         if has_unknown(inputs):
             return
         package = self.type.rsplit(":", 1)[-1]
-        variables = {f"{package}:config:{key}": value if isinstance(value, str) else json.dumps(value)
-                     for key, value in plain(inputs).items()}
+        variables = {
+            f"{package}:config:{key}": value if isinstance(value, str) else json.dumps(value)
+            for key, value in plain(inputs).items()
+        }
         request = provider_pb2.ConfigureRequest(
-            variables=variables, args=to_struct(inputs if self._accept_secrets or not self._handshaken else plain(inputs)),
-            acceptSecrets=True, acceptResources=True, sends_old_inputs=True, sends_old_inputs_to_delete=True, id=id_, urn=self.urn,
-            **_named(self.urn, self.type))
+            variables=variables,
+            args=to_struct(inputs if self._accept_secrets or not self._handshaken else plain(inputs)),
+            acceptSecrets=True,
+            acceptResources=True,
+            sends_old_inputs=True,
+            sends_old_inputs_to_delete=True,
+            id=id_,
+            urn=self.urn,
+            **_named(self.urn, self.type),
+        )
         answer = self._call("Configure", request, self.urn)
         if not self._handshaken:
             self._accept_secrets, self._accept_resources = answer.acceptSecrets, answer.acceptResources
@@ -131,8 +160,13 @@ class Provider:
     def check(self, urn: str, type_: str, olds: Props, news: Props) -> Props:
         if not self.configured:
             return news
-        answer = self._call("Check", provider_pb2.CheckRequest(
-            urn=urn, olds=self._send(olds), news=self._send(news), randomSeed=os.urandom(32), **_named(urn, type_)), urn)
+        answer = self._call(
+            "Check",
+            provider_pb2.CheckRequest(
+                urn=urn, olds=self._send(olds), news=self._send(news), randomSeed=os.urandom(32), **_named(urn, type_)
+            ),
+            urn,
+        )
         _raise_failures(answer.failures, urn)
         return self._receive(answer.inputs, news)
 
@@ -140,17 +174,33 @@ class Provider:
         keys = changed_keys(old.inputs, news)
         if not self.configured:
             return Diff(bool(keys), [], keys)
-        answer = self._call("Diff", provider_pb2.DiffRequest(
-            id=old.id, urn=urn, olds=self._send(old.outputs), old_inputs=self._send(old.inputs), news=self._send(news),
-            ignoreChanges=ignore, **_named(urn, old.type)), urn)
+        answer = self._call(
+            "Diff",
+            provider_pb2.DiffRequest(
+                id=old.id,
+                urn=urn,
+                olds=self._send(old.outputs),
+                old_inputs=self._send(old.inputs),
+                news=self._send(news),
+                ignoreChanges=ignore,
+                **_named(urn, old.type),
+            ),
+            urn,
+        )
         return _diff(answer, keys)
 
     def create(self, urn: str, type_: str, inputs: Props, timeout: float) -> Outcome:
         """In a preview the id is empty."""
         if not self.configured or (self.preview and not self._supports_preview):
             return Outcome("", inputs if self.configured else {})
-        answer = self._call("Create", provider_pb2.CreateRequest(
-            urn=urn, properties=self._send(inputs), timeout=timeout, preview=self.preview, **_named(urn, type_)), urn, inputs)
+        answer = self._call(
+            "Create",
+            provider_pb2.CreateRequest(
+                urn=urn, properties=self._send(inputs), timeout=timeout, preview=self.preview, **_named(urn, type_)
+            ),
+            urn,
+            inputs,
+        )
         if not answer.id and not self.preview:
             raise StepFailed(f"the provider created {urn} but returned no id", urn)
         return Outcome("" if self.preview else answer.id, self._receive(answer.properties, inputs))
@@ -158,21 +208,53 @@ class Provider:
     def update(self, old: Resource, urn: str, inputs: Props, timeout: float, ignore: list[str]) -> Outcome:
         if not self.configured or (self.preview and not self._supports_preview):
             return Outcome(old.id, inputs if self.configured else {})
-        answer = self._call("Update", provider_pb2.UpdateRequest(
-            id=old.id, urn=urn, olds=self._send(old.outputs), old_inputs=self._send(old.inputs), news=self._send(inputs),
-            timeout=timeout, ignoreChanges=ignore, preview=self.preview, **_named(urn, old.type)), urn, inputs)
+        answer = self._call(
+            "Update",
+            provider_pb2.UpdateRequest(
+                id=old.id,
+                urn=urn,
+                olds=self._send(old.outputs),
+                old_inputs=self._send(old.inputs),
+                news=self._send(inputs),
+                timeout=timeout,
+                ignoreChanges=ignore,
+                preview=self.preview,
+                **_named(urn, old.type),
+            ),
+            urn,
+            inputs,
+        )
         return Outcome(old.id, self._receive(answer.properties, inputs))
 
     def delete(self, old: Resource) -> None:
-        self._call("Delete", provider_pb2.DeleteRequest(
-            id=old.id, urn=old.urn, properties=self._send(old.outputs), old_inputs=self._send(old.inputs),
-            timeout=old.customTimeouts.get("delete", 0), **_named(old.urn, old.type)), old.urn)
+        self._call(
+            "Delete",
+            provider_pb2.DeleteRequest(
+                id=old.id,
+                urn=old.urn,
+                properties=self._send(old.outputs),
+                old_inputs=self._send(old.inputs),
+                timeout=old.customTimeouts.get("delete", 0),
+                **_named(old.urn, old.type),
+            ),
+            old.urn,
+        )
 
     def read(self, urn: str, type_: str, id_: str, inputs: Props, outputs: Props, timeout: float) -> Outcome:
         """An empty id: it is gone."""
-        answer = self._call("Read", provider_pb2.ReadRequest(
-            id=id_, urn=urn, properties=self._send(outputs), inputs=self._send(inputs), timeout=timeout,
-            **_named(urn, type_)), urn, inputs)
+        answer = self._call(
+            "Read",
+            provider_pb2.ReadRequest(
+                id=id_,
+                urn=urn,
+                properties=self._send(outputs),
+                inputs=self._send(inputs),
+                timeout=timeout,
+                **_named(urn, type_),
+            ),
+            urn,
+            inputs,
+        )
         found = self._receive(answer.inputs, inputs) if answer.HasField("inputs") else None
         return Outcome(answer.id, self._receive(answer.properties, {**inputs, **outputs}), found)
 
@@ -215,10 +297,15 @@ class Provider:
                 if detail.Unpack(init):
                     inputs = self._receive(init.inputs, known or {}) if init.HasField("inputs") else None
                     reasons = list(init.reasons) or [error.details()]
-                    return InitFailed("; ".join(dict.fromkeys([error.details(), *reasons])), urn, Outcome(
-                        init.id, self._receive(init.properties, known or {}), inputs, reasons))
+                    return InitFailed(
+                        "; ".join(dict.fromkeys([error.details(), *reasons])),
+                        urn,
+                        Outcome(init.id, self._receive(init.properties, known or {}), inputs, reasons),
+                    )
         if error.code() == grpc.StatusCode.UNAVAILABLE:
-            return StepFailed(f"the plugin of {self.urn} cannot be reached ({error.details()}); did its process end?", urn)
+            return StepFailed(
+                f"the plugin of {self.urn} cannot be reached ({error.details()}); did its process end?", urn
+            )
         return StepFailed(error.details() or str(error.code()), urn)
 
 
@@ -228,8 +315,10 @@ def _named(urn: str, type_: str) -> dict[str, str]:
 
 def _diff(answer: provider_pb2.DiffResponse, changed: list[str]) -> Diff:
     """`changed` decides where the provider answers `unknown`."""
-    detailed = {path: {"kind": provider_pb2.PropertyDiff.Kind.Name(d.kind).lower().replace("_", "-"), "inputDiff": d.inputDiff}
-                for path, d in answer.detailedDiff.items()}
+    detailed = {
+        path: {"kind": provider_pb2.PropertyDiff.Kind.Name(d.kind).lower().replace("_", "-"), "inputDiff": d.inputDiff}
+        for path, d in answer.detailedDiff.items()
+    }
     replaces = [*answer.replaces, *(path for path, d in answer.detailedDiff.items() if d.kind in _REPLACE_KINDS)]
     if answer.changes == provider_pb2.DiffResponse.DIFF_UNKNOWN:
         some, keys = bool(changed), list(answer.diffs) or changed

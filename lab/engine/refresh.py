@@ -1,4 +1,5 @@
 """Refresh: read every resource and take over what the provider says."""
+
 import concurrent.futures
 import dataclasses
 
@@ -17,7 +18,9 @@ def refresh_all(deployment: Deployment) -> None:
     for entry in (r for h, r in journal.old.items() if h not in to_read):
         deployment.events.done(Step("same", entry.urn, entry, entry))
     with concurrent.futures.ThreadPoolExecutor(deployment.parallel) as pool:
-        gone = [h for h, here in zip(to_read, pool.map(lambda h: _refresh(deployment, h), to_read), strict=True) if not here]
+        gone = [
+            h for h, here in zip(to_read, pool.map(lambda h: _refresh(deployment, h), to_read), strict=True) if not here
+        ]
     _forget(journal, gone)
     journal.save()
 
@@ -31,7 +34,11 @@ def _refresh(deployment: Deployment, handle: int) -> bool:
             if new is None:
                 deployment.events.done(Step("delete", old.urn, old))
                 return False
-            diff = Diff() if old.external else deployment.registry.get(old.provider).diff(new, old.urn, old.inputs, old.ignoreChanges)
+            diff = (
+                Diff()
+                if old.external
+                else deployment.registry.get(old.provider).diff(new, old.urn, old.inputs, old.ignoreChanges)
+            )
             # As an `up` of the unchanged program would see it: what no input asks for is taken over, but is no change.
             unchanged = same(old.outputs, new.outputs) if old.external else not diff.changed
             deployment.journal.change(handle, **{f.name: getattr(new, f.name) for f in dataclasses.fields(new)})

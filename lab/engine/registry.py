@@ -1,4 +1,5 @@
 """The providers of a run: started, configured and found by their reference `<urn>::<id>`."""
+
 import threading
 from pathlib import Path
 
@@ -12,7 +13,15 @@ from lab.engine.state import provider_urn
 
 
 class Registry:
-    def __init__(self, journal: Journal, processes: Processes, events: Events, root: Path, plugin_folders: dict[str, Path], preview: bool):
+    def __init__(
+        self,
+        journal: Journal,
+        processes: Processes,
+        events: Events,
+        root: Path,
+        plugin_folders: dict[str, Path],
+        preview: bool,
+    ):
         self._journal, self._processes, self._events = journal, processes, events
         self._root, self._folders, self._preview = root, plugin_folders, preview
         self._by_reference: dict[str, Provider] = {}
@@ -37,7 +46,9 @@ class Registry:
             if reference not in self._by_reference:
                 entry = self._journal.providers.get(reference)
                 if entry is None:
-                    raise StepFailed(f"unknown provider {provider_urn(reference) or reference!r}: not registered, and not in the state")
+                    raise StepFailed(
+                        f"unknown provider {provider_urn(reference) or reference!r}: not registered, and not in the state"
+                    )
                 provider = self.start(entry.urn, entry.type)
                 provider.configure(entry.inputs, entry.id)
                 self._by_reference[reference] = provider

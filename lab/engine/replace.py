@@ -1,4 +1,5 @@
 """Which dependents must go before a resource that is deleted before its replacement is made."""
+
 from lab.engine.errors import StepFailed
 from lab.engine.journal import Journal
 from lab.engine.properties import UNKNOWN
@@ -9,19 +10,33 @@ from lab.engine.state import Resource, provider_urn
 def dependents_to_replace(journal: Journal, registry: Registry, root: int, claimed: set[int]) -> list[int]:
     """Handles in dependency order, `root` first.
 
-    A dependent joins when its provider or its `deletedWith` is in the set, or when an input comes from the set and its provider
-    answers that a change of this input (to something unknown) needs a replacement. Entries that already registered in this run
-    (`claimed`) are settled and stay out.
+    A dependent joins when its provider or its `deletedWith` is in the set, or when an input comes from the set and its
+    provider answers that a change of this input (to something unknown) needs a replacement. Entries that already
+    registered in this run (`claimed`) are settled and stay out.
     """
     chosen = {journal.old[root].urn: root}
     for handle, entry in list(journal.old.items()):
-        if handle == root or handle in claimed or entry.delete or not entry.custom or entry.is_provider or entry.external:
+        if (
+            handle == root
+            or handle in claimed
+            or entry.delete
+            or not entry.custom
+            or entry.is_provider
+            or entry.external
+        ):
             continue
-        if provider_urn(entry.provider) not in chosen and entry.deletedWith not in chosen and not _replaced(registry, entry, chosen):
+        if (
+            provider_urn(entry.provider) not in chosen
+            and entry.deletedWith not in chosen
+            and not _replaced(registry, entry, chosen)
+        ):
             continue
         if entry.protect:
-            raise StepFailed(f"unable to replace {journal.old[root].urn}: {entry.urn} depends on it, must be deleted first and is marked "
-                             "for protection", entry.urn)
+            raise StepFailed(
+                f"unable to replace {journal.old[root].urn}: {entry.urn} depends on it, must be deleted first and is marked "
+                "for protection",
+                entry.urn,
+            )
         chosen[entry.urn] = handle
     return list(chosen.values())
 

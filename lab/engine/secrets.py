@@ -1,4 +1,5 @@
 """The passphrase secrets provider: AES-256-GCM with a PBKDF2 key, in the text forms of Pulumi's file backend."""
+
 import base64
 import functools
 import hashlib
@@ -37,7 +38,9 @@ class Crypter:
             version, salt, proof = encryption_salt.split(":", 2)
             raw_salt = base64.b64decode(salt, validate=True)
         except ValueError:
-            raise EngineError(f"encryptionsalt {encryption_salt!r} is not of the form v1:<salt>:v1:<nonce>:<text>") from None
+            raise EngineError(
+                f"encryptionsalt {encryption_salt!r} is not of the form v1:<salt>:v1:<nonce>:<text>"
+            ) from None
         if version != "v1":
             raise EngineError(f"encryptionsalt has the unknown version {version!r}; only v1 can be read")
         self._cipher = _cipher(_key(passphrase, raw_salt))
@@ -70,7 +73,9 @@ class Crypter:
                 raise ValueError(version)
             text = self._cipher.decrypt(base64.b64decode(nonce), base64.b64decode(data), None).decode()
         except (ValueError, InvalidTag):
-            raise EngineError("a secret cannot be decrypted: the passphrase or the salt is not the one it was made with") from None
+            raise EngineError(
+                "a secret cannot be decrypted: the passphrase or the salt is not the one it was made with"
+            ) from None
         self._known[text] = ciphertext
         return text
 

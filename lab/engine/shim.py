@@ -3,6 +3,7 @@
 Usage: shim.py --monitor H:P --engine H:P --project P --stack S --root_directory DIR --organization O
        --dry_run true|false --parallel N PROGRAM. Exit 32: the error was already reported to the engine.
 """
+
 import argparse
 import asyncio
 import concurrent.futures
@@ -29,9 +30,18 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     sys.argv = [args.program]
     pulumi.runtime.set_all_config(pulumi.runtime.get_config_env(), pulumi.runtime.get_config_secret_keys_env())
-    pulumi.runtime.configure(pulumi.runtime.Settings(
-        monitor=args.monitor, engine=args.engine, project=args.project, stack=args.stack, parallel=args.parallel,
-        dry_run=args.dry_run == "true", organization=args.organization, root_directory=args.root_directory))
+    pulumi.runtime.configure(
+        pulumi.runtime.Settings(
+            monitor=args.monitor,
+            engine=args.engine,
+            project=args.project,
+            stack=args.stack,
+            parallel=args.parallel,
+            dry_run=args.dry_run == "true",
+            organization=args.organization,
+            root_directory=args.root_directory,
+        )
+    )
 
     # Each RegisterResource blocks one thread; asyncio's default executor is too small for that on few cores.
     loop = asyncio.new_event_loop()
@@ -41,7 +51,9 @@ def main() -> int:
     program = os.path.abspath(args.program)
     sys.path.insert(0, program if os.path.isdir(program) else os.path.dirname(program))
     try:
-        loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: (runpy.run_path(program, run_name="__main__"), None)[1]))
+        loop.run_until_complete(
+            pulumi.runtime.run_in_stack(lambda: (runpy.run_path(program, run_name="__main__"), None)[1])
+        )
     except pulumi.RunError as error:
         pulumi.log.error(str(error))
         return ALREADY_REPORTED

@@ -1,4 +1,5 @@
 """`stack init | output | export | import | rm`."""
+
 import argparse
 import json
 import sys
@@ -36,7 +37,9 @@ def export(session, args: argparse.Namespace) -> int:
     if args.show_secrets:
         snapshot = decode_deployment(deployment, session.crypter_of)
         salt = ((deployment.get("secrets_providers") or {}).get("state") or {}).get("salt", "")
-        deployment = encode_deployment(snapshot, salt, lambda text: {"plaintext": text}) if snapshot.resources else deployment
+        deployment = (
+            encode_deployment(snapshot, salt, lambda text: {"plaintext": text}) if snapshot.resources else deployment
+        )
     text = json.dumps({"version": 3, "deployment": deployment}, indent=4, ensure_ascii=False)
     if args.file:
         args.file.write_text(text + "\n")
@@ -52,7 +55,9 @@ def import_(session, args: argparse.Namespace) -> int:
         deployment = data["deployment"]
         version = data["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EngineError(f"{args.file or 'standard input'} is not a state that `stack export` wrote: {error!r}") from None
+        raise EngineError(
+            f"{args.file or 'standard input'} is not a state that `stack export` wrote: {error!r}"
+        ) from None
     if version != 3:
         raise EngineError(f"the state has the version {version!r}; only 3 can be imported")
     manifest = deployment.get("manifest") or {}
@@ -78,7 +83,9 @@ def rm(session, args: argparse.Namespace) -> int:
     if not args.yes:
         raise EngineError("`stack rm` without --yes removes nothing")
     if resources and not args.force:
-        raise EngineError(f"the stack {session.backend.name} still has {len(resources)} resources; run `destroy` first, or pass --force")
+        raise EngineError(
+            f"the stack {session.backend.name} still has {len(resources)} resources; run `destroy` first, or pass --force"
+        )
     with session.backend.lock():
         session.backend.remove()
     if not args.preserve_config:

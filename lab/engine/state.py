@@ -1,4 +1,5 @@
 """A stack's state: resources, their JSON form (checkpoint version 3), and URNs."""
+
 import dataclasses
 import datetime
 import hashlib
@@ -59,8 +60,10 @@ class Resource:
 
     def needs(self) -> set[str]:
         """URNs that must exist while this resource does."""
-        return ({self.parent, provider_urn(self.provider), self.deletedWith, *self.dependencies}
-                | {urn for urns in self.propertyDependencies.values() for urn in urns}) - {""}
+        return (
+            {self.parent, provider_urn(self.provider), self.deletedWith, *self.dependencies}
+            | {urn for urns in self.propertyDependencies.values() for urn in urns}
+        ) - {""}
 
     @property
     def is_provider(self) -> bool:
@@ -73,6 +76,7 @@ class Resource:
 
     def with_urns(self, change: Callable[[str], str | None]) -> "Resource":
         """The entry with every reference to another resource rewritten; None removes a reference."""
+
         def each(urns):
             return [new for urn in urns if (new := change(urn))]
 
@@ -81,9 +85,13 @@ class Resource:
             urn, _, id_ = provider.rpartition("::")
             provider = f"{change(urn)}::{id_}"
         return dataclasses.replace(
-            self, parent=change(self.parent) or "" if self.parent else "", provider=provider,
-            deletedWith=change(self.deletedWith) or "" if self.deletedWith else "", dependencies=each(self.dependencies),
-            propertyDependencies={key: each(urns) for key, urns in self.propertyDependencies.items()})
+            self,
+            parent=change(self.parent) or "" if self.parent else "",
+            provider=provider,
+            deletedWith=change(self.deletedWith) or "" if self.deletedWith else "",
+            dependencies=each(self.dependencies),
+            propertyDependencies={key: each(urns) for key, urns in self.propertyDependencies.items()},
+        )
 
 
 FIELDS = [f.name for f in dataclasses.fields(Resource)]
@@ -105,7 +113,9 @@ def encode_value(value: Any, write_secret: Callable[[str], dict]) -> Any:
 def decode_value(value: Any, crypter: Callable[[], Crypter]) -> Any:
     if isinstance(value, dict):
         if value.get(SIG) == SECRET:
-            return secret(json.loads(value["plaintext"] if "plaintext" in value else crypter().decrypt(value["ciphertext"])))
+            return secret(
+                json.loads(value["plaintext"] if "plaintext" in value else crypter().decrypt(value["ciphertext"]))
+            )
         return {key: decode_value(item, crypter) for key, item in value.items()}
     return [decode_value(item, crypter) for item in value] if isinstance(value, list) else value
 
@@ -122,7 +132,9 @@ def encode_resource(resource: Resource, write_secret: Callable[[str], dict]) -> 
 def decode_resource(data: dict, crypter: Callable[[], Crypter]) -> Resource:
     unknown = {key for key, value in data.items() if value} - set(FIELDS) - IGNORED_FIELDS
     if unknown:
-        raise Refused(f"{data.get('urn')}: the state's field {sorted(unknown)[0]!r} is not implemented by lab/engine; use the pulumi CLI")
+        raise Refused(
+            f"{data.get('urn')}: the state's field {sorted(unknown)[0]!r} is not implemented by lab/engine; use the pulumi CLI"
+        )
     values = {name: data[name] for name in FIELDS if data.get(name)}
     for name in ("inputs", "outputs"):
         if name in values:
@@ -163,8 +175,11 @@ def decode_deployment(data: dict | None, crypter: Callable[[str], Crypter]) -> S
 
 def deployment_header(salt: str) -> dict:
     """All of a deployment but resources and pending operations."""
-    manifest = {"time": datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z"),
-                "magic": magic(VERSION), "version": VERSION}
+    manifest = {
+        "time": datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z"),
+        "magic": magic(VERSION),
+        "version": VERSION,
+    }
     return {"manifest": manifest, "secrets_providers": {"type": "passphrase", "state": {"salt": salt}}}
 
 
@@ -177,7 +192,9 @@ def encode_deployment(snapshot: Snapshot, salt: str, write_secret: Callable[[str
     if snapshot.resources:
         data["resources"] = [encode_resource(r, write_secret) for r in snapshot.resources]
     if snapshot.pending:
-        data["pending_operations"] = [{"resource": encode_resource(r, write_secret), "type": t} for t, r in snapshot.pending]
+        data["pending_operations"] = [
+            {"resource": encode_resource(r, write_secret), "type": t} for t, r in snapshot.pending
+        ]
     return {**data, "metadata": {}}
 
 
@@ -187,5 +204,7 @@ def check_order(resources: list[Resource]) -> None:
     for resource in resources:
         missing = set() if resource.delete else resource.needs() - seen
         if missing:
-            raise EngineError(f"{resource.urn} refers to {sorted(missing)[0]}, which does not stand before it in the state")
+            raise EngineError(
+                f"{resource.urn} refers to {sorted(missing)[0]}, which does not stand before it in the state"
+            )
         seen.add(resource.urn)

@@ -1,7 +1,10 @@
-"""MIG part of the lab's STUB of nvidia-smi: mode and instances of each GPU, until the next boot (or reload of the driver), for H100 80 GB.
+"""MIG part of the lab's STUB of nvidia-smi: mode and instances of each GPU, until the next boot (or reload of the
+driver), for H100 80 GB.
 
-answer(arguments, count) -> (exit code, text): `-i N -mig 0|1`, `mig -lgi|-lgip|-cgi NAMES [-C]|-dci|-dgi [-i N]`, `-i N --gpu-reset`.
+answer(arguments, count) -> (exit code, text): `-i N -mig 0|1`, `mig -lgi|-lgip|-cgi NAMES [-C]|-dci|-dgi [-i N]`, `-i N
+--gpu-reset`.
 """
+
 import json
 import subprocess
 from pathlib import Path
@@ -9,8 +12,14 @@ from pathlib import Path
 STATE = Path("/run/lab-nvidia/mig.json")
 LINE = "+-------------------------------------------------------+"
 # name: (profile id, instances, memory in eighths, slices): H100 80 GB
-PROFILES = {"1g.10gb": (19, 7, 1, 1), "1g.20gb": (15, 4, 2, 1), "2g.20gb": (14, 3, 2, 2), "3g.40gb": (9, 2, 4, 3), "4g.40gb": (5, 1, 4, 4),
-            "7g.80gb": (0, 1, 8, 7)}
+PROFILES = {
+    "1g.10gb": (19, 7, 1, 1),
+    "1g.20gb": (15, 4, 2, 1),
+    "2g.20gb": (14, 3, 2, 2),
+    "3g.40gb": (9, 2, 4, 3),
+    "4g.40gb": (5, 1, 4, 4),
+    "7g.80gb": (0, 1, 8, 7),
+}
 
 
 def state():
@@ -22,8 +31,11 @@ def mode(index):
 
 
 def in_use(index):
-    found = subprocess.run(["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "-lname", f"/dev/nvidia{index}"], text=True,
-                           capture_output=True)
+    found = subprocess.run(
+        ["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "-lname", f"/dev/nvidia{index}"],
+        text=True,
+        capture_output=True,
+    )
     return bool(found.stdout.strip())
 
 
@@ -46,12 +58,18 @@ def answer(arguments, count):
         if not gpus:
             return 6, "No MIG-enabled devices found."
         if "-lgip" in arguments:
-            rows = [f"|   {i}  MIG {name:<14}{ID:>3}     {most}/{most}        {m * 10 - 0.25:<6}     No     16     1     0   |"
-                    for i in gpus for name, (ID, most, m, _) in PROFILES.items()]
+            rows = [
+                f"|   {i}  MIG {name:<14}{ID:>3}     {most}/{most}        {m * 10 - 0.25:<6}     No     16     1     0   |"
+                for i in gpus
+                for name, (ID, most, m, _) in PROFILES.items()
+            ]
             text = "\n".join([LINE, "| GPU instance profiles: (STUB)                         |", LINE, *rows, LINE])
         elif "-lgi" in arguments:
-            rows = [f"|   {i}  MIG {name:<14}{PROFILES[name][0]:>4}     {number + 1:>4}          {number}:1     |"
-                    for i in gpus for number, name in enumerate(now[i])]
+            rows = [
+                f"|   {i}  MIG {name:<14}{PROFILES[name][0]:>4}     {number + 1:>4}          {number}:1     |"
+                for i in gpus
+                for number, name in enumerate(now[i])
+            ]
             if not rows:
                 return 6, "No GPU instances found: Not Found"
             text = "\n".join([LINE, "| GPU instances: (STUB)                                 |", LINE, *rows, LINE])

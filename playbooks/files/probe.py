@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """probe.py QUESTION: what playbooks/validate.yml wants to know of a host, as JSON on stdout. Changes nothing.
 
-QUESTION is JSON: {"repositories": [{name, url, suite, components, key_url}], "packages": ["name", "name=1.2.*"]}; packages null: not asked.
-Answer: {"serial": str|null, "gpus": int|null, "gpus_error": str|null, "free_bytes": int, "packages_error": str|null}. Everything that apt
-writes goes into a temporary folder.
+QUESTION is JSON: {"repositories": [{name, url, suite, components, key_url}], "packages": ["name", "name=1.2.*"]};
+packages null: not asked. Answer: {"serial": str|null, "gpus": int|null, "gpus_error": str|null, "free_bytes": int,
+"packages_error": str|null}. Everything that apt writes goes into a temporary folder.
 """
 
 import fnmatch
@@ -21,7 +21,10 @@ def prepare(folder, repositories):
     parts = folder / "sources.list.d"
     for sub in (parts, folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
         sub.mkdir(parents=True)
-    for existing in [*Path("/etc/apt/sources.list.d").glob("*.list"), *Path("/etc/apt/sources.list.d").glob("*.sources")]:
+    for existing in [
+        *Path("/etc/apt/sources.list.d").glob("*.list"),
+        *Path("/etc/apt/sources.list.d").glob("*.sources"),
+    ]:
         if existing.name != "ironburst.sources":
             (parts / existing.name).write_bytes(existing.read_bytes())
     for number, repository in enumerate(repositories):
@@ -35,16 +38,22 @@ def prepare(folder, repositories):
         )
     folder.chmod(0o755)
     settings = {
-        "Dir::Etc::sourceparts": parts, "Dir::State::lists": folder / "lists", "Dir::Cache": folder / "cache",
-        "APT::Update::Error-Mode": "any", "APT::Sandbox::User": "root", "Acquire::Languages": "none",
-    }  # fmt: skip
+        "Dir::Etc::sourceparts": parts,
+        "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        "APT::Update::Error-Mode": "any",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+    }
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
 def missing(packages, options):
     """Of `packages` those that no repository has, with what there is instead."""
     names = sorted({package.partition("=")[0] for package in packages})
-    shown = subprocess.run(["apt-cache", *options, "madison", *names], capture_output=True, text=True, timeout=60).stdout
+    shown = subprocess.run(
+        ["apt-cache", *options, "madison", *names], capture_output=True, text=True, timeout=60
+    ).stdout
     versions = {}
     for line in shown.splitlines():
         name, version = (field.strip() for field in line.split("|")[:2])

@@ -1,6 +1,6 @@
 """The provider process: serves BaremetalProvider to the engine that started it.
 
-    python -m plugins.baremetal.main ENGINE_ADDRESS        (pulumi-resource-baremetal does this)
+python -m plugins.baremetal.main ENGINE_ADDRESS        (pulumi-resource-baremetal does this)
 """
 
 import asyncio
@@ -20,7 +20,9 @@ from plugins.baremetal.provider import BaremetalProvider, NodeError
 
 
 class _Servicer(ProviderServicer):
-    """The SDK's servicer, but a failure that is the user's to mend is one message: without Python's class and traceback."""
+    """The SDK's servicer, but a failure that is the user's to mend is one message: without Python's class and
+    traceback.
+    """
 
 
 def _clean(method: str) -> Callable[..., Any]:
@@ -42,7 +44,9 @@ for _method in ("Create", "Read", "Update", "Delete"):
 
 
 async def serve(engine_address: str) -> None:
-    """Serve on a free port of the loopback, print the port (so the engine finds it), and go on until the engine ends it or is gone."""
+    """Serve on a free port of the loopback, print the port (so the engine finds it), and go on until the engine ends it
+    or is gone.
+    """
     unlimited = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(engine_address) as channel:
         engine = engine_pb2_grpc.EngineStub(channel)
@@ -64,7 +68,10 @@ async def serve(engine_address: str) -> None:
 def main(argv: list[str]) -> int:
     addresses = [argument for argument in argv if not argument.startswith("-")]
     if len(addresses) != 1:
-        print("pulumi-resource-baremetal: is started by Pulumi, with the address of its engine as the one argument", file=sys.stderr)
+        print(
+            "pulumi-resource-baremetal: is started by Pulumi, with the address of its engine as the one argument",
+            file=sys.stderr,
+        )
         return 2
     for name in ("sushy", "urllib3"):  # what they log holds addresses and answers; our errors say it in a sentence
         logging.getLogger(name).addHandler(logging.NullHandler())

@@ -1,10 +1,10 @@
 """What the resource baremetal:index:Node does: create, read, update and delete over the nodes' BMCs.
 
-create and update read the BMC's inventory and fail with every mismatch; nothing is stored of a node that fails. read puts what is
-there into the inputs, so that a refresh shows drift; a BMC that does not answer is a warning there, for one dead BMC must not stop
-the estate (a refused login or a missing secret is an error: somebody has to mend it, and refresh would find no drift until then).
-A preview does no BMC I/O. delete touches the node only with powerOffOnDelete. The password is resolved from its reference when a
-BMC is spoken to, and is kept nowhere.
+create and update read the BMC's inventory and fail with every mismatch; nothing is stored of a node that fails. read
+puts what is there into the inputs, so that a refresh shows drift; a BMC that does not answer is a warning there, for
+one dead BMC must not stop the estate (a refused login or a missing secret is an error: somebody has to mend it, and
+refresh would find no drift until then). A preview does no BMC I/O. delete touches the node only with powerOffOnDelete.
+The password is resolved from its reference when a BMC is spoken to, and is kept nowhere.
 """
 
 import asyncio
@@ -41,8 +41,11 @@ class BaremetalProvider(sdk.Provider):
         return sdk.GetSchemaResponse(schema=json.dumps(node.schema()))
 
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        # Not accepting secrets: the engine sends plain values and marks the answers itself. There is no secret among ours.
-        return sdk.ConfigureResponse(accept_secrets=False, supports_preview=True, accept_outputs=False, accept_resources=False)
+        # Not accepting secrets: the engine sends plain values and marks the answers itself. There is no secret among
+        # ours.
+        return sdk.ConfigureResponse(
+            accept_secrets=False, supports_preview=True, accept_outputs=False, accept_resources=False
+        )
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         inputs = plain(request.new_inputs)
@@ -64,7 +67,8 @@ class BaremetalProvider(sdk.Provider):
             changes=bool(kinds),
             diffs=list(kinds),
             replaces=[key for key in kinds if key == "name"],
-            # Old and new name are one machine: with powerOffOnDelete it must not be switched off behind the new one's back.
+            # Old and new name are one machine: with powerOffOnDelete it must not be switched off behind the new one's
+            # back.
             delete_before_replace=True,
             detailed_diff={key: sdk.PropertyDiff(kind=kind, input_diff=False) for key, kind in kinds.items()},
         )
@@ -84,7 +88,9 @@ class BaremetalProvider(sdk.Provider):
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         state, inputs = plain(request.properties), plain(request.inputs)
         if not inputs:
-            raise NodeError(f"{request.resource_id}: a node cannot be imported: declare it and run up, which changes nothing on it")
+            raise NodeError(
+                f"{request.resource_id}: a node cannot be imported: declare it and run up, which changes nothing on it"
+            )
         declared = state.get("declared") or inputs
         try:
             hardware, mismatches = await _compared(declared)

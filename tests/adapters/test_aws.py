@@ -47,13 +47,23 @@ def request_of(cloud, clients):
         "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}],
         "MetadataOptions": {"HttpTokens": "required"},
     }
-    template = clients("ec2").create_launch_template(LaunchTemplateName="p5-a", LaunchTemplateData=data)["LaunchTemplate"][
-        "LaunchTemplateId"
-    ]
+    template = clients("ec2").create_launch_template(LaunchTemplateName="p5-a", LaunchTemplateData=data)[
+        "LaunchTemplate"
+    ]["LaunchTemplateId"]
 
     def make(**more):
-        values = {"token": "ib-1", "launch": "abc123", "cluster": "lab", "pool": "p5", "zone": ZONE, "market": "on-demand", "count": 1}
-        return LaunchRequest(**(values | {"launch_template_id": template, "image_id": IMAGE, "user_data": '{"ironburst": 1}'} | more))
+        values = {
+            "token": "ib-1",
+            "launch": "abc123",
+            "cluster": "lab",
+            "pool": "p5",
+            "zone": ZONE,
+            "market": "on-demand",
+            "count": 1,
+        }
+        return LaunchRequest(
+            **(values | {"launch_template_id": template, "image_id": IMAGE, "user_data": '{"ironburst": 1}'} | more)
+        )
 
     return make
 
@@ -71,7 +81,9 @@ def test_a_gang_is_launched_with_all_that_belongs_to_it(aws, clients, request_of
         and one["Placement"]["AvailabilityZone"] == ZONE
         and "InstanceLifecycle" not in one
     )
-    told = clients("ec2").describe_instance_attribute(InstanceId=two["InstanceId"], Attribute="userData")["UserData"]["Value"]
+    told = clients("ec2").describe_instance_attribute(InstanceId=two["InstanceId"], Attribute="userData")["UserData"][
+        "Value"
+    ]
     assert json.loads(base64.b64decode(told)) == {"ironburst": 1}
 
 
@@ -93,7 +105,10 @@ def test_spot_is_one_time_and_ends_with_the_interruption(aws, clients, request_o
     aws.launch(request_of(market="spot"))
     assert live(clients("ec2"))[0]["InstanceLifecycle"] == "spot"
     asked = parameters(request_of(market="spot", capacity_reservation_id="cr-1"))
-    assert asked["InstanceMarketOptions"]["SpotOptions"] == {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+    assert asked["InstanceMarketOptions"]["SpotOptions"] == {
+        "SpotInstanceType": "one-time",
+        "InstanceInterruptionBehavior": "terminate",
+    }
     assert "CapacityReservationSpecification" not in asked
 
 
@@ -146,8 +161,13 @@ def test_a_read_timeout_is_unknown_and_missing_credentials_are_refused():
 
 
 def test_only_what_a_controller_launched_is_found_on_all_pages(aws, clients, request_of):
-    clients("ec2").run_instances(MinCount=1, MaxCount=1, ImageId=IMAGE, InstanceType=P5, TagSpecifications=[
-        {"ResourceType": "instance", "Tags": [{"Key": "ironburst:cluster", "Value": "lab"}]}])  # fmt: skip
+    clients("ec2").run_instances(
+        MinCount=1,
+        MaxCount=1,
+        ImageId=IMAGE,
+        InstanceType=P5,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "ironburst:cluster", "Value": "lab"}]}],
+    )
     mine = [aws.launch(request_of(token=f"ib-{n}", launch=f"l{n}"))[0].id for n in range(3)]
     aws.launch(request_of(token="ib-other", cluster="other"))
     assert sorted(i.id for i in aws.instances("lab")) == sorted(mine)
@@ -172,7 +192,10 @@ def test_the_image_is_what_the_parameter_says(aws, cloud, clients):
 
 def test_interruptions_come_from_the_queue_until_acknowledged(aws, cloud, clients):
     url = clients("sqs").create_queue(QueueName="lab-p5", Attributes={"VisibilityTimeout": "0"})["QueueUrl"]
-    warning = {"detail-type": "EC2 Spot Instance Interruption Warning", "detail": {"instance-id": "i-7", "instance-action": "terminate"}}
+    warning = {
+        "detail-type": "EC2 Spot Instance Interruption Warning",
+        "detail": {"instance-id": "i-7", "instance-action": "terminate"},
+    }
     other = {"detail-type": "EC2 Instance Rebalance Recommendation", "detail": {"instance-id": "i-7"}}
     for body in (json.dumps(other), "no json", json.dumps(warning)):
         clients("sqs").send_message(QueueUrl=url, MessageBody=body)
@@ -180,7 +203,9 @@ def test_interruptions_come_from_the_queue_until_acknowledged(aws, cloud, client
     assert {each.instance_id for each in found} == {"i-7"}
     aws.acknowledge(found[-1])
     assert aws.interruptions([url]) == []
-    left = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+    left = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])[
+        "Attributes"
+    ]
     assert left["ApproximateNumberOfMessages"] == "0"
 
 

@@ -1,4 +1,6 @@
-"""`ironburst image` against the lab's cloud (moto in process, on loopback): the order of things, and the cleanup after each failure."""
+"""`ironburst image` against the lab's cloud (moto in process, on loopback): the order of things, and the cleanup after
+each failure.
+"""
 
 import json
 import signal
@@ -62,12 +64,25 @@ def world(cloud, clients, images, monkeypatch):
     monkeypatch.setattr("ironburst.images.APPEAR_S", 0.0)
     ec2 = clients("ec2")
     vpc, first = network(ec2)
-    second = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    second = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")["Subnet"][
+        "SubnetId"
+    ]
     zones = []
     for zone, subnet in (("us-east-1a", first), ("us-east-1b", second)):
-        tags = [{"ResourceType": "instance", "Tags": [{"Key": "ironburst:pool", "Value": "p5"}, {"Key": "Name", "Value": "lab-p5"}]}]
-        data = {"InstanceType": P5, "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}], "TagSpecifications": tags}
-        made = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)["LaunchTemplate"]["LaunchTemplateId"]
+        tags = [
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": "ironburst:pool", "Value": "p5"}, {"Key": "Name", "Value": "lab-p5"}],
+            }
+        ]
+        data = {
+            "InstanceType": P5,
+            "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}],
+            "TagSpecifications": tags,
+        }
+        made = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)["LaunchTemplate"][
+            "LaunchTemplateId"
+        ]
         zones.append({"zone": zone, "subnet_id": subnet, "launch_template_id": made})
     values = document().model_dump(mode="json")
     values["pools"] = [values["pools"][0] | {"name": "p5", "instance_type": P5, "zones": zones}]
@@ -79,7 +94,14 @@ def world(cloud, clients, images, monkeypatch):
         return bake(images, made, pool, BASE, playbook, said.append, answers=answers, pause_s=0.01)
 
     return SimpleNamespace(
-        cloud=cloud, ec2=ec2, ssm=clients("ssm"), document=made, pool=made.pools[0], run=run, said=said, hooks=cloud.test_hooks
+        cloud=cloud,
+        ec2=ec2,
+        ssm=clients("ssm"),
+        document=made,
+        pool=made.pools[0],
+        run=run,
+        said=said,
+        hooks=cloud.test_hooks,
     )
 
 
@@ -109,9 +131,13 @@ def test_the_whole_bake(world):
     world.ssm.put_parameter(Name=world.pool.image_parameter, Value=before, Type="String")
     world.cloud.calls.clear()
     done = world.run(playbook=lambda address: seen.append((address, live(world.ec2)[0])))
-    (address, instance), = seen
+    ((address, instance),) = seen
     tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
-    assert address == instance["PrivateIpAddress"] and instance["ImageId"] == BASE and done.instance == instance["InstanceId"]
+    assert (
+        address == instance["PrivateIpAddress"]
+        and instance["ImageId"] == BASE
+        and done.instance == instance["InstanceId"]
+    )
     assert tags["ironburst:role"] == "image-build" and tags["ironburst:pool"] == "p5" and "ironburst:lease" not in tags
     assert changing(world) == ["RunInstances", "CreateImage", "PutParameter", "TerminateInstances"]
     assert world.hooks.baked == [(done.instance, done.image)]
@@ -170,7 +196,9 @@ def fail(error):
     return raises
 
 
-@pytest.mark.parametrize("error", [BakeError("task x failed"), KeyboardInterrupt(), RuntimeError("a bug")], ids=["failed", "Ctrl-C", "bug"])
+@pytest.mark.parametrize(
+    "error", [BakeError("task x failed"), KeyboardInterrupt(), RuntimeError("a bug")], ids=["failed", "Ctrl-C", "bug"]
+)
 def test_the_playbook_fails(world, error):
     with pytest.raises(type(error)):
         world.run(playbook=fail(error))
@@ -244,7 +272,10 @@ def test_an_image_is_pending_until_it_is_baked(cloud, clients):
     instance = ec2.run_instances(MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5)["Instances"][0]["InstanceId"]
     cloud.settle()
     states = []
-    cloud.on_bake, before = (lambda view, image: states.append(ec2.describe_images(ImageIds=[image])["Images"][0]["State"])), cloud.on_bake
+    cloud.on_bake, before = (
+        (lambda view, image: states.append(ec2.describe_images(ImageIds=[image])["Images"][0]["State"])),
+        cloud.on_bake,
+    )
     made = ec2.create_image(InstanceId=instance, Name="one")["ImageId"]
     cloud.settle()
     cloud.on_bake = before
@@ -252,20 +283,32 @@ def test_an_image_is_pending_until_it_is_baked(cloud, clients):
     assert refused(ec2.create_image, InstanceId=instance, Name="one") == ("InvalidAMIName.Duplicate", 400)
     assert refused(ec2.create_image, InstanceId=instance, Name="two", NoReboot=True) == ("UnsupportedOperation", 400)
     ec2.deregister_image(ImageId=made)
-    assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == ("InvalidAMIID.NotFound", 400)
-    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2     # the base image's, and this one's: it stays
+    assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == (
+        "InvalidAMIID.NotFound",
+        400,
+    )
+    assert (
+        len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2
+    )  # the base image's, and this one's: it stays
 
 
 def test_an_image_that_is_not_available_does_not_start(cloud, clients):
     cloud.backend.amis[BASE].state = "pending"
-    assert refused(clients("ec2").run_instances, MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5) == ("InvalidAMIID.Unavailable", 400)
+    assert refused(clients("ec2").run_instances, MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5) == (
+        "InvalidAMIID.Unavailable",
+        400,
+    )
 
 
 # ---- the command
 @pytest.fixture
 def verb(world, server, tmp_path, monkeypatch):
     """Runs `ironburst image p5 ...`; the playbook is a stand-in that returns `verb.play`."""
-    for name, value in {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "lab", "AWS_SECRET_ACCESS_KEY": "lab"}.items():
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_ACCESS_KEY_ID": "lab",
+        "AWS_SECRET_ACCESS_KEY": "lab",
+    }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("ironburst.images.ssh_answers", lambda address: True)
     path = tmp_path / "document.json"
@@ -297,17 +340,25 @@ def test_the_command(verb, world, tmp_path, capsys):
     key.write_text("")
     assert verb.call(ssh_key=str(key), user="admin") == 0
     out = json.loads(capsys.readouterr().out)
-    assert out["image"] == parameter(world) and out["parameter"] == "/ironburst/lab/p5/image" and set(out["seconds"]) == {
-        "instance", "playbook", "image"}
+    assert (
+        out["image"] == parameter(world)
+        and out["parameter"] == "/ironburst/lab/p5/image"
+        and set(out["seconds"]) == {"instance", "playbook", "image"}
+    )
     assert verb.variables.pop("image_address").startswith("10.90.")
     assert verb.variables == {"image_pool": "p5", "image_user": "admin", "ansible_ssh_private_key_file": str(key)}
     assert signal.getsignal(signal.SIGINT) is BEFORE
 
 
 def test_the_command_fails_with_the_playbook_s_error(verb, world, capsys):
-    verb.play = PlaybookRun("image.yml", 2, {"image-p5": HostResult(failed=1, error="Install the packages: no such package")})
+    verb.play = PlaybookRun(
+        "image.yml", 2, {"image-p5": HostResult(failed=1, error="Install the packages: no such package")}
+    )
     assert verb.call() == 3
-    assert capsys.readouterr().err.splitlines()[-1] == "image: playbooks/image.yml ended with 2: Install the packages: no such package"
+    assert (
+        capsys.readouterr().err.splitlines()[-1]
+        == "image: playbooks/image.yml ended with 2: Install the packages: no such package"
+    )
     assert nothing_left(world)
 
 
@@ -315,8 +366,16 @@ def test_the_command_fails_with_the_playbook_s_error(verb, world, capsys):
     ("pool", "changed", "said"),
     [
         ("p6", {}, "image: cluster lab has no pool 'p6'; its pools are: p5"),
-        ("p5", {"base_image": "debian"}, "image: --base-image 'debian': must be an image id, ami- and 8 or 17 hexadecimal digits"),
-        ("p5", {"base_image": "ami-0bbbbbbbbbbbbbbbb"}, "image: --base-image ami-0bbbbbbbbbbbbbbbb is not in us-east-1, or not shared"),
+        (
+            "p5",
+            {"base_image": "debian"},
+            "image: --base-image 'debian': must be an image id, ami- and 8 or 17 hexadecimal digits",
+        ),
+        (
+            "p5",
+            {"base_image": "ami-0bbbbbbbbbbbbbbbb"},
+            "image: --base-image ami-0bbbbbbbbbbbbbbbb is not in us-east-1, or not shared",
+        ),
         ("p5", {"inventory": "inventory/moon"}, "image: inventory/moon is no inventory of this repository"),
         ("p5", {"ssh_key": "/nonexistent"}, "image: --ssh-key /nonexistent: there is no such file"),
         ("p5", {"document": "/nonexistent"}, "image: there is no ClusterDocument at /nonexistent"),

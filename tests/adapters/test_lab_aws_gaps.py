@@ -1,4 +1,5 @@
 """The lab's cloud: what moto lacks and our components use, dependencies, and the list of leftovers."""
+
 import json
 import xml.etree.ElementTree as ElementTree
 
@@ -34,7 +35,9 @@ def ec2(cloud, clients):
 @pytest.fixture
 def link(ec2):
     vpc, _ = network(ec2)
-    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"]["CustomerGatewayId"]
+    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"][
+        "CustomerGatewayId"
+    ]
     gateway = ec2.create_vpn_gateway(Type="ipsec.1", AmazonSideAsn=64900)["VpnGateway"]["VpnGatewayId"]
     return vpc, customer, gateway
 
@@ -42,9 +45,15 @@ def link(ec2):
 def test_vpn_connection_options_are_kept(ec2, link):
     _, customer, gateway = link
     made = ec2.create_vpn_connection(
-        Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=gateway,
-        Options={"StaticRoutesOnly": True, "TunnelOptions": [{"TunnelInsideCidr": "169.254.44.40/30", "PreSharedKey": "a.b_c12345"}, {}]},
-        TagSpecifications=[{"ResourceType": "vpn-connection", "Tags": [{"Key": "Name", "Value": "hall"}]}])["VpnConnection"]
+        Type="ipsec.1",
+        CustomerGatewayId=customer,
+        VpnGatewayId=gateway,
+        Options={
+            "StaticRoutesOnly": True,
+            "TunnelOptions": [{"TunnelInsideCidr": "169.254.44.40/30", "PreSharedKey": "a.b_c12345"}, {}],
+        },
+        TagSpecifications=[{"ResourceType": "vpn-connection", "Tags": [{"Key": "Name", "Value": "hall"}]}],
+    )["VpnConnection"]
     shown = ec2.describe_vpn_connections(VpnConnectionIds=[made["VpnConnectionId"]])["VpnConnections"][0]
     tunnels = shown["Options"]["TunnelOptions"]
     assert shown["Options"]["StaticRoutesOnly"] is True and shown["Tags"] == [{"Key": "Name", "Value": "hall"}]
@@ -61,8 +70,9 @@ def test_vpn_connection_options_are_kept(ec2, link):
     ec2.create_vpn_connection_route(**vpn, DestinationCidrBlock="10.78.0.0/21")
     assert ec2.describe_vpn_connections()["VpnConnections"][0]["Routes"][0]["DestinationCidrBlock"] == "10.78.0.0/21"
     ec2.delete_vpn_connection_route(**vpn, DestinationCidrBlock="10.78.0.0/21")
-    changed = ec2.modify_vpn_tunnel_options(**vpn, VpnTunnelOutsideIpAddress=tunnels[1]["OutsideIpAddress"],
-                                            TunnelOptions={"PreSharedKey": "another_key"})["VpnConnection"]
+    changed = ec2.modify_vpn_tunnel_options(
+        **vpn, VpnTunnelOutsideIpAddress=tunnels[1]["OutsideIpAddress"], TunnelOptions={"PreSharedKey": "another_key"}
+    )["VpnConnection"]
     assert changed["Options"]["TunnelOptions"][1]["PreSharedKey"] == "another_key" and not changed.get("Routes")
     assert refused(ec2.delete_vpn_gateway, VpnGatewayId=gateway) == ("DependencyViolation", 400)
     ec2.delete_vpn_connection(**vpn)
@@ -76,7 +86,9 @@ def test_route_propagation(ec2, link):
     assert refused(ec2.enable_vgw_route_propagation, **ask) == ("Gateway.NotAttached", 400)
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=gateway)
     ec2.enable_vgw_route_propagation(**ask)
-    assert ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["PropagatingVgws"] == [{"GatewayId": gateway}]
+    assert ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["PropagatingVgws"] == [
+        {"GatewayId": gateway}
+    ]
     ec2.disable_vgw_route_propagation(**ask)
     assert ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["PropagatingVgws"] == []
 
@@ -84,11 +96,25 @@ def test_route_propagation(ec2, link):
 # ---- budgets
 def test_budgets_update_subscribers_and_tags(cloud, clients):
     budgets = clients("budgets")
-    budget = {"BudgetName": "lab", "BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": "20000", "Unit": "USD"}}
-    rule = {"NotificationType": "FORECASTED", "ComparisonOperator": "GREATER_THAN", "Threshold": 80.0, "ThresholdType": "PERCENTAGE"}
+    budget = {
+        "BudgetName": "lab",
+        "BudgetType": "COST",
+        "TimeUnit": "MONTHLY",
+        "BudgetLimit": {"Amount": "20000", "Unit": "USD"},
+    }
+    rule = {
+        "NotificationType": "FORECASTED",
+        "ComparisonOperator": "GREATER_THAN",
+        "Threshold": 80.0,
+        "ThresholdType": "PERCENTAGE",
+    }
     mail = [{"SubscriptionType": "EMAIL", "Address": f"{who}@example.org"} for who in ("ops", "boss")]
-    budgets.create_budget(AccountId=ACCOUNT, Budget=budget, ResourceTags=[{"Key": "cluster", "Value": "lab"}],
-                          NotificationsWithSubscribers=[{"Notification": rule, "Subscribers": mail[:1]}])
+    budgets.create_budget(
+        AccountId=ACCOUNT,
+        Budget=budget,
+        ResourceTags=[{"Key": "cluster", "Value": "lab"}],
+        NotificationsWithSubscribers=[{"Notification": rule, "Subscribers": mail[:1]}],
+    )
     arn = f"arn:aws:budgets::{ACCOUNT}:budget/lab"
     ask = {"AccountId": ACCOUNT, "BudgetName": "lab"}
     budgets.update_budget(AccountId=ACCOUNT, NewBudget={**budget, "BudgetLimit": {"Amount": "30000", "Unit": "USD"}})
@@ -103,22 +129,32 @@ def test_budgets_update_subscribers_and_tags(cloud, clients):
     budgets.tag_resource(ResourceARN=arn, ResourceTags=[{"Key": "team", "Value": "ml"}])
     budgets.untag_resource(ResourceARN=arn, ResourceTagKeys=["cluster"])
     assert budgets.list_tags_for_resource(ResourceARN=arn)["ResourceTags"] == [{"Key": "team", "Value": "ml"}]
-    assert refused(budgets.update_budget, AccountId=ACCOUNT, NewBudget={**budget, "BudgetName": "x"}) == ("NotFoundException", 400)
-    assert refused(budgets.describe_subscribers_for_notification, **ask, Notification=rule) == ("NotFoundException", 400)
+    assert refused(budgets.update_budget, AccountId=ACCOUNT, NewBudget={**budget, "BudgetName": "x"}) == (
+        "NotFoundException",
+        400,
+    )
+    assert refused(budgets.describe_subscribers_for_notification, **ask, Notification=rule) == (
+        "NotFoundException",
+        400,
+    )
 
 
 # ---- instances
 def test_placement_of_a_stopped_instance(cloud, ec2):
     _, subnet = network(ec2)
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
-    one = ec2.run_instances(ImageId=cloud.register_image(""), InstanceType="p5.48xlarge", MinCount=1, MaxCount=1,
-                            SubnetId=subnet)["Instances"][0]["InstanceId"]
+    one = ec2.run_instances(
+        ImageId=cloud.register_image(""), InstanceType="p5.48xlarge", MinCount=1, MaxCount=1, SubnetId=subnet
+    )["Instances"][0]["InstanceId"]
     assert refused(ec2.modify_instance_placement, InstanceId=one, GroupName="gang") == ("IncorrectInstanceState", 400)
-    ec2.stop_instances(InstanceIds=[one])       # possible here: no host stands behind this cloud
-    assert refused(ec2.modify_instance_placement, InstanceId=one, GroupName="none")[0] == "InvalidPlacementGroup.Unknown"
+    ec2.stop_instances(InstanceIds=[one])  # possible here: no host stands behind this cloud
+    assert (
+        refused(ec2.modify_instance_placement, InstanceId=one, GroupName="none")[0] == "InvalidPlacementGroup.Unknown"
+    )
     ec2.modify_instance_placement(InstanceId=one, GroupName="gang")
     ec2.modify_instance_capacity_reservation_attributes(
-        InstanceId=one, CapacityReservationSpecification={"CapacityReservationPreference": "none"})
+        InstanceId=one, CapacityReservationSpecification={"CapacityReservationPreference": "none"}
+    )
     shown = ec2.describe_instances(InstanceIds=[one])["Reservations"][0]["Instances"][0]
     assert shown["Placement"]["GroupName"] == "gang"
     assert shown["CapacityReservationSpecification"]["CapacityReservationPreference"] == "none"
@@ -137,20 +173,38 @@ def everything(cloud, clients):
     nat = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=eip)["NatGateway"]["NatGatewayId"]
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
-    endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.ec2", VpcEndpointType="Interface",
-                                       SubnetIds=[subnet], SecurityGroupIds=[group])["VpcEndpoint"]["VpcEndpointId"]
-    s3 = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])["VpcEndpoint"]["VpcEndpointId"]
-    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"]["CustomerGatewayId"]
+    endpoint = ec2.create_vpc_endpoint(
+        VpcId=vpc,
+        ServiceName="com.amazonaws.us-east-1.ec2",
+        VpcEndpointType="Interface",
+        SubnetIds=[subnet],
+        SecurityGroupIds=[group],
+    )["VpcEndpoint"]["VpcEndpointId"]
+    s3 = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])[
+        "VpcEndpoint"
+    ]["VpcEndpointId"]
+    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"][
+        "CustomerGatewayId"
+    ]
     vgw = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=vgw)
-    vpn = ec2.create_vpn_connection(Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=vgw)["VpnConnection"]["VpnConnectionId"]
+    vpn = ec2.create_vpn_connection(Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=vgw)["VpnConnection"][
+        "VpnConnectionId"
+    ]
     ec2.create_launch_template(LaunchTemplateName="pool-p5", LaunchTemplateData={"InstanceType": "p5.48xlarge"})
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
     ec2.create_key_pair(KeyName="key")
-    held = ec2.create_capacity_reservation(InstanceType="p5.48xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a",
-                                           InstanceCount=1)["CapacityReservation"]["CapacityReservationId"]
-    one = ec2.run_instances(ImageId=cloud.register_image(""), InstanceType="g6.xlarge", MinCount=1, MaxCount=1, SubnetId=subnet,
-                            SecurityGroupIds=[group])["Instances"][0]["InstanceId"]
+    held = ec2.create_capacity_reservation(
+        InstanceType="p5.48xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=1
+    )["CapacityReservation"]["CapacityReservationId"]
+    one = ec2.run_instances(
+        ImageId=cloud.register_image(""),
+        InstanceType="g6.xlarge",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=subnet,
+        SecurityGroupIds=[group],
+    )["Instances"][0]["InstanceId"]
     disk = ec2.create_volume(AvailabilityZone="us-east-1a", Size=10)["VolumeId"]
     iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
     iam.put_role_policy(RoleName="node", PolicyName="p", PolicyDocument=json.dumps(RULES))
@@ -162,46 +216,112 @@ def everything(cloud, clients):
     ssm.put_parameter(Name="/ironburst/lab/p5/image", Value="none", Type="String")
     clients("secretsmanager").create_secret(Name="munge", SecretString="x")
     clients("s3").create_bucket(Bucket="lab-state")
-    clients("cloudwatch").put_metric_alarm(AlarmName="spend", MetricName="m", Namespace="n", Period=60, EvaluationPeriods=1, Threshold=1,
-                                           Statistic="Sum", ComparisonOperator="GreaterThanThreshold")
+    clients("cloudwatch").put_metric_alarm(
+        AlarmName="spend",
+        MetricName="m",
+        Namespace="n",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        Statistic="Sum",
+        ComparisonOperator="GreaterThanThreshold",
+    )
     key = clients("kms").create_key()["KeyMetadata"]["KeyId"]
     clients("kms").create_alias(AliasName="alias/state", TargetKeyId=key)
-    clients("budgets").create_budget(AccountId=ACCOUNT, Budget={
-        "BudgetName": "lab", "BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": "1", "Unit": "USD"}})
-    for call, ask in (("delete_subnet", {"SubnetId": subnet}), ("delete_security_group", {"GroupId": group}),
-                      ("delete_vpc", {"VpcId": vpc}), ("delete_vpn_gateway", {"VpnGatewayId": vgw})):
+    clients("budgets").create_budget(
+        AccountId=ACCOUNT,
+        Budget={
+            "BudgetName": "lab",
+            "BudgetType": "COST",
+            "TimeUnit": "MONTHLY",
+            "BudgetLimit": {"Amount": "1", "Unit": "USD"},
+        },
+    )
+    for call, ask in (
+        ("delete_subnet", {"SubnetId": subnet}),
+        ("delete_security_group", {"GroupId": group}),
+        ("delete_vpc", {"VpcId": vpc}),
+        ("delete_vpn_gateway", {"VpnGatewayId": vgw}),
+    ):
         assert refused(getattr(ec2, call), **ask) == ("DependencyViolation", 400)
-    return [(ec2.terminate_instances, {"InstanceIds": [one]}), (ec2.delete_volume, {"VolumeId": disk}),
-            (ec2.cancel_capacity_reservation, {"CapacityReservationId": held}), (ec2.delete_key_pair, {"KeyName": "key"}),
-            (ec2.delete_placement_group, {"GroupName": "gang"}), (ec2.delete_launch_template, {"LaunchTemplateName": "pool-p5"}),
-            (ec2.delete_vpn_connection, {"VpnConnectionId": vpn}), (ec2.detach_vpn_gateway, {"VpnGatewayId": vgw, "VpcId": vpc}),
-            (ec2.delete_vpn_gateway, {"VpnGatewayId": vgw}), (ec2.delete_customer_gateway, {"CustomerGatewayId": customer}),
-            (ec2.delete_vpc_endpoints, {"VpcEndpointIds": [endpoint, s3]}), (ec2.delete_route_table, {"RouteTableId": table}),
-            (ec2.delete_nat_gateway, {"NatGatewayId": nat}), (ec2.release_address, {"AllocationId": eip}),
-            (ec2.detach_internet_gateway, {"InternetGatewayId": igw, "VpcId": vpc}),
-            (ec2.delete_internet_gateway, {"InternetGatewayId": igw}),
-            (ec2.delete_security_group, {"GroupId": group}), (ec2.delete_subnet, {"SubnetId": subnet}), (ec2.delete_vpc, {"VpcId": vpc}),
-            (iam.remove_role_from_instance_profile, {"InstanceProfileName": "node", "RoleName": "node"}),
-            (iam.delete_instance_profile, {"InstanceProfileName": "node"}), (iam.delete_policy, {"PolicyArn": own}),
-            (iam.delete_role_policy, {"RoleName": "node", "PolicyName": "p"}), (iam.delete_role, {"RoleName": "node"}),
-            (sqs.delete_queue, {"QueueUrl": queue}), (events.delete_rule, {"Name": "p5"}),
-            (ssm.delete_parameter, {"Name": "/ironburst/lab/p5/image"}),
-            (clients("secretsmanager").delete_secret, {"SecretId": "munge", "ForceDeleteWithoutRecovery": True}),
-            (clients("s3").delete_bucket, {"Bucket": "lab-state"}), (clients("cloudwatch").delete_alarms, {"AlarmNames": ["spend"]}),
-            (clients("kms").delete_alias, {"AliasName": "alias/state"}),
-            (clients("budgets").delete_budget, {"AccountId": ACCOUNT, "BudgetName": "lab"})]
+    return [
+        (ec2.terminate_instances, {"InstanceIds": [one]}),
+        (ec2.delete_volume, {"VolumeId": disk}),
+        (ec2.cancel_capacity_reservation, {"CapacityReservationId": held}),
+        (ec2.delete_key_pair, {"KeyName": "key"}),
+        (ec2.delete_placement_group, {"GroupName": "gang"}),
+        (ec2.delete_launch_template, {"LaunchTemplateName": "pool-p5"}),
+        (ec2.delete_vpn_connection, {"VpnConnectionId": vpn}),
+        (ec2.detach_vpn_gateway, {"VpnGatewayId": vgw, "VpcId": vpc}),
+        (ec2.delete_vpn_gateway, {"VpnGatewayId": vgw}),
+        (ec2.delete_customer_gateway, {"CustomerGatewayId": customer}),
+        (ec2.delete_vpc_endpoints, {"VpcEndpointIds": [endpoint, s3]}),
+        (ec2.delete_route_table, {"RouteTableId": table}),
+        (ec2.delete_nat_gateway, {"NatGatewayId": nat}),
+        (ec2.release_address, {"AllocationId": eip}),
+        (ec2.detach_internet_gateway, {"InternetGatewayId": igw, "VpcId": vpc}),
+        (ec2.delete_internet_gateway, {"InternetGatewayId": igw}),
+        (ec2.delete_security_group, {"GroupId": group}),
+        (ec2.delete_subnet, {"SubnetId": subnet}),
+        (ec2.delete_vpc, {"VpcId": vpc}),
+        (iam.remove_role_from_instance_profile, {"InstanceProfileName": "node", "RoleName": "node"}),
+        (iam.delete_instance_profile, {"InstanceProfileName": "node"}),
+        (iam.delete_policy, {"PolicyArn": own}),
+        (iam.delete_role_policy, {"RoleName": "node", "PolicyName": "p"}),
+        (iam.delete_role, {"RoleName": "node"}),
+        (sqs.delete_queue, {"QueueUrl": queue}),
+        (events.delete_rule, {"Name": "p5"}),
+        (ssm.delete_parameter, {"Name": "/ironburst/lab/p5/image"}),
+        (clients("secretsmanager").delete_secret, {"SecretId": "munge", "ForceDeleteWithoutRecovery": True}),
+        (clients("s3").delete_bucket, {"Bucket": "lab-state"}),
+        (clients("cloudwatch").delete_alarms, {"AlarmNames": ["spend"]}),
+        (clients("kms").delete_alias, {"AliasName": "alias/state"}),
+        (clients("budgets").delete_budget, {"AccountId": ACCOUNT, "BudgetName": "lab"}),
+    ]
 
 
 def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
     assert leftovers(cloud.url) == {}
     removals = everything(cloud, clients)
     found = leftovers(cloud.url)
-    assert sorted(found) == sorted([
-        "instances", "volumes", "network interfaces", "VPCs", "subnets", "security groups", "route tables", "internet gateways",
-        "NAT gateways", "elastic IPs", "VPC endpoints", "customer gateways", "VPN gateways", "VPN connections",
-        "launch templates", "placement groups", "capacity reservations", "key pairs", "roles", "instance profiles", "policies",
-        "queues", "event rules", "parameters", "secrets", "budgets", "buckets", "KMS aliases", "alarms"])
-    assert found["roles"] == ["node"] and found["parameters"] == ["/ironburst/lab/p5/image"] and len(found["VPC endpoints"]) == 2
+    assert sorted(found) == sorted(
+        [
+            "instances",
+            "volumes",
+            "network interfaces",
+            "VPCs",
+            "subnets",
+            "security groups",
+            "route tables",
+            "internet gateways",
+            "NAT gateways",
+            "elastic IPs",
+            "VPC endpoints",
+            "customer gateways",
+            "VPN gateways",
+            "VPN connections",
+            "launch templates",
+            "placement groups",
+            "capacity reservations",
+            "key pairs",
+            "roles",
+            "instance profiles",
+            "policies",
+            "queues",
+            "event rules",
+            "parameters",
+            "secrets",
+            "budgets",
+            "buckets",
+            "KMS aliases",
+            "alarms",
+        ]
+    )
+    assert (
+        found["roles"] == ["node"]
+        and found["parameters"] == ["/ironburst/lab/p5/image"]
+        and len(found["VPC endpoints"]) == 2
+    )
     for call, ask in removals:
         call(**ask)
     assert leftovers(cloud.url) == {}

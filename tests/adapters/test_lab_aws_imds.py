@@ -1,4 +1,7 @@
-"""The metadata service: by source address, version 2 only; and boto3 on a "host" gets its role's credentials from it."""
+"""The metadata service: by source address, version 2 only; and boto3 on a "host" gets its role's credentials from
+it.
+"""
+
 import dataclasses
 import http.client
 import json
@@ -15,12 +18,27 @@ from lab.aws.testing import Clients, network
 from lab.aws.view import InstanceView
 
 A = InstanceView(
-    instance_id="i-a", instance_type="p5.48xlarge", zone="us-east-1a", address="127.0.0.2", launch_index=3, image_id="ami-1",
-    image_folder="p5", market="spot", state="running", subnet_id="subnet-1", placement_group="gang",
-    role_arn="arn:aws:iam::123456789012:role/x/node", tags={"pool": "p5", "Name": "n"}, user_data='{"ironburst": 1}',
-    spot_action=None, client_token=None, tags_in_metadata=True)
-B = dataclasses.replace(A, instance_id="i-b", address="127.0.0.3", tags_in_metadata=False, user_data=None,
-                        placement_group="", role_arn=None)
+    instance_id="i-a",
+    instance_type="p5.48xlarge",
+    zone="us-east-1a",
+    address="127.0.0.2",
+    launch_index=3,
+    image_id="ami-1",
+    image_folder="p5",
+    market="spot",
+    state="running",
+    subnet_id="subnet-1",
+    placement_group="gang",
+    role_arn="arn:aws:iam::123456789012:role/x/node",
+    tags={"pool": "p5", "Name": "n"},
+    user_data='{"ironburst": 1}',
+    spot_action=None,
+    client_token=None,
+    tags_in_metadata=True,
+)
+B = dataclasses.replace(
+    A, instance_id="i-b", address="127.0.0.3", tags_in_metadata=False, user_data=None, placement_group="", role_arn=None
+)
 
 
 class Clock:
@@ -90,10 +108,10 @@ def test_each_host_reads_its_own(imds):
     for path, text in tree(A, "us-east-1", {"Code": "Success"}).items():
         assert get(imds, path) == (200, text)
     assert get(imds, "meta-data/ami-launch-index") == (200, "3") and get(imds, "user-data") == (200, '{"ironburst": 1}')
-    assert get(imds, "meta-data/iam/security-credentials/") == (200, "node")        # the role's name without its path
+    assert get(imds, "meta-data/iam/security-credentials/") == (200, "node")  # the role's name without its path
     assert get(imds, "meta-data/instance-id", "127.0.0.3") == (200, "i-b")
     assert get(imds, "meta-data/tags/instance") == (200, "Name\npool")
-    assert get(imds, "meta-data/tags/instance", "127.0.0.3")[0] == 404      # not switched on
+    assert get(imds, "meta-data/tags/instance", "127.0.0.3")[0] == 404  # not switched on
     assert get(imds, "user-data", "127.0.0.3")[0] == 404
     assert get(imds, "meta-data/iam/security-credentials/", "127.0.0.3")[0] == 404
     assert "placement/" in get(imds, "meta-data/")[1].splitlines()
@@ -102,7 +120,9 @@ def test_each_host_reads_its_own(imds):
 
 def test_the_spot_warning_appears(imds):
     assert get(imds, "meta-data/spot/instance-action")[0] == 404
-    imds.hosts["127.0.0.2"] = dataclasses.replace(A, spot_action=json.dumps({"action": "terminate", "time": "2026-11-21T10:00:00Z"}))
+    imds.hosts["127.0.0.2"] = dataclasses.replace(
+        A, spot_action=json.dumps({"action": "terminate", "time": "2026-11-21T10:00:00Z"})
+    )
     assert json.loads(get(imds, "meta-data/spot/instance-action")[1])["action"] == "terminate"
 
 
@@ -124,16 +144,27 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
         role = clients("iam").create_role(RoleName="node", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
         clients("iam").create_instance_profile(InstanceProfileName="node")
         clients("iam").add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
-        one = clients().run_instances(ImageId=cloud.register_image(""), InstanceType="p5.48xlarge", MinCount=1, MaxCount=1,
-                                      SubnetId=network(clients())[1], IamInstanceProfile={"Name": "node"})["Instances"][0]
+        one = clients().run_instances(
+            ImageId=cloud.register_image(""),
+            InstanceType="p5.48xlarge",
+            MinCount=1,
+            MaxCount=1,
+            SubnetId=network(clients())[1],
+            IamInstanceProfile={"Name": "node"},
+        )["Instances"][0]
         view = cloud.instance_at(one["PrivateIpAddress"])
         assert view.role_arn == role
-        imds = serving(lambda address: view, credentials=cloud.credentials)     # every source is this one instance
+        imds = serving(lambda address: view, credentials=cloud.credentials)  # every source is this one instance
         try:
             clean = {k: v for k, v in os.environ.items() if not k.startswith("AWS_") and "proxy" not in k.lower()}
-            env = clean | {"AWS_ENDPOINT_URL": cloud.url, "HOME": "/nonexistent",
-                           "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{imds.server_address[1]}/"}
-            done = subprocess.run([sys.executable, "-c", ON_THE_NODE], env=env, capture_output=True, text=True, timeout=30)
+            env = clean | {
+                "AWS_ENDPOINT_URL": cloud.url,
+                "HOME": "/nonexistent",
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{imds.server_address[1]}/",
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", ON_THE_NODE], env=env, capture_output=True, text=True, timeout=30
+            )
         finally:
             imds.shutdown()
             imds.server_close()

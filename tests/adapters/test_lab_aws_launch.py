@@ -1,4 +1,5 @@
 """The lab's cloud: what a launch gives, and what it refuses, seen through boto3."""
+
 import base64
 import datetime as dt
 import time
@@ -42,7 +43,9 @@ def subnet(ec2):
 
 
 def run(ec2, least=1, most=None, **more):
-    return ec2.run_instances(MinCount=least, MaxCount=most or least, **{"InstanceType": P5, "ImageId": IMAGE, **more})["Instances"]
+    return ec2.run_instances(MinCount=least, MaxCount=most or least, **{"InstanceType": P5, "ImageId": IMAGE, **more})[
+        "Instances"
+    ]
 
 
 # ---- capacity
@@ -50,10 +53,10 @@ def test_a_gang_is_all_or_nothing(cloud, ec2, subnet):
     cloud.capacity[P5, ZONE, "on-demand"] = 3
     assert refused(run, ec2, 4, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)
     assert live(ec2) == []
-    assert len(run(ec2, 2, 8, SubnetId=subnet)) == 3        # between MinCount and MaxCount: what there is
+    assert len(run(ec2, 2, 8, SubnetId=subnet)) == 3  # between MinCount and MaxCount: what there is
     assert refused(run, ec2, 1, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)
     ec2.terminate_instances(InstanceIds=[live(ec2)[0]["InstanceId"]])
-    assert len(run(ec2, 1, SubnetId=subnet)) == 1           # a terminated host is free again
+    assert len(run(ec2, 1, SubnetId=subnet)) == 1  # a terminated host is free again
 
 
 def test_markets_types_and_zones_are_separate(cloud, ec2, subnet):
@@ -69,7 +72,9 @@ def test_markets_types_and_zones_are_separate(cloud, ec2, subnet):
 # ---- client tokens
 def test_a_repeated_token_gives_the_same_instances(cloud, ec2, subnet):
     first = run(ec2, 2, SubnetId=subnet, ClientToken="lease-1-a1")
-    assert [i["InstanceId"] for i in run(ec2, 2, SubnetId=subnet, ClientToken="lease-1-a1")] == [i["InstanceId"] for i in first]
+    assert [i["InstanceId"] for i in run(ec2, 2, SubnetId=subnet, ClientToken="lease-1-a1")] == [
+        i["InstanceId"] for i in first
+    ]
     assert len(live(ec2)) == 2
     assert refused(run, ec2, 3, SubnetId=subnet, ClientToken="lease-1-a1") == ("IdempotentParameterMismatch", 400)
     found = ec2.describe_instances(Filters=[{"Name": "client-token", "Values": ["lease-1-a1"]}])["Reservations"]
@@ -85,42 +90,83 @@ def test_a_refused_token_may_be_tried_again(cloud, ec2, subnet):
 
 # ---- templates
 def template(ec2, iam, subnet=None, **more):
-    group = ec2.create_security_group(GroupName="gpu", Description="d", VpcId=ec2.describe_vpcs()["Vpcs"][-1]["VpcId"])["GroupId"]
-    nics = [{"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa" if n == 0 else "efa-only", "Groups": [group],
-             **({"SubnetId": subnet} if subnet else {})} for n in range(4)]
-    data = {"InstanceType": P5, "NetworkInterfaces": nics, "Placement": {"GroupName": "gang", "Tenancy": "default"},
-            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2, "InstanceMetadataTags": "enabled"},
-            "IamInstanceProfile": {"Name": "gpu"}, "Monitoring": {"Enabled": True}, "EbsOptimized": True,
-            "UserData": base64.b64encode(b"#!/bin/sh\n").decode(),
-            "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 200, "VolumeType": "gp3", "Encrypted": True}}],
-            "TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": "pool", "Value": "p5"}, {"Key": "Name", "Value": "template"}]}
-                                  for kind in ("instance", "volume")], **more}
+    group = ec2.create_security_group(GroupName="gpu", Description="d", VpcId=ec2.describe_vpcs()["Vpcs"][-1]["VpcId"])[
+        "GroupId"
+    ]
+    nics = [
+        {
+            "DeviceIndex": min(n, 1),
+            "NetworkCardIndex": n,
+            "InterfaceType": "efa" if n == 0 else "efa-only",
+            "Groups": [group],
+            **({"SubnetId": subnet} if subnet else {}),
+        }
+        for n in range(4)
+    ]
+    data = {
+        "InstanceType": P5,
+        "NetworkInterfaces": nics,
+        "Placement": {"GroupName": "gang", "Tenancy": "default"},
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2, "InstanceMetadataTags": "enabled"},
+        "IamInstanceProfile": {"Name": "gpu"},
+        "Monitoring": {"Enabled": True},
+        "EbsOptimized": True,
+        "UserData": base64.b64encode(b"#!/bin/sh\n").decode(),
+        "BlockDeviceMappings": [
+            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 200, "VolumeType": "gp3", "Encrypted": True}}
+        ],
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": [{"Key": "pool", "Value": "p5"}, {"Key": "Name", "Value": "template"}]}
+            for kind in ("instance", "volume")
+        ],
+        **more,
+    }
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
     iam.create_instance_profile(InstanceProfileName="gpu")
-    return ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData=data)["LaunchTemplate"]["LaunchTemplateId"], group
+    return ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData=data)["LaunchTemplate"][
+        "LaunchTemplateId"
+    ], group
 
 
 def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
-    lt, group = template(ec2, iam, subnet, InstanceMarketOptions={"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}})
-    ids = [i["InstanceId"] for i in ec2.run_instances(
-        LaunchTemplate={"LaunchTemplateId": lt, "Version": "$Latest"}, ImageId=IMAGE, MinCount=2, MaxCount=2,
-        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "request"}]}])["Instances"]]
+    lt, group = template(
+        ec2, iam, subnet, InstanceMarketOptions={"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
+    )
+    ids = [
+        i["InstanceId"]
+        for i in ec2.run_instances(
+            LaunchTemplate={"LaunchTemplateId": lt, "Version": "$Latest"},
+            ImageId=IMAGE,
+            MinCount=2,
+            MaxCount=2,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "request"}]}],
+        )["Instances"]
+    ]
     cloud.settle()
     one, two = [i for r in ec2.describe_instances(InstanceIds=ids)["Reservations"] for i in r["Instances"]]
-    assert (one["ImageId"], one["InstanceType"], one["SubnetId"], one["State"]["Name"]) == (IMAGE, P5, subnet, "running")
+    assert (one["ImageId"], one["InstanceType"], one["SubnetId"], one["State"]["Name"]) == (
+        IMAGE,
+        P5,
+        subnet,
+        "running",
+    )
     assert [i["AmiLaunchIndex"] for i in (one, two)] == [0, 1]
     assert one["InstanceLifecycle"] == "spot" and one["Placement"]["GroupName"] == "gang" and one["EbsOptimized"]
     assert one["MetadataOptions"]["HttpTokens"] == "required" and one["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
     for each in (one, two):
         assert each["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
-        cards = sorted((n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"])
-                       for n in each["NetworkInterfaces"])
+        cards = sorted(
+            (n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"])
+            for n in each["NetworkInterfaces"]
+        )
         assert cards == [(0, 0, "efa"), (1, 1, "efa-only"), (2, 1, "efa-only"), (3, 1, "efa-only")]
         assert [g["GroupId"] for g in each["SecurityGroups"]] == [group]
         tags = {t["Key"]: t["Value"] for t in each["Tags"]}
         assert (tags["pool"], tags["Name"], tags["aws:ec2launchtemplate:id"]) == ("p5", "request", lt)
     volumes = ec2.describe_volumes(Filters=[{"Name": "attachment.instance-id", "Values": ids}])["Volumes"]
-    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [(200, True, "p5")] * 2    # no second root volume
+    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [
+        (200, True, "p5")
+    ] * 2  # no second root volume
     data = ec2.describe_instance_attribute(InstanceId=ids[0], Attribute="userData")["UserData"]["Value"]
     assert base64.b64decode(data) == b"#!/bin/sh\n"
 
@@ -128,9 +174,11 @@ def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
 def test_the_default_version_of_a_template_counts(cloud, ec2, iam, subnet):
     lt, _ = template(ec2, iam, subnet)
     ec2.create_launch_template_version(LaunchTemplateId=lt, LaunchTemplateData={"InstanceType": "g6.xlarge"})
-    assert run(ec2, LaunchTemplate={"LaunchTemplateId": lt}, InstanceType=P5)[0]["EbsOptimized"]        # still version 1
+    assert run(ec2, LaunchTemplate={"LaunchTemplateId": lt}, InstanceType=P5)[0]["EbsOptimized"]  # still version 1
     ec2.modify_launch_template(LaunchTemplateId=lt, DefaultVersion="2")
-    two = ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "p5"}, ImageId=IMAGE, MinCount=1, MaxCount=1)["Instances"][0]
+    two = ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "p5"}, ImageId=IMAGE, MinCount=1, MaxCount=1)[
+        "Instances"
+    ][0]
     assert two["InstanceType"] == "g6.xlarge" and not two["EbsOptimized"]
 
 
@@ -138,16 +186,22 @@ def test_an_instance_level_subnet_is_refused_beside_interfaces(cloud, ec2, iam, 
     lt, _ = template(ec2, iam)
     ask = {"LaunchTemplate": {"LaunchTemplateId": lt}, "ImageId": IMAGE, "MinCount": 1, "MaxCount": 1}
     assert refused(ec2.run_instances, **ask, SubnetId=subnet) == ("InvalidParameterCombination", 400)
-    got = ec2.run_instances(**ask, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "InterfaceType": "efa"}])["Instances"][0]
+    got = ec2.run_instances(**ask, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "InterfaceType": "efa"}])[
+        "Instances"
+    ][0]
     assert got["SubnetId"] == subnet and len(got["NetworkInterfaces"]) == 1
 
 
 def test_32_network_cards(cloud, ec2, subnet):
-    nics = [{"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa", "SubnetId": subnet} for n in range(32)]
-    begin = time.process_time()     # the server is in this process; wall time is at the mercy of other work
+    nics = [
+        {"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa", "SubnetId": subnet} for n in range(32)
+    ]
+    begin = time.process_time()  # the server is in this process; wall time is at the mercy of other work
     one = run(ec2, NetworkInterfaces=nics)[0]
-    assert time.process_time() - begin < 2.0        # about 0.1 s
-    shown = ec2.describe_instances(InstanceIds=[one["InstanceId"]])["Reservations"][0]["Instances"][0]["NetworkInterfaces"]
+    assert time.process_time() - begin < 2.0  # about 0.1 s
+    shown = ec2.describe_instances(InstanceIds=[one["InstanceId"]])["Reservations"][0]["Instances"][0][
+        "NetworkInterfaces"
+    ]
     assert sorted(n["Attachment"]["NetworkCardIndex"] for n in shown) == list(range(32))
     assert len({n["PrivateIpAddress"] for n in shown}) == 32
     # 251 addresses in a /24: seven such nodes fit, and a gang is refused before its first node exists
@@ -155,20 +209,31 @@ def test_32_network_cards(cloud, ec2, subnet):
     assert len(live(ec2)) == 1
     assert len(run(ec2, 6, NetworkInterfaces=nics)) == 6
     ec2.terminate_instances(InstanceIds=[i["InstanceId"] for i in live(ec2)])
-    assert len(run(ec2, 7, NetworkInterfaces=nics)) == 7     # every address came back
+    assert len(run(ec2, 7, NetworkInterfaces=nics)) == 7  # every address came back
 
 
-@pytest.mark.parametrize(("wrong", "code"), [
-    ({"ImageId": "ami-0aaaaaaaaaaaaaaaa"}, "InvalidAMIID.NotFound"), ({"ImageId": "image"}, "InvalidAMIID.Malformed"),
-    ({"InstanceType": "p5.49xlarge"}, "InvalidParameterValue"), ({"KeyName": "none"}, "InvalidKeyPair.NotFound"),
-    ({"IamInstanceProfile": {"Name": "none"}}, "InvalidParameterValue"), ({"SubnetId": "subnet-1"}, "InvalidSubnetID.NotFound"),
-    ({"SecurityGroupIds": ["sg-1"]}, "InvalidGroup.NotFound"), ({"Placement": {"GroupName": "none"}}, "InvalidPlacementGroup.Unknown"),
-    ({"LaunchTemplate": {"LaunchTemplateName": "none"}}, "InvalidLaunchTemplateName.NotFoundException"),
-    ({"NetworkInterfaces": [{"DeviceIndex": 1, "NetworkCardIndex": 1}]}, "InvalidParameterValue"),
-    ({"NetworkInterfaces": [{"DeviceIndex": 0}, {"DeviceIndex": 0}]}, "InvalidParameterValue"),
-    ({"NetworkInterfaces": [{"DeviceIndex": 0, "AssociatePublicIpAddress": True}, {"DeviceIndex": 1}]}, "InvalidParameterCombination"),
-    ({"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1"]}]}, "InvalidGroup.NotFound"),
-    ({"UserData": "x" * 16385}, "InvalidParameterValue")])
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"ImageId": "ami-0aaaaaaaaaaaaaaaa"}, "InvalidAMIID.NotFound"),
+        ({"ImageId": "image"}, "InvalidAMIID.Malformed"),
+        ({"InstanceType": "p5.49xlarge"}, "InvalidParameterValue"),
+        ({"KeyName": "none"}, "InvalidKeyPair.NotFound"),
+        ({"IamInstanceProfile": {"Name": "none"}}, "InvalidParameterValue"),
+        ({"SubnetId": "subnet-1"}, "InvalidSubnetID.NotFound"),
+        ({"SecurityGroupIds": ["sg-1"]}, "InvalidGroup.NotFound"),
+        ({"Placement": {"GroupName": "none"}}, "InvalidPlacementGroup.Unknown"),
+        ({"LaunchTemplate": {"LaunchTemplateName": "none"}}, "InvalidLaunchTemplateName.NotFoundException"),
+        ({"NetworkInterfaces": [{"DeviceIndex": 1, "NetworkCardIndex": 1}]}, "InvalidParameterValue"),
+        ({"NetworkInterfaces": [{"DeviceIndex": 0}, {"DeviceIndex": 0}]}, "InvalidParameterValue"),
+        (
+            {"NetworkInterfaces": [{"DeviceIndex": 0, "AssociatePublicIpAddress": True}, {"DeviceIndex": 1}]},
+            "InvalidParameterCombination",
+        ),
+        ({"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1"]}]}, "InvalidGroup.NotFound"),
+        ({"UserData": "x" * 16385}, "InvalidParameterValue"),
+    ],
+)
 def test_what_does_not_exist_is_refused_before_anything_starts(cloud, ec2, subnet, wrong, code):
     place = {} if "NetworkInterfaces" in wrong else {"SubnetId": subnet}
     assert refused(run, ec2, 2, **{**place, **wrong}) == (code, 400)
@@ -177,15 +242,24 @@ def test_what_does_not_exist_is_refused_before_anything_starts(cloud, ec2, subne
 
 def test_a_launch_without_an_image_is_refused(cloud, ec2, iam, subnet):
     lt, _ = template(ec2, iam, subnet)
-    assert refused(ec2.run_instances, LaunchTemplate={"LaunchTemplateId": lt}, MinCount=1, MaxCount=1) == ("MissingParameter", 400)
+    assert refused(ec2.run_instances, LaunchTemplate={"LaunchTemplateId": lt}, MinCount=1, MaxCount=1) == (
+        "MissingParameter",
+        400,
+    )
 
 
 # ---- placement groups
 def test_placement_groups(cloud, ec2, subnet):
-    made = ec2.create_placement_group(GroupName="gang", Strategy="cluster", TagSpecifications=[
-        {"ResourceType": "placement-group", "Tags": [{"Key": "a", "Value": "b"}]}])["PlacementGroup"]
+    made = ec2.create_placement_group(
+        GroupName="gang",
+        Strategy="cluster",
+        TagSpecifications=[{"ResourceType": "placement-group", "Tags": [{"Key": "a", "Value": "b"}]}],
+    )["PlacementGroup"]
     assert made["State"] == "available" and made["Tags"] == [{"Key": "a", "Value": "b"}]
-    assert refused(ec2.create_placement_group, GroupName="gang", Strategy="cluster")[0] == "InvalidPlacementGroup.Duplicate"
+    assert (
+        refused(ec2.create_placement_group, GroupName="gang", Strategy="cluster")[0]
+        == "InvalidPlacementGroup.Duplicate"
+    )
     assert ec2.describe_placement_groups(GroupNames=["gang"])["PlacementGroups"][0]["GroupId"] == made["GroupId"]
     instance = run(ec2, 1, SubnetId=subnet, Placement={"GroupName": "gang"})[0]
     assert refused(ec2.delete_placement_group, GroupName="gang")[0] == "InvalidPlacementGroup.InUse"
@@ -196,8 +270,9 @@ def test_placement_groups(cloud, ec2, subnet):
 
 # ---- reservations
 def reservation(ec2, **more):
-    return ec2.create_capacity_reservation(InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone=ZONE, InstanceCount=2,
-                                           **more)["CapacityReservation"]["CapacityReservationId"]
+    return ec2.create_capacity_reservation(
+        InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone=ZONE, InstanceCount=2, **more
+    )["CapacityReservation"]["CapacityReservationId"]
 
 
 def target(cr):
@@ -207,24 +282,38 @@ def target(cr):
 def test_a_targeted_reservation_is_consumed(cloud, ec2, subnet):
     cloud.capacity[P5, ZONE, "on-demand"] = 2
     cr = reservation(ec2, InstanceMatchCriteria="targeted")
-    assert refused(run, ec2, 1, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)   # what is reserved isn't free
+    assert refused(run, ec2, 1, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)  # what is reserved isn't free
     got = run(ec2, 2, SubnetId=subnet, CapacityReservationSpecification=target(cr))
     assert {i["CapacityReservationId"] for i in got} == {cr}
-    assert ec2.describe_capacity_reservations(CapacityReservationIds=[cr])["CapacityReservations"][0]["AvailableInstanceCount"] == 0
-    assert refused(run, ec2, 1, SubnetId=subnet, CapacityReservationSpecification=target(cr)) == ("ReservationCapacityExceeded", 400)
+    assert (
+        ec2.describe_capacity_reservations(CapacityReservationIds=[cr])["CapacityReservations"][0][
+            "AvailableInstanceCount"
+        ]
+        == 0
+    )
+    assert refused(run, ec2, 1, SubnetId=subnet, CapacityReservationSpecification=target(cr)) == (
+        "ReservationCapacityExceeded",
+        400,
+    )
     ec2.terminate_instances(InstanceIds=[i["InstanceId"] for i in got])
     assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["AvailableInstanceCount"] == 2
     ec2.cancel_capacity_reservation(CapacityReservationId=cr)
     assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["State"] == "cancelled"
     assert len(run(ec2, 2, SubnetId=subnet)) == 2
-    assert refused(ec2.describe_capacity_reservations, CapacityReservationIds=["cr-1"])[0] == "InvalidCapacityReservationId.NotFound"
+    assert (
+        refused(ec2.describe_capacity_reservations, CapacityReservationIds=["cr-1"])[0]
+        == "InvalidCapacityReservationId.NotFound"
+    )
 
 
 def test_an_open_reservation_is_used_first_and_can_grow(cloud, ec2, subnet):
     cloud.capacity[P5, ZONE, "on-demand"] = 3
     cr = reservation(ec2)
     assert refused(reservation, ec2) == ("InsufficientInstanceCapacity", 500)
-    assert refused(ec2.modify_capacity_reservation, CapacityReservationId=cr, InstanceCount=4) == ("InsufficientInstanceCapacity", 500)
+    assert refused(ec2.modify_capacity_reservation, CapacityReservationId=cr, InstanceCount=4) == (
+        "InsufficientInstanceCapacity",
+        500,
+    )
     ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=3)
     ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=2)
     assert [i.get("CapacityReservationId") for i in run(ec2, 3, SubnetId=subnet)] == [cr, cr, None]
@@ -232,20 +321,33 @@ def test_an_open_reservation_is_used_first_and_can_grow(cloud, ec2, subnet):
 
 def test_capacity_blocks(cloud, ec2, subnet):
     now = dt.datetime.now(dt.UTC)
-    cloud.capacity.block_offerings.append({
-        "CapacityBlockOfferingId": "cbo-1", "InstanceType": P5, "AvailabilityZone": ZONE, "InstanceCount": 2,
-        "StartDate": now + dt.timedelta(hours=1), "EndDate": now + dt.timedelta(hours=25), "CapacityBlockDurationHours": 24,
-        "UpfrontFee": "1510.00", "CurrencyCode": "USD", "Tenancy": "default"})
+    cloud.capacity.block_offerings.append(
+        {
+            "CapacityBlockOfferingId": "cbo-1",
+            "InstanceType": P5,
+            "AvailabilityZone": ZONE,
+            "InstanceCount": 2,
+            "StartDate": now + dt.timedelta(hours=1),
+            "EndDate": now + dt.timedelta(hours=25),
+            "CapacityBlockDurationHours": 24,
+            "UpfrontFee": "1510.00",
+            "CurrencyCode": "USD",
+            "Tenancy": "default",
+        }
+    )
     cloud.capacity[P5, ZONE, "on-demand"] = 0
-    (offer,) = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)["CapacityBlockOfferings"]
-    block = ec2.purchase_capacity_block(CapacityBlockOfferingId=offer["CapacityBlockOfferingId"],
-                                        InstancePlatform="Linux/UNIX")["CapacityReservation"]
+    (offer,) = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)[
+        "CapacityBlockOfferings"
+    ]
+    block = ec2.purchase_capacity_block(
+        CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX"
+    )["CapacityReservation"]
     assert (block["State"], block["ReservationType"]) == ("scheduled", "capacity-block")
     ask = {"SubnetId": subnet, "CapacityReservationSpecification": target(block["CapacityReservationId"])}
-    assert refused(run, ec2, 2, **ask)[0] == "InvalidParameterValue"                # the market type is missing
+    assert refused(run, ec2, 2, **ask)[0] == "InvalidParameterValue"  # the market type is missing
     ask["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
-    assert refused(run, ec2, 2, **ask)[0] == "ReservationCapacityExceeded"          # not begun
-    stash(cloud.backend, "reservations")[block["CapacityReservationId"]]["StartDate"] = now      # the hour passes
+    assert refused(run, ec2, 2, **ask)[0] == "ReservationCapacityExceeded"  # not begun
+    stash(cloud.backend, "reservations")[block["CapacityReservationId"]]["StartDate"] = now  # the hour passes
     assert [i["InstanceLifecycle"] for i in run(ec2, 2, **ask)] == ["capacity-block"] * 2
     assert refused(run, ec2, 1, **ask)[0] == "ReservationCapacityExceeded"
 
@@ -256,14 +358,24 @@ def pools(ec2, iam, subnet):
     vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
     other = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     lt, _ = template(ec2, iam)
-    return [{"LaunchTemplateSpecification": {"LaunchTemplateId": lt, "Version": "$Latest"}, "Overrides": [
-        {"InstanceType": P5, "SubnetId": subnet, "Priority": 2.0, "ImageId": IMAGE},
-        {"InstanceType": "g6.xlarge", "SubnetId": other, "Priority": 1.0, "ImageId": IMAGE}]}]
+    return [
+        {
+            "LaunchTemplateSpecification": {"LaunchTemplateId": lt, "Version": "$Latest"},
+            "Overrides": [
+                {"InstanceType": P5, "SubnetId": subnet, "Priority": 2.0, "ImageId": IMAGE},
+                {"InstanceType": "g6.xlarge", "SubnetId": other, "Priority": 1.0, "ImageId": IMAGE},
+            ],
+        }
+    ]
 
 
 def fleet(ec2, pools, count, market="spot", **more):
-    return ec2.create_fleet(Type="instant", LaunchTemplateConfigs=pools, TargetCapacitySpecification={
-        "TotalTargetCapacity": count, "DefaultTargetCapacityType": market}, **more)
+    return ec2.create_fleet(
+        Type="instant",
+        LaunchTemplateConfigs=pools,
+        TargetCapacitySpecification={"TotalTargetCapacity": count, "DefaultTargetCapacityType": market},
+        **more,
+    )
 
 
 def test_a_fleet_is_filled_in_part_and_says_why(cloud, ec2, pools):
@@ -271,9 +383,15 @@ def test_a_fleet_is_filled_in_part_and_says_why(cloud, ec2, pools):
     got = fleet(ec2, pools, 3, SpotOptions={"AllocationStrategy": "capacity-optimized-prioritized"})
     assert [(i["InstanceType"], i["Lifecycle"], len(i["InstanceIds"])) for i in got["Instances"]] == [(P5, "spot", 2)]
     assert [(e["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"], e["ErrorCode"]) for e in got["Errors"]] == [
-        ("g6.xlarge", "InsufficientInstanceCapacity"), (P5, "InsufficientInstanceCapacity")]
+        ("g6.xlarge", "InsufficientInstanceCapacity"),
+        (P5, "InsufficientInstanceCapacity"),
+    ]
     one = live(ec2)[0]
-    assert one["InstanceLifecycle"] == "spot" and one["Placement"]["AvailabilityZone"] == ZONE and len(one["NetworkInterfaces"]) == 4
+    assert (
+        one["InstanceLifecycle"] == "spot"
+        and one["Placement"]["AvailabilityZone"] == ZONE
+        and len(one["NetworkInterfaces"]) == 4
+    )
 
 
 def test_a_fleet_picks_the_pool_with_most_capacity(cloud, ec2, pools):
@@ -297,7 +415,7 @@ def test_a_fleet_token(cloud, ec2, pools):
 # ---- addresses
 def test_addresses_are_random_free_and_come_back(cloud, ec2):
     small = network(ec2, subnet="10.90.9.0/28")[1]
-    first = [run(ec2, 1, SubnetId=small)[0] for _ in range(11)]    # 16 less the 5 that AWS keeps
+    first = [run(ec2, 1, SubnetId=small)[0] for _ in range(11)]  # 16 less the 5 that AWS keeps
     addresses = [int(i["PrivateIpAddress"].rsplit(".", 1)[1]) for i in first]
     assert sorted(addresses) == list(range(4, 15)) and addresses != sorted(addresses)
     assert refused(run, ec2, 1, SubnetId=small) == ("InsufficientFreeAddressesInSubnet", 400)

@@ -1,4 +1,5 @@
 """The lab's cloud: hooks, spot interruption, faults, images, and the switchboard."""
+
 import json
 import threading
 
@@ -63,11 +64,15 @@ def subnet(ec2):
 
 
 def run(ec2, count=1, **more):
-    return ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})["Instances"]
+    return ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})[
+        "Instances"
+    ]
 
 
 def tags(**values):
-    return {"TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in values.items()]}]}
+    return {
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in values.items()]}]
+    }
 
 
 def described(ec2, instance_id):
@@ -80,10 +85,13 @@ def test_hooks_see_launch_and_end(cloud, hooks, ec2, subnet):
     cloud.settle()
     assert set(cloud.hosts) == set(ids) and {i["State"]["Name"] for i in live(ec2)} == {"running"}
     ec2.terminate_instances(InstanceIds=ids[:1])
-    ec2.terminate_instances(InstanceIds=ids[:1])    # a second time is nothing
+    ec2.terminate_instances(InstanceIds=ids[:1])  # a second time is nothing
     cloud.settle()
     assert [(what, v.instance_id, v.launch_index) for what, v in hooks.seen] == [
-        ("launch", ids[0], 0), ("launch", ids[1], 1), ("terminate", ids[0], 0)]
+        ("launch", ids[0], 0),
+        ("launch", ids[1], 1),
+        ("terminate", ids[0], 0),
+    ]
     first, second = hooks.seen[0][1], hooks.seen[1][1]
     assert (first.user_data, first.image_folder, first.instance_type) == ('{"ironburst": 1}', "baked", P5)
     assert first.hostname == "ip-" + first.address.replace(".", "-")
@@ -95,11 +103,14 @@ def test_a_failed_boot_ends_the_instance_with_the_reason(cloud, hooks, ec2, subn
     one = run(ec2, SubnetId=subnet, **tags(boot="fails"))[0]
     assert one["State"]["Name"] == "pending"
     cloud.settle()
-    cloud.settle()      # the end was asked for by the first
+    cloud.settle()  # the end was asked for by the first
     gone = described(ec2, one["InstanceId"])
     assert (gone["State"]["Name"], gone["StateReason"]["Code"]) == ("terminated", "Server.InternalError")
     assert "no disk left" in gone["StateReason"]["Message"]
-    assert [what for what, _ in hooks.seen] == ["launch", "terminate"] and not cloud.hosts      # what was half made is tidied
+    assert [what for what, _ in hooks.seen] == [
+        "launch",
+        "terminate",
+    ] and not cloud.hosts  # what was half made is tidied
 
 
 def test_a_failed_end_stays_visible(cloud, ec2, subnet):
@@ -121,8 +132,24 @@ def queue_with_rule(clients, name, pattern):
     sqs, events = clients("sqs"), clients("events")
     url = sqs.create_queue(QueueName=name)["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps({"Version": "2012-10-17", "Statement": [{
-        "Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage", "Resource": arn}]})})
+    sqs.set_queue_attributes(
+        QueueUrl=url,
+        Attributes={
+            "Policy": json.dumps(
+                {
+                    "Version": "2012-10-17",
+                    "Statement": [
+                        {
+                            "Effect": "Allow",
+                            "Principal": {"Service": "events.amazonaws.com"},
+                            "Action": "sqs:SendMessage",
+                            "Resource": arn,
+                        }
+                    ],
+                }
+            )
+        },
+    )
     events.put_rule(Name=name, EventPattern=json.dumps(pattern))
     events.put_targets(Rule=name, Targets=[{"Id": "q", "Arn": arn}])
     return url
@@ -147,19 +174,27 @@ def test_an_interruption_reaches_queue_and_metadata_and_ends_the_host(cloud, hoo
     cloud.interrupt(one["InstanceId"], notice=0.3)
     action = json.loads(tree(cloud.instance_at(one["PrivateIpAddress"]), "us-east-1")["meta-data/spot/instance-action"])
     assert action["action"] == "terminate" and action["time"].endswith("Z")
-    for url in warnings:        # every rule's queue gets it
+    for url in warnings:  # every rule's queue gets it
         (told,) = messages(clients, url)
-        assert (told["detail-type"], told["detail"]) == ("EC2 Spot Instance Interruption Warning", {
-            "instance-id": one["InstanceId"], "instance-action": "terminate"})
+        assert (told["detail-type"], told["detail"]) == (
+            "EC2 Spot Instance Interruption Warning",
+            {"instance-id": one["InstanceId"], "instance-action": "terminate"},
+        )
         assert told["source"] == "aws.ec2" and told["region"] == "us-east-1" and told["time"].endswith("Z")
     assert described(ec2, one["InstanceId"])["State"]["Name"] == "running"
     wait_for(lambda: described(ec2, one["InstanceId"])["State"]["Name"] == "terminated", 5, "the end")
     assert described(ec2, one["InstanceId"])["StateReason"]["Code"] == "Server.SpotInstanceTermination"
     cloud.settle()
     assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
-    assert sorted((m["detail-type"], m["detail"].get("state")) for m in messages(clients, everything)) == sorted([
-        ("EC2 Instance State-change Notification", "running"), ("EC2 Instance Rebalance Recommendation", None),
-        ("EC2 Spot Instance Interruption Warning", None), ("EC2 Instance State-change Notification", "terminated")], key=str)
+    assert sorted((m["detail-type"], m["detail"].get("state")) for m in messages(clients, everything)) == sorted(
+        [
+            ("EC2 Instance State-change Notification", "running"),
+            ("EC2 Instance Rebalance Recommendation", None),
+            ("EC2 Spot Instance Interruption Warning", None),
+            ("EC2 Instance State-change Notification", "terminated"),
+        ],
+        key=str,
+    )
 
 
 def test_without_the_queue_policy_nothing_is_delivered(cloud, clients, ec2, subnet):
@@ -189,9 +224,15 @@ def test_an_error_for_one_action_and_one_type(cloud, ec2, subnet):
     assert refused(ec2.describe_instances) == ("RequestLimitExceeded", 503)
 
 
-@pytest.mark.parametrize(("service", "call", "action", "code"), [
-    ("sqs", "list_queues", "ListQueues", "ThrottlingException"), ("iam", "list_roles", "ListRoles", "Throttling"),
-    ("s3", "list_buckets", "GET /", "SlowDown"), ("ssm", "describe_parameters", "DescribeParameters", "InternalServerError")])
+@pytest.mark.parametrize(
+    ("service", "call", "action", "code"),
+    [
+        ("sqs", "list_queues", "ListQueues", "ThrottlingException"),
+        ("iam", "list_roles", "ListRoles", "Throttling"),
+        ("s3", "list_buckets", "GET /", "SlowDown"),
+        ("ssm", "describe_parameters", "DescribeParameters", "InternalServerError"),
+    ],
+)
 def test_an_error_in_each_protocol(cloud, clients, service, call, action, code):
     cloud.fault(action, code, status=503)
     assert refused(getattr(clients(service), call)) == (code, 503)
@@ -204,7 +245,7 @@ def test_a_launch_that_took_effect_without_a_reply(cloud, subnet, fault):
     with pytest.raises((ConnectionClosedError, ReadTimeoutError, ClientError)):
         run(ec2, 2, SubnetId=subnet, ClientToken="lost")
     wait_for(lambda: len(live(ec2)) == 2, 5, "the launch")
-    assert len(run(ec2, 2, SubnetId=subnet, ClientToken="lost")) == 2     # the same request again: no second gang
+    assert len(run(ec2, 2, SubnetId=subnet, ClientToken="lost")) == 2  # the same request again: no second gang
     assert len(live(ec2)) == 2
 
 
@@ -230,7 +271,9 @@ def test_capacity_and_faults_by_the_switchboard(cloud, control, ec2, subnet):
     assert control("POST", "/lab/capacity", row) == [row]
     assert refused(run, ec2, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)
     assert control("POST", "/lab/capacity", row | {"count": None}) == []
-    control("POST", "/lab/faults", {"action": "RunInstances", "code": "VcpuLimitExceeded", "match": {"InstanceType": P5}})
+    control(
+        "POST", "/lab/faults", {"action": "RunInstances", "code": "VcpuLimitExceeded", "match": {"InstanceType": P5}}
+    )
     assert len(run(ec2, SubnetId=subnet, InstanceType="g6.xlarge")) == 1
     assert refused(run, ec2, SubnetId=subnet) == ("VcpuLimitExceeded", 400)
     assert [(f["action"], f["hits"]) for f in control("GET", "/lab/faults")] == [("RunInstances", 1)]
@@ -240,7 +283,11 @@ def test_capacity_and_faults_by_the_switchboard(cloud, control, ec2, subnet):
 def test_images_by_the_switchboard(cloud, control, ec2, subnet):
     made = control("POST", "/lab/images", {"folder": "images/p5-1", "name": "p5 image"})["image_id"]
     control("POST", "/lab/images", {"image_id": "ami-00000000"})
-    assert {i["image_id"]: i["folder"] for i in control("GET", "/lab/images")} == {IMAGE: "baked", made: "p5-1", "ami-00000000": None}
+    assert {i["image_id"]: i["folder"] for i in control("GET", "/lab/images")} == {
+        IMAGE: "baked",
+        made: "p5-1",
+        "ami-00000000": None,
+    }
     assert run(ec2, SubnetId=subnet, ImageId=made)[0]["ImageId"] == made
     shown = ec2.describe_images(ImageIds=[made], Owners=["self"])["Images"][0]
     assert (shown["Name"], shown["State"], shown["Architecture"]) == ("p5 image", "available", "x86_64")
@@ -257,12 +304,28 @@ def test_interrupt_and_lists_by_the_switchboard(cloud, control, ec2, subnet):
     assert control("GET", "/lab/hosts") == []
 
 
-@pytest.mark.parametrize(("verb", "path", "body", "says"), [
-    ("POST", "/lab/capacity", {"instance_type": P5, "zone": "us-east-1a", "market": "spots", "count": 1}, "market: .*'spots'"),
-    ("POST", "/lab/capacity", {"instance_type": P5, "zone": "us-east-1a", "market": "spot"}, "count: Field required"),
-    ("POST", "/lab/faults", {"action": "RunInstances", "codee": "X"}, "codee: "),
-    ("POST", "/lab/images", {"folder": "none"}, "no baked image 'none'"), ("POST", "/lab/images", {"image_id": "ami-x"}, "must be ami-"),
-    ("POST", "/lab/interrupt", {"instance_id": "i-0"}, "no instance i-0"), ("GET", "/lab/nothing", None, "no such call")])
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "says"),
+    [
+        (
+            "POST",
+            "/lab/capacity",
+            {"instance_type": P5, "zone": "us-east-1a", "market": "spots", "count": 1},
+            "market: .*'spots'",
+        ),
+        (
+            "POST",
+            "/lab/capacity",
+            {"instance_type": P5, "zone": "us-east-1a", "market": "spot"},
+            "count: Field required",
+        ),
+        ("POST", "/lab/faults", {"action": "RunInstances", "codee": "X"}, "codee: "),
+        ("POST", "/lab/images", {"folder": "none"}, "no baked image 'none'"),
+        ("POST", "/lab/images", {"image_id": "ami-x"}, "must be ami-"),
+        ("POST", "/lab/interrupt", {"instance_id": "i-0"}, "no instance i-0"),
+        ("GET", "/lab/nothing", None, "no such call"),
+    ],
+)
 def test_bad_input_to_the_switchboard(control, verb, path, body, says):
     with pytest.raises(control_client.ControlFailed, match=says) as error:
         control(verb, path, body)

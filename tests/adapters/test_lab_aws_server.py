@@ -1,4 +1,7 @@
-"""The daemon in a real box: an instance is a host, the host reads its own metadata, and the end of one is the end of the other."""
+"""The daemon in a real box: an instance is a host, the host reads its own metadata, and the end of one is the end of
+the other.
+"""
+
 import json
 import os
 import subprocess
@@ -88,6 +91,10 @@ def test_an_instance_is_a_host(site):
 
 def test_a_second_daemon_says_what_is_wrong(site):
     wait_for(lambda: answers(site), 30, "the daemon")
-    done = subprocess.run([*site.box.enter_prefix(), sys.executable, "-m", "lab.aws", "--prefix", site.prefix],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*site.box.enter_prefix(), sys.executable, "-m", "lab.aws", "--prefix", site.prefix],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1 and "10.78.0.1:5000" in done.stderr and done.stderr.count("\n") == 1

@@ -1,4 +1,6 @@
-"""ssh to many hosts with a stand-in for ssh on PATH; Ansible's connection variables as an ssh command; cleaning up by environment."""
+"""ssh to many hosts with a stand-in for ssh on PATH; Ansible's connection variables as an ssh command; cleaning up by
+environment.
+"""
 
 import os
 import signal
@@ -50,9 +52,15 @@ def test_a_big_answer_and_a_big_program_pass(ssh):
 
 def test_what_ansible_says_of_a_host_becomes_a_command_line():
     told = {
-        "connection": "ssh", "address": "10.0.0.1", "user": "ops", "port": 2222, "key": "/k", "options": " -o StrictHostKeyChecking=no ",
-        "become": True, "python": "/usr/libexec/platform-python",
-    }  # fmt: skip
+        "connection": "ssh",
+        "address": "10.0.0.1",
+        "user": "ops",
+        "port": 2222,
+        "key": "/k",
+        "options": " -o StrictHostKeyChecking=no ",
+        "become": True,
+        "python": "/usr/libexec/platform-python",
+    }
     command = connection_of(told).python_command()
     assert command[0] == "ssh" and command[-2] == "10.0.0.1" and "StrictHostKeyChecking=no" in command
     assert command[command.index("-p") + 1] == "2222" and command[command.index("-l") + 1] == "ops"
@@ -65,8 +73,17 @@ def test_events_carry_tags_and_places_from_the_callback(tmp_path):
     path.write_text(
         '{"uuid": "u1", "tags": ["drain"], "handler": false, "literal": {"dest": "/etc/munge/munge.key"}}\n{"uuid": "u'
     )
-    data = {"event": "runner_on_ok", "event_data": {"host": "n1", "role": "r", "task": "Key", "task_uuid": "u1",
-            "resolved_action": "ansible.builtin.copy", "res": {"changed": True, "censored": "x"}}}  # fmt: skip
+    data = {
+        "event": "runner_on_ok",
+        "event_data": {
+            "host": "n1",
+            "role": "r",
+            "task": "Key",
+            "task_uuid": "u1",
+            "resolved_action": "ansible.builtin.copy",
+            "res": {"changed": True, "censored": "x"},
+        },
+    }
     event = event_of(data, Tasks(path))
     assert event.tags == {"drain"} and event.literal == {"dest": "/etc/munge/munge.key"} and event.changed
     assert event.action == "ansible.builtin.copy" and event.results == [event.result]

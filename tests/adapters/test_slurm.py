@@ -26,7 +26,12 @@ def test_the_queue_of_every_version_reads_the_same(version):
     jobs = {job.id: job for job in slurm_json.jobs(load(version, "squeue"))}
     assert sorted(jobs) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
     running = jobs[1]
-    assert (running.state, running.nodes, running.on, running.each) == ("RUNNING", 2, ("gpu2", "gpu3"), Resources(8, 1, 1000))
+    assert (running.state, running.nodes, running.on, running.each) == (
+        "RUNNING",
+        2,
+        ("gpu2", "gpu3"),
+        Resources(8, 1, 1000),
+    )
     assert (running.time_limit_s, running.end_s - running.start_s) == (180.0, 180.0)
     wide = jobs[2]
     assert wide.pending and wide.partitions == ("home", "burst") and wide.excluded == ("gpu7", "gpu8") and wide.on == ()
@@ -41,14 +46,23 @@ def test_the_nodes_of_every_version_read_the_same(version):
     nodes = {node.name: node for node in slurm_json.nodes(load(version, "nodes"))}
     assert nodes["gpu2"].open and nodes["gpu2"].total == Resources(8, 2, 1000) and nodes["gpu2"].partitions == ("home",)
     assert nodes["gpu6"].open and nodes["gpu6"].has("IDLE", "CLOUD") and nodes["gpu6"].address == "10.78.0.196"
-    assert not nodes["gpu8"].open and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN") and nodes["gpu8"].reason == "no lease"
+    assert (
+        not nodes["gpu8"].open
+        and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN")
+        and nodes["gpu8"].reason == "no lease"
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_is_on_which_node_reads_the_same_in_every_version(version):
     found = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
     assert found["gpu2"].jobs == (1,) and found["gpu2"].busy and found["gpu2"].registered and found["gpu2"].available
-    assert found["gpu8"].drained and not found["gpu8"].available and found["gpu8"].reason == "no lease" and not found["gpu8"].registered
+    assert (
+        found["gpu8"].drained
+        and not found["gpu8"].available
+        and found["gpu8"].reason == "no lease"
+        and not found["gpu8"].registered
+    )
     assert found["gpu6"].jobs == () and found["gpu6"].end_s == 0 and not found["gpu6"].busy
 
 
@@ -61,10 +75,18 @@ def test_the_fixtures_that_are_derived_are_what_the_script_makes():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("job_state", None), ("job_state", []), ("job_state", {"name": "PENDING"}), ("time_limit", {"minutes": 5}), ("time_limit", "soon"),
-        ("partition", 7), ("node_count", [1]), ("batch_flag", "yes"), ("tres_req_str", 5), ("submit_time", True),
+        ("job_state", None),
+        ("job_state", []),
+        ("job_state", {"name": "PENDING"}),
+        ("time_limit", {"minutes": 5}),
+        ("time_limit", "soon"),
+        ("partition", 7),
+        ("node_count", [1]),
+        ("batch_flag", "yes"),
+        ("tres_req_str", 5),
+        ("submit_time", True),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_shape_is_an_error_with_job_and_reason_never_a_job_less(field, value):
     answer = load("24.11", "squeue")
     row = next(job for job in answer["jobs"] if job["job_id"] == 4)
@@ -95,11 +117,18 @@ def test_errors_in_the_answer_are_errors():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (5, 5), (0, 0), (None, None), (4294967294, None), (4294967295, math.inf), ("UNLIMITED", math.inf), ("7", 7),
-        ({"set": True, "infinite": False, "number": 5}, 5), ({"set": False, "infinite": False, "number": 0}, None),
+        (5, 5),
+        (0, 0),
+        (None, None),
+        (4294967294, None),
+        (4294967295, math.inf),
+        ("UNLIMITED", math.inf),
+        ("7", 7),
+        ({"set": True, "infinite": False, "number": 5}, 5),
+        ({"set": False, "infinite": False, "number": 0}, None),
         ({"set": True, "infinite": True, "number": 0}, math.inf),
     ],
-)  # fmt: skip
+)
 def test_numbers_in_all_their_forms(value, expected):
     assert slurm_json.number(value) == expected
 
@@ -113,11 +142,13 @@ def test_a_job_without_a_finite_limit_has_none():
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("", []), ("dgx01", ["dgx01"]), ("p5-[1-3],head", ["p5-1", "p5-2", "p5-3", "head"]),
+        ("", []),
+        ("dgx01", ["dgx01"]),
+        ("p5-[1-3],head", ["p5-1", "p5-2", "p5-3", "head"]),
         ("dgx[09-11,20]", ["dgx09", "dgx10", "dgx11", "dgx20"]),
         ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
     ],
-)  # fmt: skip
+)
 def test_host_lists(text, names):
     assert slurm_json.expand(text) == names
 
@@ -128,7 +159,9 @@ def test_memory_and_typed_gpus():
     assert slurm_json.tres("cpu=1,mem=512K") == Resources(0, 1, 1)
 
 
-@pytest.mark.parametrize(("word", "type"), [("gres/gpu:8", ""), ("gres/gpu:h100:8", "h100"), ("gres:gpu:H100:8", "h100")])
+@pytest.mark.parametrize(
+    ("word", "type"), [("gres/gpu:8", ""), ("gres/gpu:h100:8", "h100"), ("gres:gpu:H100:8", "h100")]
+)
 def test_the_gpu_type_that_a_job_insists_on(word, type):
     answer = load("24.11", "squeue")
     answer["jobs"][0]["tres_per_node"] = word
@@ -142,7 +175,12 @@ def test_deadline_licences_and_what_a_comment_says(version):
     row["deadline"] = 1795300000 if version == "23.02" else {"set": True, "infinite": False, "number": 1795300000}
     row |= {"licenses": "matlab:2,fluent@db:1", "comment": "mine; data=imagenet,c4 fabric=infiniband"}
     job, other = slurm_json.jobs(answer)[:2]
-    assert (job.deadline_s, job.licences, job.data, job.fabric) == (1795300000.0, ("matlab", "fluent@db"), ("imagenet", "c4"), "infiniband")
+    assert (job.deadline_s, job.licences, job.data, job.fabric) == (
+        1795300000.0,
+        ("matlab", "fluent@db"),
+        ("imagenet", "c4"),
+        "infiniband",
+    )
     assert (other.deadline_s, other.licences, other.data, other.fabric) == (None, (), (), "")
     assert job.demands == other.demands == ""
 
@@ -163,7 +201,9 @@ def recorder(tmp_path):
     script, log = tmp_path / "prefix", tmp_path / "log"
     (tmp_path / "answer").write_text("")
     (tmp_path / "code").write_text("0")
-    script.write_text(f'#!/bin/sh\nfor a; do echo "$a" >> {log}; done\ncat {tmp_path}/answer\necho oops >&2\nexit $(cat {tmp_path}/code)\n')
+    script.write_text(
+        f'#!/bin/sh\nfor a; do echo "$a" >> {log}; done\ncat {tmp_path}/answer\necho oops >&2\nexit $(cat {tmp_path}/code)\n'
+    )
     script.chmod(script.stat().st_mode | stat.S_IEXEC)
     return tmp_path
 

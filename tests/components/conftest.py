@@ -76,12 +76,16 @@ class _Monitor(mocks.MockMonitor):
         if request.type != "pulumi:pulumi:Stack":
             inputs = rpc.deserialize_properties(request.object)
             parent = request.parent.split("::")[-1]
-            self.recording.resources.append(Registered(request.type, request.name, parent, inputs, tuple(request.ignoreChanges)))
+            self.recording.resources.append(
+                Registered(request.type, request.name, parent, inputs, tuple(request.ignoreChanges))
+            )
         return reply
 
     def RegisterResourceOutputs(self, request):
         name = request.urn.split("::")[-1]
-        self.recording.outputs[f"{request.urn.split('::')[2].split('$')[-1]} {name}"] = rpc.deserialize_properties(request.outputs)
+        self.recording.outputs[f"{request.urn.split('::')[2].split('$')[-1]} {name}"] = rpc.deserialize_properties(
+            request.outputs
+        )
         return super().RegisterResourceOutputs(request)
 
 
@@ -126,8 +130,9 @@ _built: dict[str, Recording] = {}
 
 @pytest.fixture
 def cluster(run):
-    """`cluster(value)` builds the whole cluster of a declaration -> Recording; its result is the document. The same declaration
-    is built once for all tests, unless `again` asks for another run."""
+    """`cluster(value)` builds the whole cluster of a declaration -> Recording; its result is the document. The same
+    declaration is built once for all tests, unless `again` asks for another run.
+    """
     from components.cluster import Cluster
 
     def build(value, again=False):

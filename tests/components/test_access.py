@@ -34,7 +34,9 @@ def attached(recording, name):
 
 def test_no_statement_allows_every_action_and_only_looking_has_no_resource(cluster, value):
     recording = cluster(value)
-    found = [each for policy in recording.all("RolePolicy") for each in json.loads(policy.inputs["policy"])["Statement"]]
+    found = [
+        each for policy in recording.all("RolePolicy") for each in json.loads(policy.inputs["policy"])["Statement"]
+    ]
     assert len(found) == 10
     for each in found:
         assert each["Effect"] == "Allow" and "NotAction" not in each and "NotResource" not in each
@@ -111,7 +113,9 @@ def test_tags_are_written_at_launch_only():
 
 def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
     found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
-    assert found["Resource"] == [NODE_ROLE] and found["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    assert found["Resource"] == [NODE_ROLE] and found["Condition"] == {
+        "StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}
+    }
 
 
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
@@ -135,7 +139,9 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
 
 def test_who_may_take_the_roles(cluster, value):
     recording = cluster(value)
-    trust = {each.name: json.loads(each.inputs["assumeRolePolicy"])["Statement"] for each in recording.all("iam/role:Role")}
+    trust = {
+        each.name: json.loads(each.inputs["assumeRolePolicy"])["Statement"] for each in recording.all("iam/role:Role")
+    }
     assert [each["Principal"] for each in trust["lab-node"]] == [{"Service": "ec2.amazonaws.com"}]
     assert [each["Principal"] for each in trust["lab-controller"]] == [{"AWS": "arn:aws:iam::123456789012:root"}]
 

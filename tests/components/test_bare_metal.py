@@ -2,7 +2,14 @@ from components.bare_metal import node_inputs
 from ironburst.config.models import Nodes
 
 BMC = {"addresses": "https://10.0.9.[11-12]", "username": "admin", "password": "env:BMC_PASSWORD"}
-BASE = {"names": "dgx[01-02]", "platform": "dgx-h100", "rack": "r01", "units": [1, 9], "addresses": "10.0.1.[11-12]", "bmc": BMC}
+BASE = {
+    "names": "dgx[01-02]",
+    "platform": "dgx-h100",
+    "rack": "r01",
+    "units": [1, 9],
+    "addresses": "10.0.1.[11-12]",
+    "bmc": BMC,
+}
 
 
 def inputs(**changes):
@@ -32,11 +39,21 @@ def test_what_is_not_declared_is_not_compared():
 
 def test_a_head_without_a_platform_must_have_no_gpu():
     (head,) = inputs(
-        names="head", role="head", platform=None, units=[40], height=1, addresses="10.0.1.10", bmc={**BMC, "addresses": "https://10.0.9.10"}
+        names="head",
+        role="head",
+        platform=None,
+        units=[40],
+        height=1,
+        addresses="10.0.1.10",
+        bmc={**BMC, "addresses": "https://10.0.9.10"},
     )
     assert head["gpuCount"] == 0 and "gpuModel" not in head
 
 
 def test_nodes_are_resources_of_our_own_plugin(cluster, value):
     nodes = cluster(value).all("baremetal:index:Node")
-    assert [(each.name, each.parent) for each in nodes] == [("dgx01", "hall-a"), ("dgx02", "hall-a"), ("head", "hall-a")]
+    assert [(each.name, each.parent) for each in nodes] == [
+        ("dgx01", "hall-a"),
+        ("dgx02", "hall-a"),
+        ("head", "hall-a"),
+    ]

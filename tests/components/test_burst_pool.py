@@ -12,7 +12,9 @@ ZONES = ["us-east-1a", "us-east-1b"]
 def pool(run):
     def build(**changes):
         declared = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ZONES} | changes
-        cloud = Cloud.model_validate({"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]})
+        cloud = Cloud.model_validate(
+            {"region": "us-east-1", "network": {"cidr": "10.90.0.0/16", "zones": ZONES}, "pools": [declared]}
+        )
         return run(
             lambda: (
                 BurstPool(
@@ -36,12 +38,22 @@ def test_a_template_a_zone_with_that_zones_subnet(pool):
     assert set(templates) == {"burst-p5-us-east-1a", "burst-p5-us-east-1b"}
     for name, subnet in (("burst-p5-us-east-1a", "subnet-0a"), ("burst-p5-us-east-1b", "subnet-0b")):
         assert {each["subnetId"] for each in templates[name]["networkInterfaces"]} == {subnet}
-    assert [zone.launch_template_id for zone in recording.result] == ["burst-p5-us-east-1a-id", "burst-p5-us-east-1b-id"]
+    assert [zone.launch_template_id for zone in recording.result] == [
+        "burst-p5-us-east-1a-id",
+        "burst-p5-us-east-1b-id",
+    ]
 
 
 def test_templates_leave_image_market_and_data_to_the_controller(pool):
     for each in pool().all("LaunchTemplate"):
-        absent = {"imageId", "instanceMarketOptions", "userData", "capacityReservationSpecification", "placement", "vpcSecurityGroupIds"}
+        absent = {
+            "imageId",
+            "instanceMarketOptions",
+            "userData",
+            "capacityReservationSpecification",
+            "placement",
+            "vpcSecurityGroupIds",
+        }
         assert not absent & set(each.inputs)
 
 
@@ -75,7 +87,9 @@ def test_interruptions_come_by_the_pools_queue(pool):
     ]
     assert patterns["burst-p5-end"]["detail"]["state"] == ["stopping", "stopped", "shutting-down", "terminated"]
     assert all(pattern["source"] == ["aws.ec2"] for pattern in patterns.values())
-    assert {each.inputs["rule"]: each.inputs["arn"] for each in recording.all("EventTarget")} == dict.fromkeys(patterns, queue)
+    assert {each.inputs["rule"]: each.inputs["arn"] for each in recording.all("EventTarget")} == dict.fromkeys(
+        patterns, queue
+    )
     assert recording.one("sqs/queue:Queue").inputs["sqsManagedSseEnabled"] is True
 
 

@@ -63,7 +63,14 @@ def test_nothing_elastic_and_nothing_that_buys_capacity(cluster, value):
     recording = cluster(value)
     tokens = {each.token for each in recording.resources}
     assert [each.name for each in recording.all("ec2/instance:Instance")] == ["fixed-1"]
-    for forbidden in ("CapacityBlockReservation", "CapacityReservation", "Fleet", "AutoScalingGroup", "SpotInstanceRequest", "Group:Group"):
+    for forbidden in (
+        "CapacityBlockReservation",
+        "CapacityReservation",
+        "Fleet",
+        "AutoScalingGroup",
+        "SpotInstanceRequest",
+        "Group:Group",
+    ):
         assert not [token for token in tokens if token.endswith(forbidden)]
     # image.yml writes the pool's image id
     assert not recording.all("ssm/parameter:Parameter")

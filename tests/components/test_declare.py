@@ -1,4 +1,6 @@
-"""The unmodified program on the lab's cloud and BMCs, through the lab's engine, on loopback: declare, again, destroy."""
+"""The unmodified program on the lab's cloud and BMCs, through the lab's engine, on loopback: declare, again,
+destroy.
+"""
 
 import json
 import os
@@ -42,7 +44,9 @@ def cloud():
 @pytest.fixture
 def bmcs():
     """node name -> its BMC's URL"""
-    running = {name: bmc.Bmc(bmc.lab_machine(name), On(), "secret-of-the-test", port=0) for name in ("head", "dgx01", "dgx02")}
+    running = {
+        name: bmc.Bmc(bmc.lab_machine(name), On(), "secret-of-the-test", port=0) for name in ("head", "dgx01", "dgx02")
+    }
     for each in running.values():
         each.__enter__()
     yield {name: each.url for name, each in running.items()}

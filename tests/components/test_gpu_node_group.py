@@ -3,7 +3,13 @@ import pytest
 from components.gpu_node_group import GpuNodeGroup
 from ironburst.config.models import Group
 
-BASE = {"name": "fixed", "instance_type": "p5.48xlarge", "count": 2, "zone": "us-east-1a", "image": "ami-0a1b2c3d4e5f60789"}
+BASE = {
+    "name": "fixed",
+    "instance_type": "p5.48xlarge",
+    "count": 2,
+    "zone": "us-east-1a",
+    "image": "ami-0a1b2c3d4e5f60789",
+}
 
 
 @pytest.fixture
@@ -51,7 +57,14 @@ def test_an_instance(group):
 def test_what_ec2_refuses_beside_a_templates_interfaces_is_not_there(group):
     recording = group()
     for each in recording.all("ec2/instance:Instance"):
-        refused = {"subnetId", "vpcSecurityGroupIds", "securityGroups", "associatePublicIpAddress", "networkInterfaces", "privateIp"}
+        refused = {
+            "subnetId",
+            "vpcSecurityGroupIds",
+            "securityGroups",
+            "associatePublicIpAddress",
+            "networkInterfaces",
+            "privateIp",
+        }
         assert not refused & set(each.inputs)
     assert "vpcSecurityGroupIds" not in recording.one("LaunchTemplate").inputs
 

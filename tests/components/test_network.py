@@ -37,7 +37,9 @@ def test_private_routes_leave_by_the_nat_of_their_zone_and_not_by_the_internet_g
     for zone in ZONES:
         table = recording.one("ec2/routeTable:RouteTable", f"lab-routes-{zone}").inputs
         assert table["routes"] == [{"cidrBlock": "0.0.0.0/0", "natGatewayId": f"lab-nat-{zone}-id"}]
-        assert recording.one("ec2/natGateway:NatGateway", f"lab-nat-{zone}").inputs["subnetId"] == f"lab-public-{zone}-id"
+        assert (
+            recording.one("ec2/natGateway:NatGateway", f"lab-nat-{zone}").inputs["subnetId"] == f"lab-public-{zone}-id"
+        )
         association = recording.one("RouteTableAssociation", f"lab-routes-{zone}-1")
         assert association.inputs == {"subnetId": f"lab-private-{zone}-id", "routeTableId": f"lab-routes-{zone}-id"}
     public = recording.one("ec2/routeTable:RouteTable", "lab-routes-public").inputs
@@ -75,7 +77,11 @@ def test_a_vpn_to_the_hall_with_routes_by_bgp(network):
 def test_a_direct_connect_to_the_hall(network):
     recording = network(hall_link={"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d"})
     association = recording.one("GatewayAssociation").inputs
-    assert association == {"dxGatewayId": "0a1b2c3d", "associatedGatewayId": "lab-hall-id", "allowedPrefixes": ["10.90.0.0/16"]}
+    assert association == {
+        "dxGatewayId": "0a1b2c3d",
+        "associatedGatewayId": "lab-hall-id",
+        "allowedPrefixes": ["10.90.0.0/16"],
+    }
     assert not recording.all("VpnConnection") and not recording.all("CustomerGateway")
     assert recording.one("RouteTable", "lab-routes-us-east-1a").inputs["propagatingVgws"] == ["lab-hall-id"]
 
@@ -96,7 +102,9 @@ def test_endpoints_instead_of_nat(network):
 
 
 def test_an_existing_network_gets_a_security_group_and_nothing_else(network):
-    recording = network(existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}})
+    recording = network(
+        existing={"vpc_id": "vpc-0a", "subnets": {"us-east-1a": "subnet-0a", "us-east-1b": "subnet-0b"}}
+    )
     assert {each.token.split(":")[-1] for each in recording.resources if each.custom} == {
         "SecurityGroup",
     }

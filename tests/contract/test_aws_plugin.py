@@ -25,7 +25,11 @@ from lab.aws_plugin.state import changes, replaces, same
 from lab.aws_plugin.wire import SECRET, SIG, UNKNOWN, is_secret, plain, rewrap, secret
 
 VPC, SUBNET, TEMPLATE = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:ec2/launchTemplate:LaunchTemplate"
-INSTANCE, PARAMETER, GROUP = "aws:ec2/instance:Instance", "aws:ssm/parameter:Parameter", "aws:ec2/placementGroup:PlacementGroup"
+INSTANCE, PARAMETER, GROUP = (
+    "aws:ec2/instance:Instance",
+    "aws:ssm/parameter:Parameter",
+    "aws:ec2/placementGroup:PlacementGroup",
+)
 ROLE = "aws:iam/role:Role"
 
 
@@ -117,7 +121,9 @@ def test_an_endpoint_outside_the_lab_is_refused(url: str, bare: Engine) -> None:
         bare.configure(config(url))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:5000", "http://10.78.0.1:5000", "https://[::1]:1", "http://10.78.255.9"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:5000", "http://10.78.0.1:5000", "https://[::1]:1", "http://10.78.255.9"]
+)
 def test_the_labs_own_addresses_pass(url: str, bare: Engine) -> None:
     bare.check_config(config(url))
 
@@ -150,14 +156,23 @@ def test_a_service_without_endpoint_is_refused_when_used(lab: Lab) -> None:
 # ---- what Check refuses
 def test_a_misspelt_nested_key_is_refused_with_its_path(lab: Lab) -> None:
     nics = [{"interfaceTyp": "efa", "deviceIndex": 0}, {"interfaceType": "efa-only", "network_card_index": 1}]
-    found = failures(lab.engine.preview, TEMPLATE, "t", {"networkInterfaces": nics, "metadataOptions": {"http_tokenz": "required"}})
-    assert set(found) == {"networkInterfaces[0].interfaceTyp", "networkInterfaces[1].network_card_index", "metadataOptions.http_tokenz"}
+    found = failures(
+        lab.engine.preview, TEMPLATE, "t", {"networkInterfaces": nics, "metadataOptions": {"http_tokenz": "required"}}
+    )
+    assert set(found) == {
+        "networkInterfaces[0].interfaceTyp",
+        "networkInterfaces[1].network_card_index",
+        "metadataOptions.http_tokenz",
+    }
     assert all("unknown" in reason for reason in found.values())
 
 
 def test_a_known_input_that_is_not_implemented_is_refused_too(lab: Lab) -> None:
     found = failures(
-        lab.engine.preview, TEMPLATE, "t", {"networkInterfaces": [{"ipv6AddressCount": 1}], "hibernationOptions": {"configured": True}}
+        lab.engine.preview,
+        TEMPLATE,
+        "t",
+        {"networkInterfaces": [{"ipv6AddressCount": 1}], "hibernationOptions": {"configured": True}},
     )
     assert set(found) == {"networkInterfaces[0].ipv6AddressCount", "hibernationOptions"}
     assert all("not implemented" in reason for reason in found.values())
@@ -165,7 +180,10 @@ def test_a_known_input_that_is_not_implemented_is_refused_too(lab: Lab) -> None:
 
 def test_required_inputs_and_objects(lab: Lab) -> None:
     assert "required" in failures(lab.engine.preview, SUBNET, "s", {"cidrBlock": "10.90.0.0/24"})["vpcId"]
-    assert "must be an object" in failures(lab.engine.preview, INSTANCE, "i", {"ami": "a", "launchTemplate": "lt-1"})["launchTemplate"]
+    assert (
+        "must be an object"
+        in failures(lab.engine.preview, INSTANCE, "i", {"ami": "a", "launchTemplate": "lt-1"})["launchTemplate"]
+    )
     assert set(failures(lab.engine.preview, INSTANCE, "i", {})) == {"ami", "instanceType"}
     beside = {"networkInterfaces": [{"deviceIndex": 0}], "vpcSecurityGroupIds": ["sg-1"]}
     assert set(failures(lab.engine.preview, TEMPLATE, "t", beside)) == {"vpcSecurityGroupIds"}
@@ -187,7 +205,10 @@ def test_a_kind_that_it_lacks_is_refused_in_the_preview(token: str, said: str, l
 
 def test_what_would_restart_a_node_is_refused_at_preview(lab: Lab) -> None:
     node = Held(urn_of(INSTANCE, "n"), "i-1", {"ami": "ami-1", "instanceType": "p5.48xlarge"}, {})
-    assert "under its jobs" in failures(lab.engine.diff, node, {"ami": "ami-1", "instanceType": "p4d.24xlarge"})["instanceType"]
+    assert (
+        "under its jobs"
+        in failures(lab.engine.diff, node, {"ami": "ami-1", "instanceType": "p4d.24xlarge"})["instanceType"]
+    )
 
 
 @pytest.mark.parametrize("token", RESOURCES)
@@ -241,7 +262,9 @@ def test_an_update_preview_keeps_what_stays(lab: Lab) -> None:
 
 
 def test_an_unknown_for_a_replacing_input_plans_a_replacement(lab: Lab) -> None:
-    held = Held(urn_of(SUBNET, "s"), "subnet-1", {"vpcId": "vpc-1", "cidrBlock": "10.90.1.0/24", "tagsAll": {"team": "hpc"}}, {})
+    held = Held(
+        urn_of(SUBNET, "s"), "subnet-1", {"vpcId": "vpc-1", "cidrBlock": "10.90.1.0/24", "tagsAll": {"team": "hpc"}}, {}
+    )
     assert lab.engine.diff(held, {"vpcId": UNKNOWN, "cidrBlock": "10.90.1.0/24"}).replaces == ["vpcId"]
 
 
@@ -257,13 +280,17 @@ def test_names_are_made_once(lab: Lab) -> None:
     assert replaced["name"] != held.id
     assert not lab.engine.diff(held, {"strategy": "spread"}).deleteBeforeReplace
     named = lab.engine.create(GROUP, "named", {"strategy": "cluster", "name": "fixed"})
-    assert lab.engine.diff(named, {"strategy": "spread", "name": "fixed"}).deleteBeforeReplace  # two can't have one name
+    assert lab.engine.diff(
+        named, {"strategy": "spread", "name": "fixed"}
+    ).deleteBeforeReplace  # two can't have one name
     for each in (held, named):
         lab.engine.delete(each)
 
 
 def test_detailed_differences_name_the_leaf(lab: Lab) -> None:
-    held = lab.engine.create(TEMPLATE, "t", {"networkInterfaces": [{"deviceIndex": 0, "interfaceType": "efa"}], "tags": {"a.b": "1"}})
+    held = lab.engine.create(
+        TEMPLATE, "t", {"networkInterfaces": [{"deviceIndex": 0, "interfaceType": "efa"}], "tags": {"a.b": "1"}}
+    )
     news = {"networkInterfaces": [{"deviceIndex": 0, "interfaceType": "efa-only"}], "tags": {}, "name": "other"}
     detail = {path: each.kind for path, each in lab.engine.diff(held, news).detailedDiff.items()}
     kinds = pb.PropertyDiff
@@ -275,7 +302,9 @@ def test_detailed_differences_name_the_leaf(lab: Lab) -> None:
 
 # ---- secrets
 def test_secrets_stay_secret(lab: Lab) -> None:
-    held = lab.engine.create(PARAMETER, "hush", {"type": "SecureString", "value": "s3cret"})  # always a secret, asked or not
+    held = lab.engine.create(
+        PARAMETER, "hush", {"type": "SecureString", "value": "s3cret"}
+    )  # always a secret, asked or not
     for props in (held.inputs, held.outputs):
         assert props["value"] == {SIG: SECRET, "value": "s3cret"}
     fresh = lab.engine.read(held)
@@ -357,7 +386,8 @@ def test_a_refusal_of_aws_is_one_sentence_with_its_code(lab: Lab) -> None:
         lab.engine.create(SUBNET, "s", {"vpcId": "vpc-0123456789abcdef0", "cidrBlock": "10.90.1.0/24"})
     said = caught.value.details()
     assert (
-        said.startswith("aws:ec2/subnet:Subnet 's': CreateSubnet was refused by the lab's AWS: InvalidVpcID.NotFound:") and "\n" not in said
+        said.startswith("aws:ec2/subnet:Subnet 's': CreateSubnet was refused by the lab's AWS: InvalidVpcID.NotFound:")
+        and "\n" not in said
     )
 
 
@@ -374,7 +404,10 @@ def test_a_half_made_resource_keeps_its_id_and_the_next_update_goes_on(lab: Lab)
     inputs = lab.engine.check(urn_of(VPC, "v"), news)
     held = lab.engine.update(Held(urn_of(VPC, "v"), detail.id, inputs, inputs), news)
     assert held.outputs["enableDnsHostnames"] is True
-    assert lab.ec2.describe_vpc_attribute(VpcId=held.id, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"] is True
+    assert (
+        lab.ec2.describe_vpc_attribute(VpcId=held.id, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"]
+        is True
+    )
     lab.engine.delete(held)
 
 
@@ -389,7 +422,11 @@ def test_creating_an_instance_waits_until_it_runs(lab: Lab) -> None:
         held = made.result(timeout=30)
     assert held.outputs["instanceState"] == "running"
     lab.engine.delete(held)
-    states = [i["State"]["Name"] for r in lab.ec2.describe_instances(InstanceIds=[held.id])["Reservations"] for i in r["Instances"]]
+    states = [
+        i["State"]["Name"]
+        for r in lab.ec2.describe_instances(InstanceIds=[held.id])["Reservations"]
+        for i in r["Instances"]
+    ]
     assert states == ["terminated"] and lab.engine.read(held) is None
 
 
@@ -421,21 +458,32 @@ def test_cancel_ends_a_wait_and_keeps_the_instance(lab: Lab) -> None:
 def test_functions(lab: Lab) -> None:
     call = lab.engine.invoke
     assert call("aws:index/getCallerIdentity:getCallerIdentity", {})["accountId"] == "123456789012"
-    assert {"us-east-1a", "us-east-1b"} <= set(call("aws:index/getAvailabilityZones:getAvailabilityZones", {"state": "available"})["names"])
+    assert {"us-east-1a", "us-east-1b"} <= set(
+        call("aws:index/getAvailabilityZones:getAvailabilityZones", {"state": "available"})["names"]
+    )
     assert call("aws:index/getRegion:getRegion", {})["region"] == "us-east-1"
     assert call("aws:index/getPartition:getPartition", {})["partition"] == "aws"
     lab.aws("ssm").put_parameter(Name="/img", Type="String", Value="ami-1")
     found = call("aws:ssm/getParameter:getParameter", {"name": "/img"})
     assert found["value"] == secret("ami-1") and found["version"] == 1
     name = lab.ec2.describe_images(ImageIds=[lab.image])["Images"][0]["Name"]
-    assert call("aws:ec2/getAmi:getAmi", {"mostRecent": True, "filters": [{"name": "name", "values": [name]}]})["id"] == lab.image
+    assert (
+        call("aws:ec2/getAmi:getAmi", {"mostRecent": True, "filters": [{"name": "name", "values": [name]}]})["id"]
+        == lab.image
+    )
     with pytest.raises(grpc.RpcError, match="no image matches"):
         call("aws:ec2/getAmi:getAmi", {"filters": [{"name": "name", "values": ["nothing"]}]})
     statements = [
-        {"actions": ["ec2:*"], "resources": ["*"], "conditions": [{"test": "StringEquals", "variable": "aws:x", "values": ["1"]}]}
+        {
+            "actions": ["ec2:*"],
+            "resources": ["*"],
+            "conditions": [{"test": "StringEquals", "variable": "aws:x", "values": ["1"]}],
+        }
     ]
     policy = json.loads(call("aws:iam/getPolicyDocument:getPolicyDocument", {"statements": statements})["json"])
-    assert policy["Statement"] == [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {"StringEquals": {"aws:x": "1"}}}]
+    assert policy["Statement"] == [
+        {"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {"StringEquals": {"aws:x": "1"}}}
+    ]
 
 
 def test_functions_refuse_what_they_do_not_know(lab: Lab) -> None:
@@ -473,7 +521,11 @@ def test_same(asked: Any, seen: Any, alike: bool) -> None:
 
 
 def test_changes_and_replacements() -> None:
-    assert changes({"a": [1, {"b": 2}], "c": 1}, {"a": [1, {"b": 3}], "d": {}}) == {"a[1].b": "update", "c": "delete", "d": "add"}
+    assert changes({"a": [1, {"b": 2}], "c": 1}, {"a": [1, {"b": 3}], "d": {}}) == {
+        "a[1].b": "update",
+        "c": "delete",
+        "d": "add",
+    }
     rules = frozenset({"launchTemplate", "root.encrypted"})
     assert replaces("launchTemplate.version", rules) and replaces("root.encrypted", rules)
     assert not replaces("root.volumeSize", rules) and not replaces("launchTemplateX", rules)

@@ -1,4 +1,6 @@
-"""Every kind of resource of the aws stand-in: create, read, no false change, change in place, replacement, delete; against lab.aws."""
+"""Every kind of resource of the aws stand-in: create, read, no false change, change in place, replacement, delete;
+against lab.aws.
+"""
 
 # ruff: noqa: E731  (inputs are functions of the world, and a table of lambdas reads best)
 from __future__ import annotations
@@ -17,10 +19,15 @@ from lab.aws_plugin.resources import RESOURCES
 from lab.aws_plugin.wire import plain
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcFIXQeFgQ6IMu+Q2Fk9iqZ5YCY6VWcFH8eDvxBcXEA test"
-POLICY = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": "*"}]})
+POLICY = json.dumps(
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": "*"}]}
+)
 OTHER_POLICY = POLICY.replace("GetObject", "PutObject")
 TRUST = json.dumps(
-    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}]}
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}],
+    }
 )
 PATTERN = json.dumps({"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]})
 Make = Callable[["World"], dict[str, Any]]
@@ -45,15 +52,27 @@ class World:
 NEEDED: dict[str, tuple[str, Make]] = {
     "vpc": ("aws:ec2/vpc:Vpc", lambda w: {"cidrBlock": "10.90.0.0/16"}),
     "vpc2": ("aws:ec2/vpc:Vpc", lambda w: {"cidrBlock": "10.91.0.0/16"}),
-    "subnet": ("aws:ec2/subnet:Subnet", lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.1.0/24", "availabilityZone": "us-east-1a"}),
-    "subnet2": ("aws:ec2/subnet:Subnet", lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.2.0/24", "availabilityZone": "us-east-1b"}),
+    "subnet": (
+        "aws:ec2/subnet:Subnet",
+        lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.1.0/24", "availabilityZone": "us-east-1a"},
+    ),
+    "subnet2": (
+        "aws:ec2/subnet:Subnet",
+        lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.2.0/24", "availabilityZone": "us-east-1b"},
+    ),
     "igw": ("aws:ec2/internetGateway:InternetGateway", lambda w: {"vpcId": w.need("vpc")}),
     "eip": ("aws:ec2/eip:Eip", lambda w: {"domain": "vpc"}),
     "table": ("aws:ec2/routeTable:RouteTable", lambda w: {"vpcId": w.need("vpc")}),
     "table2": ("aws:ec2/routeTable:RouteTable", lambda w: {"vpcId": w.need("vpc")}),
     "group": ("aws:ec2/securityGroup:SecurityGroup", lambda w: {"vpcId": w.need("vpc"), "description": "needed"}),
-    "cgw": ("aws:ec2/customerGateway:CustomerGateway", lambda w: {"bgpAsn": "65010", "ipAddress": "203.0.113.10", "type": "ipsec.1"}),
-    "cgw2": ("aws:ec2/customerGateway:CustomerGateway", lambda w: {"bgpAsn": "65011", "ipAddress": "203.0.113.11", "type": "ipsec.1"}),
+    "cgw": (
+        "aws:ec2/customerGateway:CustomerGateway",
+        lambda w: {"bgpAsn": "65010", "ipAddress": "203.0.113.10", "type": "ipsec.1"},
+    ),
+    "cgw2": (
+        "aws:ec2/customerGateway:CustomerGateway",
+        lambda w: {"bgpAsn": "65011", "ipAddress": "203.0.113.11", "type": "ipsec.1"},
+    ),
     "vgw": ("aws:ec2/vpnGateway:VpnGateway", lambda w: {"vpcId": w.need("vpc"), "amazonSideAsn": "64512"}),
     "role": ("aws:iam/role:Role", lambda w: {"assumeRolePolicy": TRUST, "name": "needed"}),
     "role2": ("aws:iam/role:Role", lambda w: {"assumeRolePolicy": TRUST, "name": "needed2"}),
@@ -92,10 +111,24 @@ def merged(base: Make, **more: Any) -> Make:
     return lambda w: {**base(w), **{k: v(w) if callable(v) else v for k, v in more.items()}}
 
 
-VPC: Make = lambda w: {"cidrBlock": "10.99.0.0/16", "enableDnsSupport": True, "enableDnsHostnames": True, "tags": {"Name": "x"}}
-SUBNET: Make = lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.9.0/24", "availabilityZone": "us-east-1a", "tags": {"a": "b"}}
+VPC: Make = lambda w: {
+    "cidrBlock": "10.99.0.0/16",
+    "enableDnsSupport": True,
+    "enableDnsHostnames": True,
+    "tags": {"Name": "x"},
+}
+SUBNET: Make = lambda w: {
+    "vpcId": w.need("vpc"),
+    "cidrBlock": "10.90.9.0/24",
+    "availabilityZone": "us-east-1a",
+    "tags": {"a": "b"},
+}
 NAT: Make = lambda w: {"allocationId": w.need("eip"), "subnetId": w.need("subnet"), "tags": {"a": "b"}}
-ROUTE: Make = lambda w: {"routeTableId": w.need("table"), "destinationCidrBlock": "0.0.0.0/0", "gatewayId": w.need("igw")}
+ROUTE: Make = lambda w: {
+    "routeTableId": w.need("table"),
+    "destinationCidrBlock": "0.0.0.0/0",
+    "gatewayId": w.need("igw"),
+}
 GROUP: Make = lambda w: {
     "vpcId": w.need("vpc"),
     "description": "d",
@@ -114,7 +147,11 @@ RULE: Make = lambda w: {
     "cidrIpv4": "10.78.0.0/16",
     "tags": {"a": "b"},
 }
-S3: Make = lambda w: {"vpcId": w.need("vpc"), "serviceName": "com.amazonaws.us-east-1.s3", "routeTableIds": [w.need("table")]}
+S3: Make = lambda w: {
+    "vpcId": w.need("vpc"),
+    "serviceName": "com.amazonaws.us-east-1.s3",
+    "routeTableIds": [w.need("table")],
+}
 INSTANCE: Make = lambda w: {
     "ami": w.image,
     "instanceType": "t3.micro",
@@ -210,7 +247,11 @@ CASES: dict[str, Case] = {
         outputs=("publicIp", "allocationId"),
     ),
     "aws:ec2/natGateway:NatGateway": Case(
-        NAT, merged(NAT, tags={"a": "c"}), merged(NAT, subnetId=lambda w: w.need("subnet2")), ("subnetId",), ("publicIp",)
+        NAT,
+        merged(NAT, tags={"a": "c"}),
+        merged(NAT, subnetId=lambda w: w.need("subnet2")),
+        ("subnetId",),
+        ("publicIp",),
     ),
     "aws:ec2/routeTable:RouteTable": Case(
         lambda w: {
@@ -218,7 +259,11 @@ CASES: dict[str, Case] = {
             "routes": [{"cidrBlock": "0.0.0.0/0", "gatewayId": w.need("igw")}],
             "propagatingVgws": [w.need("vgw")],
         },
-        lambda w: {"vpcId": w.need("vpc"), "routes": [{"cidrBlock": "10.50.0.0/16", "gatewayId": w.need("igw")}], "propagatingVgws": []},
+        lambda w: {
+            "vpcId": w.need("vpc"),
+            "routes": [{"cidrBlock": "10.50.0.0/16", "gatewayId": w.need("igw")}],
+            "propagatingVgws": [],
+        },
         lambda w: {"vpcId": w.need("vpc2")},
         ("vpcId",),
         ("arn",),
@@ -243,17 +288,33 @@ CASES: dict[str, Case] = {
         ("routeTableId",),
     ),
     "aws:ec2/securityGroup:SecurityGroup": Case(
-        GROUP, merged(GROUP, ingress=[], revokeRulesOnDelete=True), merged(GROUP, description="e"), ("description",), ("arn", "name")
+        GROUP,
+        merged(GROUP, ingress=[], revokeRulesOnDelete=True),
+        merged(GROUP, description="e"),
+        ("description",),
+        ("arn", "name"),
     ),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": Case(
-        RULE, merged(RULE, toPort=23), merged(RULE, securityGroupId="sg-other"), ("securityGroupId",), ("securityGroupRuleId",)
+        RULE,
+        merged(RULE, toPort=23),
+        merged(RULE, securityGroupId="sg-other"),
+        ("securityGroupId",),
+        ("securityGroupRuleId",),
     ),
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": Case(
-        lambda w: {"securityGroupId": w.need("group"), "ipProtocol": "-1", "referencedSecurityGroupId": w.need("group")},
+        lambda w: {
+            "securityGroupId": w.need("group"),
+            "ipProtocol": "-1",
+            "referencedSecurityGroupId": w.need("group"),
+        },
         lambda w: {"securityGroupId": w.need("group"), "ipProtocol": "-1", "cidrIpv4": "0.0.0.0/0"},
     ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": Case(
-        S3, merged(S3, tags={"a": "b"}), merged(S3, serviceName="com.amazonaws.us-east-1.dynamodb"), ("serviceName",), ("arn", "state")
+        S3,
+        merged(S3, tags={"a": "b"}),
+        merged(S3, serviceName="com.amazonaws.us-east-1.dynamodb"),
+        ("serviceName",),
+        ("arn", "state"),
     ),
     "aws:ec2/placementGroup:PlacementGroup": Case(
         lambda w: {"strategy": "cluster"}, None, lambda w: {"strategy": "spread"}, ("strategy",), ("placementGroupId",)
@@ -279,9 +340,14 @@ CASES: dict[str, Case] = {
         ("keyName",),
         ("fingerprint", "keyPairId"),
     ),
-    "aws:ec2/customerGateway:CustomerGateway": Case(CGW, merged(CGW, tags={"a": "c"}), merged(CGW, bgpAsn="65099"), ("bgpAsn",)),
+    "aws:ec2/customerGateway:CustomerGateway": Case(
+        CGW, merged(CGW, tags={"a": "c"}), merged(CGW, bgpAsn="65099"), ("bgpAsn",)
+    ),
     "aws:ec2/vpnGateway:VpnGateway": Case(
-        lambda w: {"vpcId": w.need("vpc2")}, lambda w: {"tags": {"a": "b"}}, lambda w: {"amazonSideAsn": "64999"}, ("amazonSideAsn",)
+        lambda w: {"vpcId": w.need("vpc2")},
+        lambda w: {"tags": {"a": "b"}},
+        lambda w: {"amazonSideAsn": "64999"},
+        ("amazonSideAsn",),
     ),
     "aws:ec2/vpnConnection:VpnConnection": Case(
         VPN,
@@ -291,7 +357,11 @@ CASES: dict[str, Case] = {
         ("tunnel1Address", "tunnel2PresharedKey"),
     ),
     "aws:iam/role:Role": Case(
-        ROLE, merged(ROLE, managedPolicyArns=[], maxSessionDuration=7200), merged(ROLE, path="/x/"), ("path",), ("arn", "uniqueId")
+        ROLE,
+        merged(ROLE, managedPolicyArns=[], maxSessionDuration=7200),
+        merged(ROLE, path="/x/"),
+        ("path",),
+        ("arn", "uniqueId"),
     ),
     "aws:iam/rolePolicy:RolePolicy": Case(
         lambda w: {"role": w.need("role"), "policy": POLICY},
@@ -320,7 +390,11 @@ CASES: dict[str, Case] = {
         ("arn",),
     ),
     "aws:sqs/queue:Queue": Case(
-        QUEUE, merged(QUEUE, messageRetentionSeconds=600, tags={}), merged(QUEUE, name="other"), ("name",), ("url", "arn")
+        QUEUE,
+        merged(QUEUE, messageRetentionSeconds=600, tags={}),
+        merged(QUEUE, name="other"),
+        ("name",),
+        ("url", "arn"),
     ),
     "aws:sqs/queuePolicy:QueuePolicy": Case(
         lambda w: {"queueUrl": w.need("queue"), "policy": POLICY},
@@ -328,7 +402,9 @@ CASES: dict[str, Case] = {
         lambda w: {"queueUrl": "http://127.0.0.1/other", "policy": POLICY},
         ("queueUrl",),
     ),
-    "aws:cloudwatch/eventRule:EventRule": Case(EVENT, merged(EVENT, description="e"), merged(EVENT, name="other"), ("name",), ("arn",)),
+    "aws:cloudwatch/eventRule:EventRule": Case(
+        EVENT, merged(EVENT, description="e"), merged(EVENT, name="other"), ("name",), ("arn",)
+    ),
     "aws:cloudwatch/eventTarget:EventTarget": Case(
         TARGET, merged(TARGET, arn="arn:aws:sqs:us-east-1:123456789012:other"), merged(TARGET, rule="other"), ("rule",)
     ),
@@ -336,7 +412,10 @@ CASES: dict[str, Case] = {
         ALARM, merged(ALARM, threshold=2, tags={"a": "c"}), merged(ALARM, name="other"), ("name",), ("arn",)
     ),
     "aws:sns/topic:Topic": Case(
-        lambda w: {"displayName": "d"}, lambda w: {"displayName": "e", "tags": {"a": "b"}}, lambda w: {"name": "o"}, ("name",)
+        lambda w: {"displayName": "d"},
+        lambda w: {"displayName": "e", "tags": {"a": "b"}},
+        lambda w: {"name": "o"},
+        ("name",),
     ),
     "aws:sns/topicSubscription:TopicSubscription": Case(
         SUBSCRIPTION,
@@ -418,12 +497,17 @@ def test_life_of(token: str, world: World) -> None:
 def test_a_fixed_efa_node_takes_its_interfaces_from_the_template(world: World) -> None:
     engine = world.engine
     template = world.need("template")
-    node = engine.create("aws:ec2/instance:Instance", "fixed-1", {"ami": world.image, "launchTemplate": {"id": template, "version": "1"}})
+    node = engine.create(
+        "aws:ec2/instance:Instance", "fixed-1", {"ami": world.image, "launchTemplate": {"id": template, "version": "1"}}
+    )
     shown = world.engine.read(node)
     assert shown.outputs["subnetId"] == world.need("subnet")
     assert shown.outputs["instanceType"] == "p5.48xlarge"
     instance = next(i for i in world.cloud.backend.all_instances() if i.id == node.id)
-    assert sorted((n.network_card_index, n.interface_type) for n in instance.nics.values()) == [(0, "efa"), (1, "efa-only")]
+    assert sorted((n.network_card_index, n.interface_type) for n in instance.nics.values()) == [
+        (0, "efa"),
+        (1, "efa-only"),
+    ]
     with pytest.raises(grpc.RpcError, match="InvalidParameterCombination"):
         engine.create(
             "aws:ec2/instance:Instance",
@@ -459,5 +543,10 @@ def test_a_new_template_version_is_the_default_only_where_asked(world: World) ->
     assert (held.outputs["latestVersion"], held.outputs["defaultVersion"]) == (2, 1)
     held = engine.update(held, {"instanceType": "p5en.48xlarge", "updateDefaultVersion": True, "description": "third"})
     assert (held.outputs["latestVersion"], held.outputs["defaultVersion"]) == (3, 3)
-    assert engine.update(held, {"instanceType": "p5.48xlarge", "updateDefaultVersion": True}, preview=True).outputs["latestVersion"] != 3
+    assert (
+        engine.update(held, {"instanceType": "p5.48xlarge", "updateDefaultVersion": True}, preview=True).outputs[
+            "latestVersion"
+        ]
+        != 3
+    )
     engine.delete(held)

@@ -1,4 +1,6 @@
-"""sushy's adapter against the lab's BMC emulator, on the loopback: the inventory, the power button, and every way a BMC fails."""
+"""sushy's adapter against the lab's BMC emulator, on the loopback: the inventory, the power button, and every way a BMC
+fails.
+"""
 
 import json
 import socket
@@ -63,7 +65,11 @@ def failure(site, kind, **changes):
     with pytest.raises(kind) as caught:
         redfish.read_hardware(site.access(**changes))
     text = str(caught.value)
-    assert text.startswith(f"dgx01: BMC {changes.get('address', site.bmc.url)} ") and "\n" not in text and PASSWORD not in text
+    assert (
+        text.startswith(f"dgx01: BMC {changes.get('address', site.bmc.url)} ")
+        and "\n" not in text
+        and PASSWORD not in text
+    )
     return text
 
 
@@ -112,7 +118,9 @@ def test_a_silent_bmc_costs_no_more_than_its_time(site):
 
 def test_a_bmc_that_answers_too_slowly_is_given_up(site):
     site.power.is_on = lambda: not threading.Event().wait(0.25)  # every document takes that long
-    assert "did not finish its answers within 1 s (timeoutSeconds)" in failure(site, redfish.BmcUnreachable, timeout_s=1)
+    assert "did not finish its answers within 1 s (timeoutSeconds)" in failure(
+        site, redfish.BmcUnreachable, timeout_s=1
+    )
     assert site.bmc.sessions == {}
 
 
@@ -159,7 +167,10 @@ def test_a_node_that_ignores_the_shutdown_is_forced(site):
 
 def test_two_readers_at_once(site):
     found = []
-    readers = [threading.Thread(target=lambda: found.append(redfish.read_hardware(site.access(timeout_s=20)))) for _ in range(3)]
+    readers = [
+        threading.Thread(target=lambda: found.append(redfish.read_hardware(site.access(timeout_s=20))))
+        for _ in range(3)
+    ]
     for reader in readers:
         reader.start()
     for reader in readers:

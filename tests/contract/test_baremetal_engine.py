@@ -1,4 +1,6 @@
-"""A whole program with a bare-metal node through the engine: preview, up, drift, refresh, destroy; and what the state holds."""
+"""A whole program with a bare-metal node through the engine: preview, up, drift, refresh, destroy; and what the state
+holds.
+"""
 
 import json
 import os
@@ -102,7 +104,9 @@ def test_a_node_from_refusal_to_destroy(project):
     assert project.requests() == []
     project.fault(hardware={"gpus": 7, "serial": "LAB-DGX02"})
     project.engine("up", "--yes", "--skip-preview", code=1)
-    assert "2 things not as declared" in project.said and "'LAB-DGX02'" in project.said and "Traceback" not in project.said
+    assert (
+        "2 things not as declared" in project.said and "'LAB-DGX02'" in project.said and "Traceback" not in project.said
+    )
     assert project.state() == {}
 
     project.fault()

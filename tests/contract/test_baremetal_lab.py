@@ -1,4 +1,6 @@
-"""The lab's BMCs as they run in a lab: what Redfish says of a host is what the host says of itself, and its button is the host's power."""
+"""The lab's BMCs as they run in a lab: what Redfish says of a host is what the host says of itself, and its button is
+the host's power.
+"""
 
 import json
 import os
@@ -54,8 +56,17 @@ def bmc(site, verb, address="http://10.78.8.11"):
 @pytest.mark.lab
 def test_redfish_and_the_host_agree(site):
     seen = bmc(site, "read")
-    dmi = site.ssh("dgx01", "cd /sys/class/dmi/id && cat product_serial product_uuid sys_vendor product_name ../../net/eth0/address")
-    assert dmi.stdout.splitlines() == [seen["serial"], seen["uuid"], seen["manufacturer"], seen["model"], seen["macs"][0]]
+    dmi = site.ssh(
+        "dgx01",
+        "cd /sys/class/dmi/id && cat product_serial product_uuid sys_vendor product_name ../../net/eth0/address",
+    )
+    assert dmi.stdout.splitlines() == [
+        seen["serial"],
+        seen["uuid"],
+        seen["manufacturer"],
+        seen["model"],
+        seen["macs"][0],
+    ]
     gpus = site.ssh("dgx01", "grep -l 0x030200 /sys/bus/pci/devices/*/class | wc -l").stdout
     assert int(gpus) == sum(group["count"] for group in seen["gpus"]) == 8
     head = bmc(site, "read", "http://10.78.8.10")

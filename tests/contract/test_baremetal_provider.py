@@ -1,4 +1,6 @@
-"""The plugin executable, as the engine starts it and over its protocol, against the lab's BMC emulator on the loopback."""
+"""The plugin executable, as the engine starts it and over its protocol, against the lab's BMC emulator on the
+loopback.
+"""
 
 import json
 import os
@@ -61,7 +63,14 @@ class Plugin:
     """The running plugin, its BMC, and all that it ever said."""
 
     def __init__(self, process, stub, engine, bmc, power, folder):
-        self.process, self.stub, self.engine, self.bmc, self.power, self.folder = process, stub, engine, bmc, power, folder
+        self.process, self.stub, self.engine, self.bmc, self.power, self.folder = (
+            process,
+            stub,
+            engine,
+            bmc,
+            power,
+            folder,
+        )
         self.said = []
 
     def inputs(self, **changes):
@@ -95,7 +104,9 @@ class Plugin:
         return answer
 
     def create(self, preview=False, **changes):
-        return self.call("Create", pb.CreateRequest(urn=URN, properties=struct(self.inputs(**changes)), preview=preview))
+        return self.call(
+            "Create", pb.CreateRequest(urn=URN, properties=struct(self.inputs(**changes)), preview=preview)
+        )
 
     def refused(self, **changes):
         with pytest.raises(grpc.RpcError) as caught:
@@ -105,7 +116,9 @@ class Plugin:
         return caught.value.details()
 
     def read(self, state, inputs=None):
-        known = struct(inputs if inputs is not None else {key: value for key, value in state.items() if key in self.inputs()})
+        known = struct(
+            inputs if inputs is not None else {key: value for key, value in state.items() if key in self.inputs()}
+        )
         return self.call("Read", pb.ReadRequest(id="dgx01", urn=URN, properties=struct(state), inputs=known))
 
     def diff(self, old, new):
@@ -122,7 +135,9 @@ def process(tmp_path_factory):
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     executable = ROOT / "plugins/baremetal/pulumi-resource-baremetal"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | {"LAB_BMC_PASSWORD": PASSWORD}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | {
+        "LAB_BMC_PASSWORD": PASSWORD
+    }
     with (folder / "stderr").open("w") as errors:
         argv = [str(executable), f"127.0.0.1:{port}"]
         child = subprocess.Popen(argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -130,7 +145,9 @@ def process(tmp_path_factory):
             plugin_port = int(child.stdout.readline())
             with grpc.insecure_channel(f"127.0.0.1:{plugin_port}") as channel:
                 stub = provider_pb2_grpc.ResourceProviderStub(channel)
-                stub.Configure(pb.ConfigureRequest(acceptSecrets=True, acceptResources=True), timeout=20, wait_for_ready=True)
+                stub.Configure(
+                    pb.ConfigureRequest(acceptSecrets=True, acceptResources=True), timeout=20, wait_for_ready=True
+                )
                 yield child, stub, engine, folder / "stderr"
         finally:
             child.terminate()
@@ -203,7 +220,10 @@ def test_create_lists_every_mismatch_and_accepts_nothing(plugin):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ({"wrong_password": True}, "refuses the login of user 'admin': check bmcUsername and the secret behind passwordRef"),
+        (
+            {"wrong_password": True},
+            "refuses the login of user 'admin': check bmcUsername and the secret behind passwordRef",
+        ),
         ({"answer": "silent"}, "does not answer within 1 s"),
         ({"answer": "reset"}, "closes the connection without an answer"),
         ({"answer": "half", "path": "Processors/GPU"}, "broke off in the middle of an answer"),
@@ -220,7 +240,10 @@ def test_create_says_what_is_wrong_with_the_bmc(plugin, fault, words):
 
 def test_create_with_a_secret_that_does_not_resolve(plugin):
     text = plugin.refused(passwordRef="env:NO_SUCH_SECRET")
-    assert text.startswith(f"dgx01: the password of BMC {plugin.bmc.url}: ") and "set the environment variable NO_SUCH_SECRET" in text
+    assert (
+        text.startswith(f"dgx01: the password of BMC {plugin.bmc.url}: ")
+        and "set the environment variable NO_SUCH_SECRET" in text
+    )
     assert plugin.requests() == []
 
 
@@ -233,8 +256,12 @@ def test_a_preview_makes_no_request_to_the_bmc(plugin):
     plugin.fault(answer="reset")
     answer = plugin.create(preview=True)
     out = values(answer.properties)
-    assert out["reachable"] == UNKNOWN and out["observed"] == UNKNOWN and out["serial"] == "LAB-DGX01" and answer.id == ""
-    request = pb.UpdateRequest(id="dgx01", urn=URN, olds=struct(plugin.inputs()), news=struct(plugin.inputs(gpuCount=4)), preview=True)
+    assert (
+        out["reachable"] == UNKNOWN and out["observed"] == UNKNOWN and out["serial"] == "LAB-DGX01" and answer.id == ""
+    )
+    request = pb.UpdateRequest(
+        id="dgx01", urn=URN, olds=struct(plugin.inputs()), news=struct(plugin.inputs(gpuCount=4)), preview=True
+    )
     assert values(plugin.call("Update", request).properties)["gpuCount"] == 4
     assert plugin.diff(plugin.inputs(), plugin.inputs(gpuCount=4)).changes == pb.DiffResponse.DIFF_SOME
     assert plugin.requests() == []
@@ -268,7 +295,9 @@ def test_read_puts_drift_into_the_inputs(plugin):
     assert values(plugin.call("Update", request).properties)["gpuCount"] == 8
 
 
-@pytest.mark.parametrize("hardware", [{"gpus": 0}, {"gpu_model": "AMD MI300X"}, {"memory_gib": 64}, {"serial": ""}, {"macs": []}])
+@pytest.mark.parametrize(
+    "hardware", [{"gpus": 0}, {"gpu_model": "AMD MI300X"}, {"memory_gib": 64}, {"serial": ""}, {"macs": []}]
+)
 def test_drift_that_goes_away_leaves_what_was_declared(plugin, hardware):
     """What is there may be nothing that one could declare; and a later read must not take it for the declaration."""
     declared = plugin.inputs(memoryGib=2000)
@@ -291,7 +320,9 @@ def test_read_of_a_dead_bmc_is_a_warning_with_the_last_inputs(plugin, answer):
     assert values(answer.properties) == state | {"reachable": False}
     (warning,) = plugin.engine.logged
     assert warning.severity == engine_pb2.WARNING and warning.urn == URN
-    assert warning.message.startswith(f"dgx01: BMC {plugin.bmc.url} ") and warning.message.endswith("what was known of the node is kept")
+    assert warning.message.startswith(f"dgx01: BMC {plugin.bmc.url} ") and warning.message.endswith(
+        "what was known of the node is kept"
+    )
     # It isn't drift, and comes back by itself.
     assert plugin.diff(values(answer.properties), plugin.inputs()).changes == pb.DiffResponse.DIFF_NONE
     plugin.fault()
@@ -309,14 +340,24 @@ def test_read_with_a_refused_login_is_an_error(plugin):
 def test_a_node_cannot_be_imported(plugin):
     with pytest.raises(grpc.RpcError) as caught:
         plugin.read({}, inputs={})
-    assert caught.value.details() == "dgx01: a node cannot be imported: declare it and run up, which changes nothing on it"
+    assert (
+        caught.value.details() == "dgx01: a node cannot be imported: declare it and run up, which changes nothing on it"
+    )
 
 
 def test_only_the_name_replaces(plugin):
     diff = plugin.diff(plugin.inputs(), plugin.inputs(name="dgx02", verifyTls=False, serial=None))
-    assert sorted(diff.diffs) == ["name", "serial", "verifyTls"] and list(diff.replaces) == ["name"] and diff.deleteBeforeReplace
+    assert (
+        sorted(diff.diffs) == ["name", "serial", "verifyTls"]
+        and list(diff.replaces) == ["name"]
+        and diff.deleteBeforeReplace
+    )
     kinds = {key: each.kind for key, each in diff.detailedDiff.items()}
-    assert kinds == {"name": pb.PropertyDiff.UPDATE_REPLACE, "verifyTls": pb.PropertyDiff.ADD, "serial": pb.PropertyDiff.DELETE}
+    assert kinds == {
+        "name": pb.PropertyDiff.UPDATE_REPLACE,
+        "verifyTls": pb.PropertyDiff.ADD,
+        "serial": pb.PropertyDiff.DELETE,
+    }
 
 
 def test_delete_leaves_the_node_alone(plugin):
@@ -342,5 +383,7 @@ def test_delete_that_cannot_power_off_is_an_error(plugin):
 
 
 def test_without_an_engine_address_it_says_so():
-    done = subprocess.run([ROOT / "plugins/baremetal/pulumi-resource-baremetal"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [ROOT / "plugins/baremetal/pulumi-resource-baremetal"], capture_output=True, text=True, timeout=30
+    )
     assert done.returncode == 2 and "is started by Pulumi" in done.stderr and done.stdout == ""

@@ -1,4 +1,5 @@
 """lab/engine: what happens to resources, state and outputs."""
+
 import pytest
 
 from tests.contract.engine_probe.harness import Project, initialised_project  # noqa: F401  (a fixture)
@@ -30,7 +31,9 @@ def test_create_update_delete_and_outputs(project: Project):
 
 
 def test_ignore_changes_and_replace_on_changes(project: Project):
-    text = 'Thing("a", value={{"keep": {0}, "take": {0}}}, tag={0}, opts=Options(ignore_changes=["value.keep", "tag"]))\n'
+    text = (
+        'Thing("a", value={{"keep": {0}, "take": {0}}}, tag={0}, opts=Options(ignore_changes=["value.keep", "tag"]))\n'
+    )
     text += 'Thing("b", value={0}, opts=Options(replace_on_changes=["value"]))'
     project.program(text.format(1))
     project.up()
@@ -45,7 +48,9 @@ def test_ignore_changes_and_replace_on_changes(project: Project):
 
 
 def test_refresh_takes_over_drift_and_what_is_gone(project: Project):
-    project.program('a = Thing("a", value=1)\nb = Thing("b", value=a.serial)\nc = Thing("c", value=3, opts=Options(depends_on=[a]))')
+    project.program(
+        'a = Thing("a", value=1)\nb = Thing("b", value=a.serial)\nc = Thing("c", value=3, opts=Options(depends_on=[a]))'
+    )
     project.up()
     project.drift("b-1", value="changed by hand")
     (project.store / "a-1.json").unlink()
@@ -116,8 +121,10 @@ def test_a_failed_delete_of_a_replaced_resource_is_made_up_for(project: Project)
 
 
 def test_deleted_with_and_retain_on_delete_call_no_delete(project: Project):
-    project.program('a = Thing("a", value=1)\nThing("b", value=2, opts=Options(deleted_with=a))\n'
-                    'Thing("k", value=3, opts=Options(retain_on_delete=True))')
+    project.program(
+        'a = Thing("a", value=1)\nThing("b", value=2, opts=Options(deleted_with=a))\n'
+        'Thing("k", value=3, opts=Options(retain_on_delete=True))'
+    )
     project.up()
     project.calls()
     assert project.destroy().changes == {"delete": 4}
@@ -126,7 +133,9 @@ def test_deleted_with_and_retain_on_delete_call_no_delete(project: Project):
 
 
 def test_protected_resources_stay_and_the_rest_goes(project: Project):
-    project.program('p = Thing("p", value=1)\na = Thing("a", value=p.serial, opts=Options(protect=True))\nb = Thing("b", value=2)')
+    project.program(
+        'p = Thing("p", value=1)\na = Thing("a", value=p.serial, opts=Options(protect=True))\nb = Thing("b", value=2)'
+    )
     project.up()
     done = project.destroy(code=1)
     assert "protected" in done.messages and done.changes == {"delete": 1}
@@ -162,7 +171,7 @@ def test_a_resource_that_failed_to_initialise_is_kept_and_updated(project: Proje
 
 
 def test_timeouts_and_inherited_options(project: Project):
-    project.program('''
+    project.program("""
 class Box(pulumi.ComponentResource):
     def __init__(self, name, opts=None):
         super().__init__("t:index:Box", name, None, opts)
@@ -170,7 +179,7 @@ class Box(pulumi.ComponentResource):
             parent=self, custom_timeouts=pulumi.CustomTimeouts(create="1m30s", delete="5s")))
         self.register_outputs({"serial": self.thing.serial})
 Box("box", Options(protect=True))
-''')
+""")
     project.up()
     assert [c["timeout"] for c in project.calls("Create")] == [90]
     thing = project.resources()["box-t"]
@@ -180,7 +189,9 @@ Box("box", Options(protect=True))
 
 
 def test_provider_configuration_and_its_replacement(project: Project):
-    project.config_file.write_text(project.config_file.read_text() + "config:\n  probe:region: north\n  probe:list: [{a: 1}]\n")
+    project.config_file.write_text(
+        project.config_file.read_text() + "config:\n  probe:region: north\n  probe:list: [{a: 1}]\n"
+    )
     text = 'p = Provider("p", account="{0}")\nThing("a", value=1, opts=Options(provider=p))\nThing("d", value=2)'
     project.program(text.format("one"))
     assert project.up().changes == {"create": 4}
@@ -201,8 +212,10 @@ def test_provider_configuration_and_its_replacement(project: Project):
 @pytest.mark.parametrize("flags", ["", "plain", "no_handshake"])
 def test_secrets_never_stand_in_the_state(project: Project, flags: str):
     project.setenv(PROBE_FLAGS=flags)
-    project.program('s = pulumi.Output.secret("hush-1")\na = Thing("a", value=s, open="yes")\nb = Thing("b", value=[a.value, 1])\n'
-                    'pulumi.export("s", a.value)\npulumi.export("len", pulumi.Output.unsecret(a.value).apply(len))')
+    project.program(
+        's = pulumi.Output.secret("hush-1")\na = Thing("a", value=s, open="yes")\nb = Thing("b", value=[a.value, 1])\n'
+        'pulumi.export("s", a.value)\npulumi.export("len", pulumi.Output.unsecret(a.value).apply(len))'
+    )
     project.preview()
     project.up()
     project.refresh()
@@ -237,8 +250,10 @@ def test_aliases_rename_without_touching_the_resource(project: Project):
     project.program('a = Thing("a", value=1)\nThing("a-child", value=a.serial, opts=Options(parent=a))')
     project.up()
     project.calls()
-    project.program('a = Thing("z", value=1, opts=Options(aliases=[pulumi.Alias(name="a")]))\n'
-                    'Thing("z-child", value=a.serial, opts=Options(parent=a))')
+    project.program(
+        'a = Thing("z", value=1, opts=Options(aliases=[pulumi.Alias(name="a")]))\n'
+        'Thing("z-child", value=a.serial, opts=Options(parent=a))'
+    )
     assert project.up().changes == {"same": 3}
     assert project.calls(*MUTATING) == []
     child = project.resources()["z-child"]

@@ -1,4 +1,5 @@
 """ironburst/adapters/pulumi.py on lab/engine."""
+
 import pytest
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
@@ -15,7 +16,9 @@ def test_a_stack_from_init_to_destroy(project: Project):
     pulumi = Pulumi(project.folder, "dev", ENGINE, progress=events.append)
     pulumi.stack_init()
     pulumi.stack_init()
-    project.program('a = Thing("a", value=1)\npulumi.export("a", a.serial)\npulumi.export("s", pulumi.Output.secret("x"))')
+    project.program(
+        'a = Thing("a", value=1)\npulumi.export("a", a.serial)\npulumi.export("s", pulumi.Output.secret("x"))'
+    )
     plan = pulumi.preview()
     assert plan.changes == {"create": 2} and plan.changed and {s["op"] for s in plan.steps} == {"create"}
     assert pulumi.up().changes == {"create": 2}
@@ -35,7 +38,9 @@ def test_one_error_names_the_resource_and_its_reason(project: Project):
     pulumi.stack_init()
     project.program('a = Thing("a", value=1)\nThing("b", value=a.serial)')
     project.knobs(fail_create=["b"])
-    with pytest.raises(PulumiError, match="`up` of stack dev failed .*probe:index:Thing b: probe: create of b was told to fail") as failure:
+    with pytest.raises(
+        PulumiError, match="`up` of stack dev failed .*probe:index:Thing b: probe: create of b was told to fail"
+    ) as failure:
         pulumi.up()
     assert failure.value.code == 1 and failure.value.diagnostics[0]["urn"].endswith("::b")
     project.program('raise pulumi.RunError("hall-a has no rack r9")')

@@ -1,4 +1,5 @@
 """The shared conformance cases, recorded from the real CLI, where they lie beside the checkout."""
+
 import contextlib
 import importlib.util
 import io
@@ -25,17 +26,25 @@ def runner():
     return module
 
 
-@pytest.mark.parametrize("name", CASES or [pytest.param("", marks=pytest.mark.skip(f"no conformance cases in {SHARED}"))])
+@pytest.mark.parametrize(
+    "name", CASES or [pytest.param("", marks=pytest.mark.skip(f"no conformance cases in {SHARED}"))]
+)
 def test_case(name: str, tmp_path: Path, monkeypatch):
     run_cases = runner()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    run = run_cases.Run(SHARED / "cases" / name, Namespace(verbs=run_cases.VERBS, timeout=120, verbose=False, slack=5), tmp_path)
+    run = run_cases.Run(
+        SHARED / "cases" / name, Namespace(verbs=run_cases.VERBS, timeout=120, verbose=False, slack=5), tmp_path
+    )
 
     def engine(verb, extra=()):
         """In this process, which saves the interpreter's start for each of the hundreds of commands."""
         out, err = io.StringIO(), io.StringIO()
         argv = [*run_cases.VERBS[verb].split(), *extra, "--cwd", str(run.proj)]
-        with mock.patch.dict(os.environ, run.env, clear=True), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            mock.patch.dict(os.environ, run.env, clear=True),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
             code = main(argv)
         return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
 

@@ -1,4 +1,5 @@
 """lab/engine: command line, files, locks, signals, secrets."""
+
 import base64
 import json
 import os
@@ -35,12 +36,15 @@ def test_the_first_line_says_what_it_is(project: Project):
     assert machine.err.splitlines()[0] == BANNER and json.loads(machine.out)["changeSummary"] == {"create": 1}
 
 
-@pytest.mark.parametrize(("arguments", "code", "says"), [
-    (["up"], 1, "--yes"),
-    (["up", "--yes", "--target", "x"], 1, "unrecognized arguments: --target x"),
-    (["preview", "--parallel", "0"], 1, "--parallel is 0"),
-    (["stack", "output", "none"], 1, "no output 'none'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["up"], 1, "--yes"),
+        (["up", "--yes", "--target", "x"], 1, "unrecognized arguments: --target x"),
+        (["preview", "--parallel", "0"], 1, "--parallel is 0"),
+        (["stack", "output", "none"], 1, "no output 'none'"),
+    ],
+)
 def test_bad_flags_are_one_sentence(project: Project, arguments, code, says):
     done = project.run(*arguments)
     assert done.code == code and says in done.err and "Traceback" not in done.err
@@ -84,23 +88,35 @@ def test_passphrase_form_is_the_clis():
 
 def test_structured_and_secret_configuration(project: Project):
     crypter = Crypter("correct", project.config_file.read_text().split("encryptionsalt: ")[1].strip())
-    project.config_file.write_text(project.config_file.read_text() + f"""config:
+    project.config_file.write_text(
+        project.config_file.read_text()
+        + f"""config:
   t:mac: 02:00:00:00:00:10
   t:when: 2026-01-02
   t:on: yes
   t:site: {{user: admin, gpus: 8, time: 12:30:45, password: {{secure: "{crypter.encrypt("hush-pw")}"}}}}
-""")
-    project.program('c = pulumi.Config()\nprint("the password is hush-pw")\npulumi.export("site", c.require_secret_object("site"))\n'
-                    'pulumi.export("texts", [c.require("mac"), c.require("when"), c.require("on")])')
+"""
+    )
+    project.program(
+        'c = pulumi.Config()\nprint("the password is hush-pw")\npulumi.export("site", c.require_secret_object("site"))\n'
+        'pulumi.export("texts", [c.require("mac"), c.require("when"), c.require("on")])'
+    )
     done = project.up()
     assert "the password is [secret]" in done.messages and "hush-pw" not in done.out + done.err
     assert project.outputs()["texts"] == ["02:00:00:00:00:10", "2026-01-02", "yes"]
-    assert project.outputs("--show-secrets")["site"] == {"user": "admin", "gpus": 8, "time": "12:30:45", "password": "hush-pw"}
+    assert project.outputs("--show-secrets")["site"] == {
+        "user": "admin",
+        "gpus": 8,
+        "time": "12:30:45",
+        "password": "hush-pw",
+    }
     assert project.outputs()["site"] == "[secret]"
 
 
 def test_export_and_import(project: Project):
-    project.program('a = Thing("a", value=pulumi.Output.secret("hush"))\nThing("b", value=a.serial)\npulumi.export("b", 1)')
+    project.program(
+        'a = Thing("a", value=pulumi.Output.secret("hush"))\nThing("b", value=a.serial)\npulumi.export("b", 1)'
+    )
     project.up()
     file = project.folder / "state.json"
     state = project.deployment("--show-secrets")
@@ -109,9 +125,11 @@ def test_export_and_import(project: Project):
     assert "hush" not in project.run("stack", "export").out
     assert project.up("--expect-no-changes").changes == {"same": 3}
     kept = project.run("stack", "export").out
-    for broken, says in [({**state, "resources": state["resources"][::-1]}, "does not stand before it"),
-                         ({**state, "manifest": {**state["manifest"], "magic": "x"}}, "damaged"),
-                         ({**state, "resources": [{**state["resources"][0], "taint": True}]}, "'taint' is not implemented")]:
+    for broken, says in [
+        ({**state, "resources": state["resources"][::-1]}, "does not stand before it"),
+        ({**state, "manifest": {**state["manifest"], "magic": "x"}}, "damaged"),
+        ({**state, "resources": [{**state["resources"][0], "taint": True}]}, "'taint' is not implemented"),
+    ]:
         file.write_text(json.dumps({"version": 3, "deployment": broken}))
         done = project.run("stack", "import", "--file", str(file))
         assert done.code == 1 and says in done.err
@@ -156,17 +174,26 @@ def test_nothing_outlives_a_killed_engine_and_the_next_run_knows(project: Projec
     assert "pending_operations" not in project.deployment()
 
 
-@pytest.mark.parametrize(("program", "says"), [
-    ('pulumi.StackReference("x")', "built-in type 'pulumi:pulumi:StackReference' is not implemented"),
-    ('Thing("a", opts=Options(import_="x"))', "'importId' is not implemented"),
-    ('Thing("a", file=pulumi.StringAsset("x"))', "resource 'a' of type probe:index:Thing: lab/engine does not implement assets"),
-    ('pulumi.runtime.invoke("pulumi:pulumi:getResource", {})', "built-in type 'pulumi:pulumi:getResource' is not implemented"),
-    ('Thing("a", value=1)\nThing("a", value=2)', "Duplicate resource URN"),
-    ('Thing("a", bad=1)', "bad: must not be set"),
-    ('pulumi.CustomResource("other:index:Thing", "o")', "no provider plugin for the package 'other'"),
-    ('raise pulumi.RunError("no such hall")', "no such hall"),
-    ('import os; os._exit(3)', "the program ended with the exit code 3"),
-])
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ('pulumi.StackReference("x")', "built-in type 'pulumi:pulumi:StackReference' is not implemented"),
+        ('Thing("a", opts=Options(import_="x"))', "'importId' is not implemented"),
+        (
+            'Thing("a", file=pulumi.StringAsset("x"))',
+            "resource 'a' of type probe:index:Thing: lab/engine does not implement assets",
+        ),
+        (
+            'pulumi.runtime.invoke("pulumi:pulumi:getResource", {})',
+            "built-in type 'pulumi:pulumi:getResource' is not implemented",
+        ),
+        ('Thing("a", value=1)\nThing("a", value=2)', "Duplicate resource URN"),
+        ('Thing("a", bad=1)', "bad: must not be set"),
+        ('pulumi.CustomResource("other:index:Thing", "o")', "no provider plugin for the package 'other'"),
+        ('raise pulumi.RunError("no such hall")', "no such hall"),
+        ("import os; os._exit(3)", "the program ended with the exit code 3"),
+    ],
+)
 def test_what_cannot_be_done_is_said_in_the_preview_already(project: Project, program: str, says: str):
     project.program(program)
     messages = "\n".join(d["message"] for d in project.preview(code=1)["diagnostics"])
@@ -174,11 +201,14 @@ def test_what_cannot_be_done_is_said_in_the_preview_already(project: Project, pr
     assert project.calls("Create", "Update", "Delete") == []
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"runtime": "nodejs"}, "runs only python programs"),
-    ({"plugins": {"analyzers": []}}, "plugins.analyzers is not implemented"),
-    ({"name": "a b"}, "name must be made of"),
-])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"runtime": "nodejs"}, "runs only python programs"),
+        ({"plugins": {"analyzers": []}}, "plugins.analyzers is not implemented"),
+        ({"name": "a b"}, "name must be made of"),
+    ],
+)
 def test_projects_that_are_refused(project: Project, change: dict, says: str):
     path = project.folder / "Pulumi.yaml"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))

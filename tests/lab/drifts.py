@@ -13,7 +13,9 @@ DPKG = "/var/lib/dpkg/status"
 
 @dataclass(frozen=True)
 class Drift:
-    """`seed` and `undo` are shell lines; `thing`: what is touched (two drifts of one thing are never seeded together)."""
+    """`seed` and `undo` are shell lines; `thing`: what is touched (two drifts of one thing are never seeded
+    together).
+    """
 
     name: str
     thing: str
@@ -29,13 +31,24 @@ def _file(path: str, what: str, seed: str) -> Drift:
 
 
 CONTENT = [
-    "/etc/apt/sources.list.d/ironburst.sources", "/etc/apt/preferences.d/ironburst", "/etc/apt/apt.conf.d/52ironburst-upgrades",
-    "/etc/security/limits.d/90-ironburst.conf", "/etc/modprobe.d/ironburst-nouveau.conf", "/etc/default/grub.d/90-ironburst.cfg",
-    "/etc/systemd/system/nvidia-persistenced.service.d/ironburst.conf", "/etc/profile.d/ironburst-cuda.sh", "/etc/containerd/config.toml",
-    "/etc/modules-load.d/ironburst-rdma.conf", "/etc/ironburst/gate.json", "/etc/ironburst/node.env", "/etc/munge/munge.key",
-    "/usr/local/sbin/ironburst-gate", "/usr/local/sbin/ironburst-prolog", "/etc/systemd/system/slurmd.service.d/ironburst.conf",
+    "/etc/apt/sources.list.d/ironburst.sources",
+    "/etc/apt/preferences.d/ironburst",
+    "/etc/apt/apt.conf.d/52ironburst-upgrades",
+    "/etc/security/limits.d/90-ironburst.conf",
+    "/etc/modprobe.d/ironburst-nouveau.conf",
+    "/etc/default/grub.d/90-ironburst.cfg",
+    "/etc/systemd/system/nvidia-persistenced.service.d/ironburst.conf",
+    "/etc/profile.d/ironburst-cuda.sh",
+    "/etc/containerd/config.toml",
+    "/etc/modules-load.d/ironburst-rdma.conf",
+    "/etc/ironburst/gate.json",
+    "/etc/ironburst/node.env",
+    "/etc/munge/munge.key",
+    "/usr/local/sbin/ironburst-gate",
+    "/usr/local/sbin/ironburst-prolog",
+    "/etc/systemd/system/slurmd.service.d/ironburst.conf",
     "/etc/systemd/system/ironburst-gate.service",
-]  # fmt: skip
+]
 MODE = CONTENT[0:1] + CONTENT[3:6] + CONTENT[7:9] + CONTENT[10:14]
 OWNER = CONTENT[1:3] + CONTENT[8:9] + CONTENT[12:13] + CONTENT[14:16]
 REMOVED = [path for path in CONTENT[:12] if "containerd" not in path][:9]
@@ -60,16 +73,22 @@ def all_drifts() -> list[Drift]:
     found += [_file(path, "link", f"ln -sfn /etc/hostname {path}") for path in LINK]
     found += [Drift(f"mode of folder {path}", path, f"chmod 0777 {path}", f"chmod 0755 {path}") for path in FOLDERS]
     unseen = "/etc/sysctl.d/90-ironburst.conf"
-    found.append(Drift("sysctl file that is not declared", unseen, f"echo 'vm.swappiness = 1' > {unseen}", f"rm {unseen}"))
+    found.append(
+        Drift("sysctl file that is not declared", unseen, f"echo 'vm.swappiness = 1' > {unseen}", f"rm {unseen}")
+    )
     found += [Drift(f"hold of {name}", name, f"apt-mark unhold {name}", f"apt-mark hold {name}") for name in HELD]
     undo = f"cp -a {BACKUP}.dpkg {DPKG}; rm {BACKUP}.dpkg"
-    found += [Drift(f"version of {name}", "dpkg", _status(name, "s/^Version: .*/Version: 0.1/"), undo) for name in VERSION]
+    found += [
+        Drift(f"version of {name}", "dpkg", _status(name, "s/^Version: .*/Version: 0.1/"), undo) for name in VERSION
+    ]
     found += [
         Drift(f"package {name} gone", "dpkg", _status(name, "s/^Status: .*/Status: deinstall ok config-files/"), undo)
         for name in GONE
     ]
     found += [Drift(f"{name} stopped", name, f"systemctl stop {name}", f"systemctl start {name}") for name in STOPPED]
-    found += [Drift(f"{name} disabled", name, f"systemctl disable {name}", f"systemctl enable {name}") for name in DISABLED]
+    found += [
+        Drift(f"{name} disabled", name, f"systemctl disable {name}", f"systemctl enable {name}") for name in DISABLED
+    ]
     return found
 
 
@@ -77,10 +96,21 @@ def seen_only() -> list[Drift]:
     """What Ansible does not undo by itself, but nobody may call unchanged."""
     override = "/etc/systemd/system/slurmd.service.d/zz-foreign.conf"
     return [
-        Drift("foreign override of slurmd", override, f"printf '[Service]\\nNice=5\\n' > {override}", f"rm {override}", False),
-        Drift("masked unit", "cdi", "systemctl mask --now nvidia-cdi-refresh.path", "systemctl unmask nvidia-cdi-refresh.path;"
-              " systemctl enable --now nvidia-cdi-refresh.path", False),
-    ]  # fmt: skip
+        Drift(
+            "foreign override of slurmd",
+            override,
+            f"printf '[Service]\\nNice=5\\n' > {override}",
+            f"rm {override}",
+            False,
+        ),
+        Drift(
+            "masked unit",
+            "cdi",
+            "systemctl mask --now nvidia-cdi-refresh.path",
+            "systemctl unmask nvidia-cdi-refresh.path; systemctl enable --now nvidia-cdi-refresh.path",
+            False,
+        ),
+    ]
 
 
 def apart(drifts: list[Drift]) -> list[list[Drift]]:
@@ -90,7 +120,9 @@ def apart(drifts: list[Drift]) -> list[list[Drift]]:
 
         def clash(other: Drift, drift: Drift = drift) -> bool:
             a, b = drift.thing, other.thing
-            return a == b or a.startswith(b + "/") or b.startswith(a + "/") or "dpkg" in (a, b) and not (a + b).count("/")
+            return (
+                a == b or a.startswith(b + "/") or b.startswith(a + "/") or "dpkg" in (a, b) and not (a + b).count("/")
+            )
 
         group = next((group for group in groups if not any(clash(other) for other in group)), None)
         if group is None:
@@ -100,7 +132,8 @@ def apart(drifts: list[Drift]) -> list[list[Drift]]:
     return groups
 
 
-# For the host: seeds one at a time, looks with the probe, undoes. A JSON line of facts each, first and last without a seed
+# For the host: seeds one at a time, looks with the probe, undoes. A JSON line of facts each, first and last without a
+# seed
 DRIVER = r"""
 import json, subprocess, sys
 program, drifts = json.loads(sys.stdin.read())

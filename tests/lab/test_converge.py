@@ -1,4 +1,6 @@
-"""`ironburst converge` on real hosts: the second run changes nothing, drift is told, busy nodes are left alone, the gate fails closed."""
+"""`ironburst converge` on real hosts: the second run changes nothing, drift is told, busy nodes are left alone, the
+gate fails closed.
+"""
 
 import json
 import os
@@ -27,14 +29,18 @@ def states(receipt):
 def gate(site):
     """(exit status of the gate on dgx01, the texts of what failed)"""
     done = site.ssh("dgx01", GATE, check=False)
-    return done.returncode, [finding["text"] for finding in json.loads(done.stdout)["findings"] if not finding["passed"]]
+    return done.returncode, [
+        finding["text"] for finding in json.loads(done.stdout)["findings"] if not finding["passed"]
+    ]
 
 
 def test_the_second_run_changes_nothing(inside, converged):
     assert states(converged) == dict.fromkeys(NAMES, "converged")
     assert all(host["changed"] > 0 for host in converged["hosts"].values())
     again = converge(inside, "--always")
-    assert {name: (host["changed"], host["failed"]) for name, host in again["hosts"].items()} == dict.fromkeys(NAMES, (0, 0))
+    assert {name: (host["changed"], host["failed"]) for name, host in again["hosts"].items()} == dict.fromkeys(
+        NAMES, (0, 0)
+    )
 
 
 def test_unchanged_hosts_are_proved_so_without_ansible(inside, converged):
@@ -43,7 +49,9 @@ def test_unchanged_hosts_are_proved_so_without_ansible(inside, converged):
 
 
 def test_what_was_declared_is_installed_and_runs(site, converged):
-    answer = site.ssh("dgx01", "nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort | uniq -c").stdout.split()
+    answer = site.ssh(
+        "dgx01", "nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort | uniq -c"
+    ).stdout.split()
     assert answer == ["8", "580.95.05"]
     assert site.ssh("dgx01", "systemctl is-active slurmd munge containerd").stdout.split() == ["active"] * 3
     held = site.ssh("dgx01", "apt-mark showhold").stdout.split()
@@ -62,9 +70,7 @@ def test_drift_is_told_and_left_then_repaired(site, inside, converged):
 
 
 def submit(site, node, seconds):
-    command = (
-        f"cd /shared/alice && runuser -u alice -- sbatch --parsable --no-requeue --gres=gpu:1 -w {node} --wrap 'sleep {seconds}'"
-    )
+    command = f"cd /shared/alice && runuser -u alice -- sbatch --parsable --no-requeue --gres=gpu:1 -w {node} --wrap 'sleep {seconds}'"
     job = site.ssh("head", command).stdout.strip()
     wait_for(lambda: state_of(site, job) == "RUNNING", 60, f"job {job} to run")
     return job
@@ -98,7 +104,9 @@ def test_what_needs_no_drain_is_repaired_under_a_running_job(site, inside, conve
 
 @pytest.mark.slow
 def test_a_driver_upgrade_drains_stops_at_a_bad_node_and_goes_on(site, inside, converged):
-    """Jobs end by themselves before their node is touched; the bad node stays out with the reason; the second call completes."""
+    """Jobs end by themselves before their node is touched; the bad node stays out with the reason; the second call
+    completes.
+    """
     jobs = [submit(site, "dgx01", 8), submit(site, "dgx02", 8)]
     hardware.remove_gpu(site.host("dgx02").hardware_dir, 2)
     key = site.dir / "run" / "munge.key"
@@ -136,7 +144,9 @@ def test_no_secret_in_what_is_kept(site, inside, converged):
 
 @pytest.mark.slow
 def test_a_signal_leaves_nothing_on_either_side(site, inside, converged):
-    """A task that takes minutes is running when the signal comes: no process of the run is left here, none of the task on the host."""
+    """A task that takes minutes is running when the signal comes: no process of the run is left here, none of the task
+    on the host.
+    """
     site.ssh("dgx01", "mv /usr/bin/lspci /usr/bin/lspci.real; install -m755 /dev/stdin /usr/bin/lspci", stdin=SLOW)
     command = inside.ironburst(
         "converge", "--document", str(inside.document), "--inventory", "inventory/lab", "--always", "--limit", "dgx01"
@@ -147,7 +157,9 @@ def test_a_signal_leaves_nothing_on_either_side(site, inside, converged):
     try:
         wait_for(lambda: site.ssh("dgx01", "pgrep -f '[s]leep 301'", check=False).stdout.split(), 60, "the long task")
         assert of_run(inside.document)
-        for pid in (pid for pid in of_run(inside.document) if b"ironburst.cli" in Path(f"/proc/{pid}/cmdline").read_bytes()):
+        for pid in (
+            pid for pid in of_run(inside.document) if b"ironburst.cli" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ):
             os.kill(pid, signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 130
@@ -164,7 +176,9 @@ SLOW = "#!/bin/sh\n# put there by the test: never answers\nsetsid sleep 301 & sl
 
 
 def of_run(document):
-    """Processes of this machine, the lab's included, that were given this document: the converge and all that it starts."""
+    """Processes of this machine, the lab's included, that were given this document: the converge and all that it
+    starts.
+    """
     found, mark = [], f"IRONBURST_DOCUMENT={document}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -191,7 +205,11 @@ def the_gate_refuses(site, hurt, heal, words):
 @pytest.mark.parametrize(
     "hurt, heal, words",
     [
-        ("mv /usr/bin/nvidia-smi /usr/bin/hidden", "mv /usr/bin/hidden /usr/bin/nvidia-smi", "nvidia-smi is not installed"),
+        (
+            "mv /usr/bin/nvidia-smi /usr/bin/hidden",
+            "mv /usr/bin/hidden /usr/bin/nvidia-smi",
+            "nvidia-smi is not installed",
+        ),
         ("chmod -x /usr/bin/nvidia-smi", "chmod +x /usr/bin/nvidia-smi", "nvidia-smi can't be run"),
         ("mv /usr/bin/lspci /usr/bin/hidden", "mv /usr/bin/hidden /usr/bin/lspci", "lspci is not installed"),
     ],

@@ -1,4 +1,6 @@
-"""Four nodes that are never idle: an upgrade over them, and converges at random. No job may be killed, requeued or lost (slow)."""
+"""Four nodes that are never idle: an upgrade over them, and converges at random. No job may be killed, requeued or lost
+(slow).
+"""
 
 import os
 import random
@@ -48,17 +50,23 @@ class Load(Background):
 
     def run(self):
         while not self.done.wait(0.5):
-            waiting = self.site.ssh("head", "squeue --noheader --states=pending --format=%i | wc -l", check=False).stdout.strip()
+            waiting = self.site.ssh(
+                "head", "squeue --noheader --states=pending --format=%i | wc -l", check=False
+            ).stdout.strip()
             if waiting.isdigit() and int(waiting) < 2 * NODES:
                 lengths = [self.random.randint(3, 25) for _ in range(2 * NODES)]
                 lines = [f"sbatch --parsable --no-requeue --gres=gpu:2 --wrap 'sleep {seconds}'" for seconds in lengths]
                 command = f"cd /shared/alice && runuser -u alice -- sh -c {shlex.quote('; '.join(lines))}"
-                self.jobs += [job for job in self.site.ssh("head", command, check=False).stdout.split() if job.isdigit()]
+                self.jobs += [
+                    job for job in self.site.ssh("head", command, check=False).stdout.split() if job.isdigit()
+                ]
 
 
 def accounting(site, jobs):
     """{job: (state, restarts)} by Slurm's own accounting."""
-    rows = site.ssh("head", f"sacct --noheader --parsable2 --allocations --jobs={','.join(jobs)} --format=JobID,State,Restarts").stdout
+    rows = site.ssh(
+        "head", f"sacct --noheader --parsable2 --allocations --jobs={','.join(jobs)} --format=JobID,State,Restarts"
+    ).stdout
     return {row.split("|")[0]: tuple(row.split("|")[1:3]) for row in rows.split()}
 
 
@@ -103,7 +111,9 @@ class Hall:
         return {name: state for name, state in map(str.split, rows) if name in NAMES}
 
     def hurt(self, jobs):
-        """Jobs that did not run to their end in one go, once the queue is empty, by Slurm's own accounting: {job: (state, restarts)}."""
+        """Jobs that did not run to their end in one go, once the queue is empty, by Slurm's own accounting: {job:
+        (state, restarts)}.
+        """
         wait_for(lambda: not self.site.ssh("head", "squeue --noheader").stdout.strip(), 300, "the last jobs", pause=1)
         ended = accounting(self.site, jobs)
         assert set(ended) == set(jobs), "the accounting knows every job"
@@ -120,7 +130,9 @@ def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
     """One command; jobs go on elsewhere; a node that fails its gate stops it; a second call completes."""
     site = hall_of_four.site
     with Load(site, random.Random(SEED)) as load:
-        wait_for(lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5)
+        wait_for(
+            lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5
+        )
         hall_of_four.publish(DRIVERS[1])
         before = len(load.jobs)
         with Saboteur(site) as saboteur:
@@ -132,7 +144,9 @@ def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
         during = hall_of_four.drivers()
         assert during[saboteur.out[0]] == {DRIVERS[1]} and [during[name] for name in left] == [{DRIVERS[0]}] * 2
         states = hall_of_four.states()
-        assert "drain" in states[saboteur.node] and not any("drain" in states[name] for name in NAMES if name != saboteur.node), states
+        assert "drain" in states[saboteur.node] and not any(
+            "drain" in states[name] for name in NAMES if name != saboteur.node
+        ), states
         assert len(load.jobs) > before, "jobs went on while the nodes were changed"
 
         machine = site.host(saboteur.node)  # its GPU is back after a start
@@ -150,13 +164,26 @@ def test_a_driver_upgrade_over_four_busy_nodes(hall_of_four, capsys):
 
 
 def test_plain_ansible_upgrades_busy_nodes(hall_of_four, capsys):
-    """playbooks/upgrade.yml, two nodes at a time: drained, upgraded, through their gates and back, and no job is hurt."""
+    """playbooks/upgrade.yml, two nodes at a time: drained, upgraded, through their gates and back, and no job is
+    hurt.
+    """
     now = hall_of_four.drivers()[NAMES[0]]
     wanted = next(driver for driver in DRIVERS if {driver} != now)
     with Load(hall_of_four.site, random.Random(SEED)) as load:
-        wait_for(lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5)
+        wait_for(
+            lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5
+        )
         hall_of_four.publish(wanted)
-        playbook = ("ansible-playbook", "-i", "inventory/lab", "playbooks/upgrade.yml", "-e", "upgrade_share=2", "-e", "upgrade_poll=1")
+        playbook = (
+            "ansible-playbook",
+            "-i",
+            "inventory/lab",
+            "playbooks/upgrade.yml",
+            "-e",
+            "upgrade_share=2",
+            "-e",
+            "upgrade_poll=1",
+        )
         hall_of_four.inside.run(playbook, log="upgrade")
     assert hall_of_four.drivers() == {name: {wanted} for name in NAMES}
     assert not any("drain" in state for state in hall_of_four.states().values())

@@ -1,4 +1,6 @@
-"""The demo as a whole: what it must show, two side by side, and what is left when it is killed or stopped at any moment."""
+"""The demo as a whole: what it must show, two side by side, and what is left when it is killed or stopped at any
+moment.
+"""
 
 import json
 import os
@@ -30,9 +32,14 @@ def demo(prefix):
     output = LAB_ROOT / f"{prefix}.out"
     with output.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lab.demo"], cwd=REPO, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            [sys.executable, "-m", "lab.demo"],
+            cwd=REPO,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
             env=os.environ | {"LAB_PREFIX": prefix, "ENGINE": "embedded"},
-        )  # fmt: skip
+        )
     try:
         yield process, output
     finally:
@@ -65,7 +72,9 @@ def test_two_side_by_side_do_the_main_job():
             assert told["jobs"]["lost"] == told["jobs"]["run_twice"] == 0
             assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
             assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
-            assert {host["changed"] for host in told["converge"]["second"].values()} == {0} and len(told["converge"]["second"]) == 4
+            assert {host["changed"] for host in told["converge"]["second"].values()} == {0} and len(
+                told["converge"]["second"]
+            ) == 4
             assert not any(told["leftovers"].values()) and not leftovers(prefix)
             # one tick, and Slurm's own round of 1 s in which it hands a power_up over
             assert 0 < told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"] + 1
@@ -74,7 +83,9 @@ def test_two_side_by_side_do_the_main_job():
 
 def stop_at(step, prefix, process, output, sig, after_s):
     """Send `sig` some seconds after the step began."""
-    wait_for(lambda: step in output.read_text() or process.poll() is not None, DEMO_S, f"{prefix}: step {step}", pause=0.1)
+    wait_for(
+        lambda: step in output.read_text() or process.poll() is not None, DEMO_S, f"{prefix}: step {step}", pause=0.1
+    )
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(after_s)
     os.killpg(process.pid, sig)

@@ -26,7 +26,11 @@ def test_every_drift_is_seen(inside, converged):
     done = inside.site.ssh(NODE, ["python3", "-c", DRIVER], stdin=sent, timeout=300)
     first, *answers, last = [json.loads(line) for line in done.stdout.splitlines()]
     assert known["unwatched"] == [] and receipts.differences(known["state"], first) == []
-    unseen = [drift.name for drift, facts in zip(drifts, answers, strict=True) if not receipts.differences(known["state"], facts)]
+    unseen = [
+        drift.name
+        for drift, facts in zip(drifts, answers, strict=True)
+        if not receipts.differences(known["state"], facts)
+    ]
     assert unseen == []
     assert receipts.differences(known["state"], last) == []  # every drift was undone: what was seen was that drift
     assert len(all_drifts()) >= 60

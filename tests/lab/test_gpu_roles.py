@@ -41,7 +41,15 @@ class Node:
 
     def play(self, *options, ok=(0,)):
         """(text, number of changed tasks); ansible's exit codes: 0, or 2 for a failed host."""
-        command = ["env", "ANSIBLE_NOCOLOR=1", "ansible-playbook", "-i", "inventory/lab", "playbooks/site.yml", *options]
+        command = [
+            "env",
+            "ANSIBLE_NOCOLOR=1",
+            "ansible-playbook",
+            "-i",
+            "inventory/lab",
+            "playbooks/site.yml",
+            *options,
+        ]
         text = self.inside.run(command, ok=ok)
         return text, int(re.search(r"^dgx01 .*changed=(\d+)", text, re.M)[1])
 
@@ -64,12 +72,16 @@ def sentence(text):
 
 
 def test_all_is_there_and_a_second_run_changes_nothing(node):
-    smi = "nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader | sort | uniq -c"
+    smi = (
+        "nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader | sort | uniq -c"
+    )
     assert [line.split() for line in node.says(smi).splitlines()] == [
         ["7", "580.95.05,", "Enabled,", "Disabled"],
         ["1", "580.95.05,", "Enabled,", "Enabled"],
     ]
-    assert node.says("systemctl is-active nvidia-persistenced nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 3
+    assert (
+        node.says("systemctl is-active nvidia-persistenced nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 3
+    )
     assert node.says("systemctl is-enabled ironburst-mig") == "enabled"
     assert node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"
     assert re.fullmatch(r"nvidia/580\.95\.05, \S+, x86_64: installed", node.says("dkms status"))
@@ -90,7 +102,9 @@ def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
     node.site.ssh("dgx01", f"mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && {hold}")
     try:
         text, changed = node.play(ok=(2,))
-        assert "would get nvidia-open=580.105.08-*" in sentence(text) and "under sleep: drain the node" in sentence(text)
+        assert "would get nvidia-open=580.105.08-*" in sentence(text) and "under sleep: drain the node" in sentence(
+            text
+        )
         assert changed == 1, text  # only the pin of versions, which is live
         assert node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
         text, changed = node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job
@@ -102,11 +116,18 @@ def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
 def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
     node.declare(driver=NEWER)
     node.play()
-    versions = "dpkg-query -W -f '${Version}\\n' nvidia-open nvidia-fabricmanager libnvidia-nscq nvidia-persistenced | sort -u"
+    versions = (
+        "dpkg-query -W -f '${Version}\\n' nvidia-open nvidia-fabricmanager libnvidia-nscq nvidia-persistenced | sort -u"
+    )
     assert node.says(versions) == f"{NEWER}-1"
-    assert node.says("nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader | sort -u") == f"{NEWER}, Enabled"
+    assert (
+        node.says("nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader | sort -u")
+        == f"{NEWER}, Enabled"
+    )
     assert node.says("systemctl is-active nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 2
-    assert node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"  # made again: the new modules begin without instances
+    assert (
+        node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"
+    )  # made again: the new modules begin without instances
     assert node.play()[1] == 0
 
 
@@ -114,7 +135,9 @@ def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reaso
     node.declare(driver=NEWER)
     node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}")
     assert node.play()[1] == 1 and "installed" in node.says("dkms status")
-    node.site.ssh("dgx01", f"dkms remove nvidia/{NEWER}; sed -i '/autoinstall)/s/$/ echo no headers; exit 1;/' /usr/sbin/dkms")
+    node.site.ssh(
+        "dgx01", f"dkms remove nvidia/{NEWER}; sed -i '/autoinstall)/s/$/ echo no headers; exit 1;/' /usr/sbin/dkms"
+    )
     said = sentence(node.play(ok=(2,))[0])
     assert f"has no NVIDIA {NEWER} modules built for its running kernel" in said and "no headers" in said
     node.site.ssh("dgx01", f"sed -i 's/ echo no headers; exit 1;//' /usr/sbin/dkms; dkms install nvidia/{NEWER}")
@@ -124,10 +147,15 @@ def test_another_layout(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2)
     assert node.play()[1] == 3  # the file, the instances, the devices of containers
     assert node.says("nvidia-smi mig -lgi | grep -o 'MIG 3g.40gb'").split("\n") == ["MIG 3g.40gb"] * 2
-    assert node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split() == ["Disabled", "Enabled"] + ["Disabled"] * 6
+    assert (
+        node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split()
+        == ["Disabled", "Enabled"] + ["Disabled"] * 6
+    )
 
 
 def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
-    node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver"))
+    node.declare(
+        driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver")
+    )
     said = sentence(node.play(ok=(2,))[0])
     assert "4 × NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said and "no fabric manager" in said

@@ -1,4 +1,5 @@
-"""The roles of the cluster's services on one real host: applied, asked whether they work, applied again, and in check mode.
+"""The roles of the cluster's services on one real host: applied, asked whether they work, applied again, and in check
+mode.
 
 One host (the head), one inventory. What the machine can't do is named where it is left out.
 """
@@ -23,9 +24,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 INDEX_PORT = 8081
 TRIED = ["base", "container_runtime", "infiniband_fabric", "metrics", "data_science"]
 RUNTIMES = {
-    "containerd": ["containerd"], "docker": ["docker.io"], "apptainer": ["apptainer"],
+    "containerd": ["containerd"],
+    "docker": ["docker.io"],
+    "apptainer": ["apptainer"],
     "enroot": ["enroot", "enroot+caps", "nvslurm-plugin-pyxis"],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +44,16 @@ def inside(site):
     head = document["hosts"][0]
     head["software"] |= {"container_runtimes": list(RUNTIMES), "cuda": "13.0"}
     head["software"]["packages"]["container_runtime"] = [name for names in RUNTIMES.values() for name in names]
-    head |= {"fabric": "infiniband", "fabric_links": 1, "scratch": {"path": "/scratch", "devices": [], "filesystem": "xfs"}}
-    document |= {"data_science": ["jupyter"], "subnet_managers": {"hall-a": [{"host": "head", "priority": 14}]}, "serial": 1}
+    head |= {
+        "fabric": "infiniband",
+        "fabric_links": 1,
+        "scratch": {"path": "/scratch", "devices": [], "filesystem": "xfs"},
+    }
+    document |= {
+        "data_science": ["jupyter"],
+        "subnet_managers": {"hall-a": [{"host": "head", "priority": 14}]},
+        "serial": 1,
+    }
     document["filesystem"] = {"kind": "nfs", "source": "nas:/export", "options": ""}
     inside.document.write_text(json.dumps(document))
     # a scratch that is no device, so that Docker's layers lie on something that carries an overlay
@@ -72,7 +83,10 @@ def serve_index(site):
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (folder / "jupyterlab" / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>\n')
     (site.dir / "run" / "jupyter.txt").write_text(f"jupyterlab==4.6.6 \\\n    --hash=sha256:{digest}\n")
-    site.spawn([sys.executable, "-m", "http.server", "--bind", "10.78.0.1", "--directory", str(folder), str(INDEX_PORT)], "index")
+    site.spawn(
+        [sys.executable, "-m", "http.server", "--bind", "10.78.0.1", "--directory", str(folder), str(INDEX_PORT)],
+        "index",
+    )
 
 
 def play(inside, *options, tried=TRIED, ok=True):
@@ -86,7 +100,9 @@ def play(inside, *options, tried=TRIED, ok=True):
         "infiniband_fabric_sweep_interval": 2,
         "metrics_cluster": True,
     }
-    command = inside.argv("ansible-playbook", "-i", "inventory/lab", "tests/lab/roles.yml", "-e", json.dumps(values), *options)
+    command = inside.argv(
+        "ansible-playbook", "-i", "inventory/lab", "tests/lab/roles.yml", "-e", json.dumps(values), *options
+    )
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     recap = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", done.stdout.rpartition("PLAY RECAP")[2])}
     assert not ok or done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
@@ -112,8 +128,14 @@ def test_the_second_run_changes_nothing(inside, applied):
 
 def test_check_mode_changes_nothing_and_sees_nothing_to_do(inside, applied):
     assert play(inside, "--check")[1] | {"ok": 0, "skipped": 0} == {
-        "ok": 0, "changed": 0, "unreachable": 0, "failed": 0, "skipped": 0, "rescued": 0, "ignored": 0,
-    }  # fmt: skip
+        "ok": 0,
+        "changed": 0,
+        "unreachable": 0,
+        "failed": 0,
+        "skipped": 0,
+        "rescued": 0,
+        "ignored": 0,
+    }
 
 
 LIBRARIES = "lib lib64 usr/lib64 usr/lib/x86_64-linux-gnu/libc.so.6 usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
@@ -122,7 +144,11 @@ IMAGE = f"tar -c -C / usr/bin/echo usr/bin/sleep {LIBRARIES}"
 
 def test_docker_runs_a_container_that_outlives_its_daemon(site, applied):
     info = json.loads(out(site, ["docker", "info", "--format", "{{json .}}"]))
-    assert (info["LiveRestoreEnabled"], info["CgroupDriver"], info["DockerRootDir"]) == (True, "systemd", "/scratch/docker")
+    assert (info["LiveRestoreEnabled"], info["CgroupDriver"], info["DockerRootDir"]) == (
+        True,
+        "systemd",
+        "/scratch/docker",
+    )
     site.ssh("head", f"{IMAGE} | docker import - tiny")
     assert out(site, "docker run --rm --net=none tiny /usr/bin/echo hello") == "hello\n"
     number = out(site, "docker run --detach --net=none tiny /usr/bin/sleep 600").strip()
@@ -142,7 +168,8 @@ def test_containerd_runs_a_container(site, applied):
     config = out(site, "containerd config dump")
     assert re.search(r"SystemdCgroup = true", config) and re.search(r"enable_cdi = true", config)
     site.ssh("head", "docker save tiny | ctr images import -")
-    run = "ctr run --rm --cpu-shares 0 docker.io/library/tiny:latest test /usr/bin/echo hello"  # no cpu controller in the lab's hosts
+    # no cpu controller in the lab's hosts
+    run = "ctr run --rm --cpu-shares 0 docker.io/library/tiny:latest test /usr/bin/echo hello"
     assert out(site, run) == "hello\n"
 
 
@@ -150,7 +177,11 @@ def test_apptainer_and_enroot_are_set_up(site, applied):
     """Their packages are stubs: only the settings are real."""
     assert "allow setuid = no" in out(site, "cat /etc/apptainer/apptainer.conf")
     site.ssh("head", "test ! -e /usr/libexec/apptainer/bin/starter-suid")
-    settings = dict(line.split(None, 1) for line in out(site, "cat /etc/enroot/enroot.conf").splitlines() if not line.startswith("#"))
+    settings = dict(
+        line.split(None, 1)
+        for line in out(site, "cat /etc/enroot/enroot.conf").splitlines()
+        if not line.startswith("#")
+    )
     assert settings["ENROOT_DATA_PATH"] == "/scratch/enroot/data/user-$(id -u)"
     assert out(site, "stat -c %a /scratch/enroot/data /run/enroot /run/pyxis").split() == ["1777"] * 3
     assert "user.max_user_namespaces = 65536" in out(site, "cat /etc/sysctl.d/90-ironburst-namespaces.conf")
@@ -158,7 +189,11 @@ def test_apptainer_and_enroot_are_set_up(site, applied):
 
 def test_the_declared_subnet_manager_is_master_with_its_priority(site, applied):
     assert re.search(r"priority 14 state 3 SMINFO_MASTER", out(site, "sminfo"))
-    assert out(site, "systemctl is-active ironburst-opensm lab-opensm opensm", check=False).split() == ["active", "inactive", "inactive"]
+    assert out(site, "systemctl is-active ironburst-opensm lab-opensm opensm", check=False).split() == [
+        "active",
+        "inactive",
+        "inactive",
+    ]
     rules = [line for line in out(site, "cat /etc/opensm/partitions.conf").splitlines() if not line.startswith("#")]
     assert rules == ["Default=0x7fff, ipoib : ALL=full;"]
 
@@ -169,18 +204,29 @@ def test_a_link_that_goes_down_is_told(site, applied):
     site.ssh("head", "echo 'Unlink \"dgx01\"[1]' > /run/lab-ibsim.commands")
     wait_for(lambda: "was up and is not any more" in out(site, check, check=False), 20, "the lost link", pause=0.5)
     site.ssh("head", "echo 'Relink \"dgx01\"[1]' > /run/lab-ibsim.commands")
-    wait_for(lambda: json.loads(out(site, check, check=False) or '{"problems": [1]}')["problems"] == [], 30, "the link again", pause=0.5)
+    wait_for(
+        lambda: json.loads(out(site, check, check=False) or '{"problems": [1]}')["problems"] == [],
+        30,
+        "the link again",
+        pause=0.5,
+    )
 
 
 def scrape(address):
-    return ["python3", "-c", f"import urllib.request as u; print(u.urlopen('http://{address}:9100/metrics', timeout=10).read().decode())"]
+    return [
+        "python3",
+        "-c",
+        f"import urllib.request as u; print(u.urlopen('http://{address}:9100/metrics', timeout=10).read().decode())",
+    ]
 
 
 def test_prometheus_can_scrape_the_host_and_what_the_checks_left(site, applied):
     scraped = out(site, scrape("10.78.0.10"))
     assert re.search(r"^node_load1 ", scraped, re.M)
     assert re.search(r"^ironburst_fabric_subnet_managers 1$", scraped, re.M)
-    assert re.search(r'^ironburst_up{source="slurm"} 0$', scraped, re.M)  # there is no Slurm on this host: said, not left out
+    assert re.search(
+        r'^ironburst_up{source="slurm"} 0$', scraped, re.M
+    )  # there is no Slurm on this host: said, not left out
     assert re.search(r"ironburst_fabric_ports_up 1[0-9]$", scraped, re.M)
     assert site.ssh("head", scrape("127.0.0.1"), check=False).returncode != 0
 

@@ -1,4 +1,6 @@
-"""The program of role scratch on real block devices of this machine: loop devices over files. Needs root; touches only its own."""
+"""The program of role scratch on real block devices of this machine: loop devices over files. Needs root; touches only
+its own.
+"""
 
 import json
 import os
@@ -32,7 +34,9 @@ def device(tmp_path):
 
 def scratch(verb, *devices):
     settings = json.dumps({"path": "/ironburst-test", "devices": list(devices), "filesystem": "ext4"})
-    done = subprocess.run([sys.executable, str(PROGRAM), verb, "--settings", settings], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), verb, "--settings", settings], capture_output=True, text=True, timeout=60
+    )
     return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 

@@ -32,7 +32,9 @@ def add_repositories(site, name):
     for repository in ("nv", "debian"):
         for path, text in repo.client_files(repository).items():
             site.ssh(name, f"cat > {path}", stdin=text)
-    fetch = f"import urllib.request as u; u.urlretrieve('{names.REPOSITORY_URL}/lab.gpg', '/usr/share/keyrings/lab.gpg')"
+    fetch = (
+        f"import urllib.request as u; u.urlretrieve('{names.REPOSITORY_URL}/lab.gpg', '/usr/share/keyrings/lab.gpg')"
+    )
     site.ssh(name, ["python3", "-c", fetch])
     site.ssh(name, "apt-get update -qq -o APT::Update::Error-Mode=any")
 
@@ -59,7 +61,9 @@ def test_every_way_to_ask_gives_the_published_identity(site, name):
     assert asked.split() == [spec.serial, spec.uuid, spec.mac, spec.serial, spec.uuid, spec.hostname]
     assert output(site, name, "lspci -d 10de:2330 | wc -l; lspci -d 10de:22a3 | wc -l").split() == ["8", "4"]
     devices = output(site, name, "ls /sys/class/infiniband").split()
-    assert sorted(devices) == sorted(hardware.rdma_devices(spec.hardware)) and len(devices) == (32 if spec.kind == "cloud" else 8)
+    assert sorted(devices) == sorted(hardware.rdma_devices(spec.hardware)) and len(devices) == (
+        32 if spec.kind == "cloud" else 8
+    )
 
 
 def test_machine_ids_and_boot_ids_differ(site):
@@ -86,7 +90,10 @@ def test_a_rented_host_reaches_the_hall_and_the_metadata_service(site):
 
 def test_alice_has_the_same_files_everywhere(site):
     site.ssh("dgx01", "runuser -u alice -- sh -c 'echo result > /shared/alice/out'")
-    assert output(site, INSTANCE, "cat /shared/alice/out; stat -c %u:%g /shared/alice/out").split() == ["result", "1500:1500"]
+    assert output(site, INSTANCE, "cat /shared/alice/out; stat -c %u:%g /shared/alice/out").split() == [
+        "result",
+        "1500:1500",
+    ]
 
 
 def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
@@ -119,7 +126,10 @@ def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
     rows = [row.split(", ") for row in output(site, "dgx01", query).splitlines()]
     assert [row[0] for row in rows] == list("01234567") and {row[1] for row in rows} == {"580.95.05"}
     assert "STUB" in output(site, "dgx01", "nvidia-smi")
-    assert output(site, "dgx01", "systemctl start nvidia-fabricmanager && systemctl is-active nvidia-fabricmanager") == "active"
+    assert (
+        output(site, "dgx01", "systemctl start nvidia-fabricmanager && systemctl is-active nvidia-fabricmanager")
+        == "active"
+    )
     # a key that did not sign: refused, also with the earlier lists there
     site.ssh(
         "dgx01",
@@ -135,7 +145,9 @@ def test_faults_show_in_the_host_and_a_restart_repairs_them(site):
     hardware.remove_gpu(machine.hardware_dir, 2)
     hardware.set_link(machine.hardware_dir, "mlx5_5", up=False)
     assert output(
-        site, "dgx01", "lspci -d 10de:2330 | wc -l; nvidia-smi -L | wc -l; cat /sys/class/infiniband/mlx5_5/ports/1/state"
+        site,
+        "dgx01",
+        "lspci -d 10de:2330 | wc -l; nvidia-smi -L | wc -l; cat /sys/class/infiniband/mlx5_5/ports/1/state",
     ).split() == ["7", "7", "1:", "DOWN"]
     site.ssh("dgx01", "touch /root/stays")
     machine.off()
@@ -189,7 +201,9 @@ def test_image_carries_software_and_no_identity(site):
     assert site.wait([rented]) == {rented: "running"}
     assert output(site, rented, "cat /opt/software; hostname").split() == ["soft", "ip-10-90-9-2"]
     assert (
-        site.ssh(rented, "ls /etc/munge/munge.key || ls /etc/ironburst/node.env || ls /etc/ssh/moduli", check=False).returncode
+        site.ssh(
+            rented, "ls /etc/munge/munge.key || ls /etc/ironburst/node.env || ls /etc/ssh/moduli", check=False
+        ).returncode
         == 2
     )
     assert output(site, rented, "cat /etc/machine-id") not in ("", old_id)

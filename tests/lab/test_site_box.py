@@ -73,7 +73,8 @@ def test_a_kill_leaves_nothing_after_down(boxes, victim):
     assert min(before[kind] for kind in ("processes", "network_namespaces", "cgroups", "veths", "folders")) > 0, before
     init = box.pid()
     os.kill(
-        init if victim == "init" else int(Path(f"/proc/{init}/stat").read_text().rsplit(")", 1)[1].split()[1]), signal.SIGKILL
+        init if victim == "init" else int(Path(f"/proc/{init}/stat").read_text().rsplit(")", 1)[1].split()[1]),
+        signal.SIGKILL,
     )
     wait_for(lambda: not box.is_up(), 10, "the end of the box")
     wait_for(lambda: box.leftovers()["processes"] == 0, 10, "the end of its processes")
@@ -96,7 +97,9 @@ def test_a_killed_nspawn_does_not_leave_its_host_running(boxes):
 
 def test_a_tied_box_dies_with_its_starter(boxes):
     box = boxes("tied")
-    code = "import sys; from lab.box import Box; Box(sys.argv[1]).up(tied=True); print('up', flush=True); sys.stdin.read()"
+    code = (
+        "import sys; from lab.box import Box; Box(sys.argv[1]).up(tied=True); print('up', flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, box.prefix], cwd=REPO, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as starter:
@@ -123,7 +126,9 @@ def test_command_line(boxes):
 
     up = lab("up", box.prefix, "--hosts", "dgx01")
     assert (
-        up.returncode == 0 and "dgx01    10.78.0.11   on" in up.stdout.splitlines() and f"lab down {box.prefix}" in up.stdout
+        up.returncode == 0
+        and "dgx01    10.78.0.11   on" in up.stdout.splitlines()
+        and f"lab down {box.prefix}" in up.stdout
     ), up.stderr
     again = lab("up", box.prefix)
     assert again.returncode == 1 and again.stderr.startswith(f"lab: lab '{box.prefix}' is already up")

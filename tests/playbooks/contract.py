@@ -13,15 +13,21 @@ PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 STAGES = ("preflight", "install", "configure", "runtime", "validate")
 CLASSES = ("live", "drain")
 READ_ONLY = frozenset(
-    ("add_host assert async_status debug fail fetch find gather_facts getent group_by include_vars meta node_state package_facts pause ping"
-     " service_facts set_fact setup slurp stat tempfile uri validate_argument_spec wait_for wait_for_connection").split()
-)  # fmt: skip
-COMMANDS = frozenset(("command", "shell", "script", "raw", "expect"))  # change something unless they say `changed_when: false`
+    (
+        "add_host assert async_status debug fail fetch find gather_facts getent group_by include_vars meta node_state package_facts pause ping"
+        " service_facts set_fact setup slurp stat tempfile uri validate_argument_spec wait_for wait_for_connection"
+    ).split()
+)
+COMMANDS = frozenset(
+    ("command", "shell", "script", "raw", "expect")
+)  # change something unless they say `changed_when: false`
 KEYWORDS = frozenset(
-    ("name when tags register notify listen loop loop_control with_items vars become become_user check_mode changed_when failed_when"
-     " ignore_errors no_log until retries delay delegate_to run_once environment block rescue always args diff any_errors_fatal throttle"
-     " async poll timeout module_defaults delegate_facts").split()
-)  # fmt: skip
+    (
+        "name when tags register notify listen loop loop_control with_items vars become become_user check_mode changed_when failed_when"
+        " ignore_errors no_log until retries delay delegate_to run_once environment block rescue always args diff any_errors_fatal throttle"
+        " async poll timeout module_defaults delegate_facts"
+    ).split()
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,11 @@ def _walk(task: dict[str, Any], file: Path, inherited: frozenset[str], where: st
         yield from tasks_of(file.parent / name, tags, roles)
     elif module == "include_tasks":
         name = arguments if isinstance(arguments, str) else arguments["file"]
-        applied = frozenset(listed((arguments.get("apply") or {}).get("tags"))) if isinstance(arguments, dict) else frozenset()
+        applied = (
+            frozenset(listed((arguments.get("apply") or {}).get("tags")))
+            if isinstance(arguments, dict)
+            else frozenset()
+        )
         yield Task(where, module, arguments, task, tags, own)
         # without `apply` an include hands nothing down; the packages role's own part gets its tags with the role's
         yield from tasks_of(file.parent / name, inherited if file.parents[1].name == "packages" else applied, roles)
@@ -107,12 +117,16 @@ def problems(task: Task) -> list[str]:
         inside = listed((task.arguments.get("apply") or {}).get("tags")) if isinstance(task.arguments, dict) else []
         inside = [tag for tag in inside if tag in CLASSES]
         if inside and not set(inside) <= task.tags:
-            return [f"{task.where}: applies {inside[0]}, but is not tagged so itself: it would be included where its tasks are left out"]
+            return [
+                f"{task.where}: applies {inside[0]}, but is not tagged so itself: it would be included where its tasks are left out"
+            ]
         return []
     if task.module == "import_role":
         return []
     if task.changes and len(task.classes) != 1:
-        return [f"{task.where}: changes the host ({task.module}) and is tagged {task.classes or 'neither live nor drain'}"]
+        return [
+            f"{task.where}: changes the host ({task.module}) and is tagged {task.classes or 'neither live nor drain'}"
+        ]
     if not task.changes and task.own & set(CLASSES):
         return [f"{task.where}: only reads ({task.module}), yet it is tagged {sorted(task.own & set(CLASSES))}"]
     return []

@@ -1,4 +1,6 @@
-"""The lab's ClusterDocument as the tests of the playbooks use it: from stacks/Pulumi.lab.yaml, with invented cloud ids."""
+"""The lab's ClusterDocument as the tests of the playbooks use it: from stacks/Pulumi.lab.yaml, with invented cloud
+ids.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,20 @@ from lab import hall
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXED_ADDRESS = "10.90.0.7"
 POOL_ZONES = [
-    document.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}") for zone in ("us-east-1a", "us-east-1b")
+    document.PoolZone(zone=zone, subnet_id=f"subnet-{zone}", launch_template_id=f"lt-{zone}")
+    for zone in ("us-east-1a", "us-east-1b")
 ]
 
 
 def lab_document(
-    munge_key: str = "env:LAB_MUNGE_KEY", names: tuple[str, ...] | None = None, driver: str | None = None, nodes: int | None = None
+    munge_key: str = "env:LAB_MUNGE_KEY",
+    names: tuple[str, ...] | None = None,
+    driver: str | None = None,
+    nodes: int | None = None,
 ) -> document.ClusterDocument:
-    """The lab's document. `names`: only these hosts are in it; `driver`: another driver; `nodes`: the head and so many nodes."""
+    """The lab's document. `names`: only these hosts are in it; `driver`: another driver; `nodes`: the head and so many
+    nodes.
+    """
     config = load.load(REPOSITORY / "stacks" / "Pulumi.lab.yaml")
     if driver:
         config = config.model_copy(update={"software": config.software.model_copy(update={"driver": driver})})
@@ -32,7 +40,9 @@ def lab_document(
     if nodes is not None:
         built = hall.grown(built, nodes).model_copy(update={"pools": []})
     hosts = [host for host in built.hosts if names is None or host.name in names]
-    return built.model_copy(update={"hosts": hosts, "scheduler": built.scheduler.model_copy(update={"munge_key": munge_key})})
+    return built.model_copy(
+        update={"hosts": hosts, "scheduler": built.scheduler.model_copy(update={"munge_key": munge_key})}
+    )
 
 
 def publish(path: Path, **changes: object) -> Path:

@@ -1,4 +1,6 @@
-"""The locked lists of the frameworks: exact, with hashes, of the node's CUDA; and the program that builds an environment from one."""
+"""The locked lists of the frameworks: exact, with hashes, of the node's CUDA; and the program that builds an
+environment from one.
+"""
 
 import os
 import re
@@ -44,7 +46,9 @@ def test_a_list_brings_the_cuda_of_its_name(file):
 def test_the_list_follows_the_cuda_of_the_node():
     twelve, thirteen = chosen(["pytorch"], "12")[0], chosen(["pytorch"], "13")[0]
     assert twelve["list"].endswith("pytorch-cuda12.txt") and thirteen["list"].endswith("pytorch-cuda13.txt")
-    assert re.fullmatch(r"pytorch-[\d.]+-cuda13-[0-9a-f]{8}", thirteen["key"]) and thirteen["version"].endswith("-cuda13")
+    assert re.fullmatch(r"pytorch-[\d.]+-cuda13-[0-9a-f]{8}", thirteen["key"]) and thirteen["version"].endswith(
+        "-cuda13"
+    )
     assert chosen(["jupyter"], "")[0]["version"].count("-") == 0
 
 
@@ -55,7 +59,9 @@ def test_a_framework_that_is_not_built_for_the_node_is_refused():
         chosen(["caffe"])
 
 
-@pytest.mark.parametrize("text", ["torch>=2\n", "torch==2.15.0\n", "torch\n    --hash=sha256:00\n", "numpy==1 --hash=sha256:00\n", ""])
+@pytest.mark.parametrize(
+    "text", ["torch>=2\n", "torch==2.15.0\n", "torch\n    --hash=sha256:00\n", "numpy==1 --hash=sha256:00\n", ""]
+)
 def test_a_list_that_is_not_locked_is_refused(tmp_path, text):
     own = tmp_path / "own.txt"
     own.write_text(text)
@@ -93,6 +99,12 @@ def test_an_interrupted_build_is_built_anew(tmp_path):
     assert build(tmp_path, python).stdout == "built\n"
     assert (env / ".complete").exists() and not (env / "rest").exists()
     called = (tmp_path / "called").read_text()
-    for word in ("--require-hashes", "--only-binary :all:", "--index-url http://index.invalid/simple", "--cert x", "lists/key.txt"):
+    for word in (
+        "--require-hashes",
+        "--only-binary :all:",
+        "--index-url http://index.invalid/simple",
+        "--cert x",
+        "lists/key.txt",
+    ):
         assert word in called
     assert build(tmp_path, python).stdout == ""  # complete: nothing to do

@@ -9,7 +9,12 @@ from programs import load
 fabric = load("roles/infiniband_fabric/files/ironburst-fabric.py")
 partitions = load("plugins/filter/fabric.py")
 CAPTURED = Path(__file__).parent / "captured"
-SETTINGS = {"limits": {"LinkDownedCounter": 0, "SymbolErrorCounter": 10}, "min_width": 4, "min_lane_gbps": 0, "subnet_managers": 1}
+SETTINGS = {
+    "limits": {"LinkDownedCounter": 0, "SymbolErrorCounter": 10},
+    "min_width": 4,
+    "min_lane_gbps": 0,
+    "subnet_managers": 1,
+}
 GUID = "0x0002c90300a1b2c3"
 GOOD = {"name": "storage", "pkey": "0x0010", "members": [f"{GUID}=full", "ALL=limited"]}
 
@@ -65,7 +70,14 @@ def test_names_and_keys_are_used_once():
 
 def test_a_good_fabric_has_no_problem():
     assert judge() == ([], [])
-    assert LINKS[LEAF] == {"name": "LEAF1", "port": 2, "peer": "dgx01", "width": 4, "lane_gbps": 2.5, "state": "Active/LinkUp"}
+    assert LINKS[LEAF] == {
+        "name": "LEAF1",
+        "port": 2,
+        "peer": "dgx01",
+        "width": 4,
+        "lane_gbps": 2.5,
+        "state": "Active/LinkUp",
+    }
     assert LINKS["0x0000000000200001:2"]["width"] == 0  # nothing is plugged in
     assert fabric.parse_errors(captured("ibqueryerrors.txt")) == {}
     assert MANAGERS == [{"guid": "0x0000000000100001", "priority": 0, "state": 3}]
@@ -113,7 +125,9 @@ def test_counters_are_judged_by_their_rise():
     assert judge(errors=errors) == ([], [])  # the first look: nobody knows since when
     before = {"links": {}, "errors": {LEAF: {"LinkDownedCounter": 3, "SymbolErrorCounter": 11}}}
     assert judge(errors=errors, seen=before) == ([], [])
-    problems, _ = judge(errors=errors, seen={"links": {}, "errors": {LEAF: {"LinkDownedCounter": 2, "SymbolErrorCounter": 9}}})
+    problems, _ = judge(
+        errors=errors, seen={"links": {}, "errors": {LEAF: {"LinkDownedCounter": 2, "SymbolErrorCounter": 9}}}
+    )
     assert problems == [
         "LinkDownedCounter of LEAF1 port 2 rose by 1 since the last look, allowed is 0",
         "SymbolErrorCounter of LEAF1 port 2 rose by 11 since the last look, allowed is 10",
@@ -125,7 +139,9 @@ def test_counters_are_judged_by_their_rise():
 def test_subnet_managers_that_are_not_declared_are_told():
     another = {"guid": "0x0000000000100003", "priority": 0, "state": 2}
     problems, _ = judge(managers=[*MANAGERS, another])
-    assert problems == ["2 subnet managers run, declared are 1 (0x0000000000100001, 0x0000000000100003): stop the others"]
+    assert problems == [
+        "2 subnet managers run, declared are 1 (0x0000000000100001, 0x0000000000100003): stop the others"
+    ]
     assert judge(subnet_managers=2) == ([], ["1 of 2 declared subnet managers run"])
     assert judge(managers=[another])[0] == ["the fabric has 0 master subnet managers"]
 
@@ -135,7 +151,10 @@ def test_subnet_managers_that_are_not_declared_are_told():
     [
         (fabric.parse_links, ""),
         (fabric.parse_links, captured("iblinkinfo.txt").replace("==(", "--(", 1)),
-        (fabric.parse_links, captured("iblinkinfo.txt").replace("Active/  LinkUp", "Purple/  LinkUp", 1).replace("4X  ", "?X  ", 1)),
+        (
+            fabric.parse_links,
+            captured("iblinkinfo.txt").replace("Active/  LinkUp", "Purple/  LinkUp", 1).replace("4X  ", "?X  ", 1),
+        ),
         (fabric.parse_errors, ""),
         (fabric.parse_errors, "ibwarn: discover failed"),
         (fabric.parse_errors, captured("ibqueryerrors.txt").replace("6 nodes", "0 nodes")),
@@ -152,7 +171,11 @@ def test_what_is_not_understood_is_no_good_fabric(parse, text):
 def test_a_missing_tool_is_no_good_fabric(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     settings = tmp_path / "fabric.json"
-    settings.write_text('{"limits": {}, "min_width": 0, "min_lane_gbps": 0, "subnet_managers": 1, "metrics": "/nowhere"}')
-    monkeypatch.setattr("sys.argv", ["ironburst-fabric", "check", "--settings", str(settings), "--state", str(tmp_path / "seen.json")])
+    settings.write_text(
+        '{"limits": {}, "min_width": 0, "min_lane_gbps": 0, "subnet_managers": 1, "metrics": "/nowhere"}'
+    )
+    monkeypatch.setattr(
+        "sys.argv", ["ironburst-fabric", "check", "--settings", str(settings), "--state", str(tmp_path / "seen.json")]
+    )
     assert fabric.main() == 2
     assert "iblinkinfo can't be run" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """The filter plugins of the roles, and the argument specs against the defaults."""
 
-
 import programs
 import pytest
 import yaml
@@ -26,7 +25,11 @@ def plugin(name):
     ],
 )
 def test_os_target(distribution, version, expected):
-    facts = {"distribution": distribution, "distribution_version": version, "distribution_major_version": version.split(".")[0]}
+    facts = {
+        "distribution": distribution,
+        "distribution_version": version,
+        "distribution_major_version": version.split(".")[0],
+    }
     assert plugin("os_target").os_target(facts) == expected
 
 

@@ -1,4 +1,6 @@
-"""The gate's program with tools of its own: what it writes, that a tool that hangs does not hang it, its levels and its baseline."""
+"""The gate's program with tools of its own: what it writes, that a tool that hangs does not hang it, its levels and its
+baseline.
+"""
 
 import contextlib
 import io
@@ -19,10 +21,16 @@ GATE = REPOSITORY / "playbooks/roles/node_health/files/ironburst-gate.py"
 PROLOG = REPOSITORY / "playbooks/roles/node_health/files/ironburst-prolog"
 LSPCI = "".join(f"echo '0000:{0x18 + 16 * n:02x}:00.0 0302: 10de:2330 (rev a1)'\n" for n in range(8))
 SETTINGS = {
-    "driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 1,
+    "driver": "580.95.05",
+    "gpu_model": "H100 SXM5 80GB",
+    "gpu_count": 8,
+    "fabric": "infiniband",
+    "fabric_links": 1,
     "mounts": ["/shared"],
-    "fabric_manager": True, "disks": ["/tmp"], "nccl_command": ["all_reduce_perf", "-c", "1"],
-}  # fmt: skip
+    "fabric_manager": True,
+    "disks": ["/tmp"],
+    "nccl_command": ["all_reduce_perf", "-c", "1"],
+}
 TOOLS = ("lspci", "nvidia-smi", "systemctl", "journalctl", "timedatectl", "dcgmi", "all_reduce_perf", "ib_write_bw")
 H100 = written.BY["h100-sxm5"]
 
@@ -31,8 +39,12 @@ def bundle() -> str:
     """The judgement as the role node_health writes it."""
     modules = {path.name: path.read_text() for path in (REPOSITORY / "ironburst/health").glob("*.py")}
     names = ("gpus.csv", "acceptance_thresholds.csv", "xid_actions.csv")
-    return json.dumps({"modules": modules,
-        "data": {name: (REPOSITORY / "ironburst/catalog/data" / name).read_text() for name in names}})
+    return json.dumps(
+        {
+            "modules": modules,
+            "data": {name: (REPOSITORY / "ironburst/catalog/data" / name).read_text() for name in names},
+        }
+    )
 
 
 class Node:
@@ -45,16 +57,27 @@ class Node:
         self.put("lib/health.json", bundle())
         self.settings()
         port = "sys/class/infiniband/mlx5_0/ports/1"
-        for name, value in {"state": "4: ACTIVE", "link_layer": "InfiniBand", "rate": "400 Gb/sec (4X NDR)",
-        "phys_state": "5: LinkUp"}.items():
+        for name, value in {
+            "state": "4: ACTIVE",
+            "link_layer": "InfiniBand",
+            "rate": "400 Gb/sec (4X NDR)",
+            "phys_state": "5: LinkUp",
+        }.items():
             self.put(f"{port}/{name}", value + "\n")
-        mounts = ("22 1 0:21 / / rw - overlay o rw", "23 22 0:22 / /shared rw - nfs4 s rw", "24 22 0:23 / /tmp rw - tmpfs t rw")
+        mounts = (
+            "22 1 0:21 / / rw - overlay o rw",
+            "23 22 0:22 / /shared rw - nfs4 s rw",
+            "24 22 0:23 / /tmp rw - tmpfs t rw",
+        )
         self.put("proc/self/mountinfo", "\n".join(mounts) + "\n")
         self.put("proc/meminfo", "MemTotal:       2113536000 kB\nMemAvailable:   2000000000 kB\n")
         (root / "tmp").mkdir()
         self.tool("lspci", LSPCI)
         self.smi(xml=written.xml(H100))
-        self.tool("systemctl", "printf 'Result=success\\nMainPID=1\\nLoadState=loaded\\nActiveState=active\\nSubState=running\\n'")
+        self.tool(
+            "systemctl",
+            "printf 'Result=success\\nMainPID=1\\nLoadState=loaded\\nActiveState=active\\nSubState=running\\n'",
+        )
         self.tool("journalctl", "echo '[    1.500000] node01 kernel: NVRM: loading NVIDIA UNIX Open Kernel Module'")
         self.tool("timedatectl", "echo NTPSynchronized=yes")
         self.say("dcgmi", written.diag_json(H100, "4.4.2"))
@@ -76,29 +99,41 @@ class Node:
     def say(self, name: str, text: str) -> None:
         self.tool(name, f"cat {self.put(f'said/{name}', text)}")
 
-    def smi(self, xml: str | None = None, nvlink: str = written.nvlink(H100), csv: str = written.csv(H100, False, False)) -> None:
+    def smi(
+        self, xml: str | None = None, nvlink: str = written.nvlink(H100), csv: str = written.csv(H100, False, False)
+    ) -> None:
         if xml is not None:
             self.put("said/smi-xml", xml)
         self.put("said/smi-nvlink", nvlink)
         self.put("said/smi-csv", csv)
         said = self.root / "said"
-        self.tool("nvidia-smi", f'case "$1" in -q) cat {said}/smi-xml ;; nvlink) cat {said}/smi-nvlink ;; *) cat {said}/smi-csv ;; esac')
+        self.tool(
+            "nvidia-smi",
+            f'case "$1" in -q) cat {said}/smi-xml ;; nvlink) cat {said}/smi-nvlink ;; *) cat {said}/smi-csv ;; esac',
+        )
 
     def environment(self, limit_s: float, more_tools: str = ":/bin") -> dict[str, str]:
         return {
-            "PATH": f"{self.root}/bin{more_tools}", "IRONBURST_GATE_ROOT": str(self.root), "IRONBURST_GATE_TOOL_TIMEOUT": str(limit_s),
+            "PATH": f"{self.root}/bin{more_tools}",
+            "IRONBURST_GATE_ROOT": str(self.root),
+            "IRONBURST_GATE_TOOL_TIMEOUT": str(limit_s),
             "IRONBURST_GATE_LIB": str(self.root / "lib"),
-        }  # fmt: skip
+        }
 
     def run(self, *arguments: str, python: str = sys.executable) -> subprocess.CompletedProcess:
         """The program as systemd runs it."""
         environment = os.environ | self.environment(5)
-        return subprocess.run([python, str(GATE), *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            [python, str(GATE), *arguments], env=environment, capture_output=True, text=True, timeout=60
+        )
 
     def gate(self, *arguments: str, **environment: object) -> tuple[int, dict]:
         """The same in this process, which is quicker."""
         said = io.StringIO()
-        with mock.patch.dict(os.environ, self.environment(**{"limit_s": 5} | environment)), contextlib.redirect_stdout(said):
+        with (
+            mock.patch.dict(os.environ, self.environment(**{"limit_s": 5} | environment)),
+            contextlib.redirect_stdout(said),
+        ):
             status = load(GATE.relative_to(PLAYBOOKS)).main(["--json", *arguments])
         return status, json.loads(said.getvalue())
 
@@ -138,8 +173,17 @@ def test_hanging_tools_fail_the_gate_in_time(node):
     status, report = node.gate(limit_s=1)
     late = [check for check, text in failed(report).items() if "did not answer in 1 s" in text]
     assert status == 1
-    assert set(late) == {"gpus_on_bus", "gpu_count", "gpu_model", "driver", "gpu_health", "nvlink", "fabric_manager", "xid",
-        "time"}
+    assert set(late) == {
+        "gpus_on_bus",
+        "gpu_count",
+        "gpu_model",
+        "driver",
+        "gpu_health",
+        "nvlink",
+        "fabric_manager",
+        "xid",
+        "time",
+    }
     assert not node.stamp.exists()
 
 
@@ -161,11 +205,17 @@ def test_a_tool_that_says_nothing_or_fails_fails_the_gate(node, tool):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "{", "[]", "{}", json.dumps(SETTINGS | {"gpu_count": 0}), json.dumps(SETTINGS | {"not_applicable": ["xld"]}),
-        json.dumps(SETTINGS | {"pcie_widht": 8}), json.dumps(SETTINGS | {"fabric_manager": "yes"}),
-            json.dumps(SETTINGS | {"baseline_tolerance": 1.0}),
+        "",
+        "{",
+        "[]",
+        "{}",
+        json.dumps(SETTINGS | {"gpu_count": 0}),
+        json.dumps(SETTINGS | {"not_applicable": ["xld"]}),
+        json.dumps(SETTINGS | {"pcie_widht": 8}),
+        json.dumps(SETTINGS | {"fabric_manager": "yes"}),
+        json.dumps(SETTINGS | {"baseline_tolerance": 1.0}),
     ],
-)  # fmt: skip
+)
 def test_damaged_settings_fail_the_gate(node, text):
     node.gate()
     node.put("etc/ironburst/gate.json", text)
@@ -174,34 +224,60 @@ def test_damaged_settings_fail_the_gate(node, text):
     assert not node.stamp.exists()
 
 
-@pytest.mark.parametrize("text", ["", "{}", bundle().replace("def expected_from", "def expected_not"),
-    bundle().replace("xid,name", "x,y")])
+@pytest.mark.parametrize(
+    "text", ["", "{}", bundle().replace("def expected_from", "def expected_not"), bundle().replace("xid,name", "x,y")]
+)
 def test_a_damaged_or_missing_bundle_is_no_pass(node, text):
     assert node.run().returncode == 0 and node.stamp.exists()
     node.put("lib/health.json", text)
     done = node.run()
-    assert done.returncode == 1 and "not passed, this node takes no jobs" in done.stdout + done.stderr and not node.stamp.exists()
+    assert (
+        done.returncode == 1
+        and "not passed, this node takes no jobs" in done.stdout + done.stderr
+        and not node.stamp.exists()
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "check", "text"),
     [
-        (lambda n: n.smi(xml=written.xml(H100).replace("<dram_uncorrectable>0", "<dram_uncorrectable>4", 1)), "gpu_health",
-        "is 4, must be 0"),
-        (lambda n: n.smi(xml=written.xml(H100).replace("<current_link_width>16x", "<current_link_width>8x", 1)), "gpu_health",
-        "8 of 16 lanes"),
+        (
+            lambda n: n.smi(xml=written.xml(H100).replace("<dram_uncorrectable>0", "<dram_uncorrectable>4", 1)),
+            "gpu_health",
+            "is 4, must be 0",
+        ),
+        (
+            lambda n: n.smi(xml=written.xml(H100).replace("<current_link_width>16x", "<current_link_width>8x", 1)),
+            "gpu_health",
+            "8 of 16 lanes",
+        ),
         (lambda n: n.smi(xml=written.xml(H100)[:-400]), "gpu_health", "cut or damaged"),
         (lambda n: n.smi(xml=written.xml(written.BY["h200-sxm"])), "gpu_health", "declared"),
-        (lambda n: n.smi(nvlink=written.nvlink(H100).replace("26.562 GB/s", "<inactive>", 1)), "nvlink", "143 of 144 NVLinks"),
+        (
+            lambda n: n.smi(nvlink=written.nvlink(H100).replace("26.562 GB/s", "<inactive>", 1)),
+            "nvlink",
+            "143 of 144 NVLinks",
+        ),
         (lambda n: n.smi(nvlink="No devices were found\n"), "nvlink", "0 of 144"),
-        (lambda n: n.tool("systemctl", "printf 'ActiveState=failed\\nSubState=failed\\n'"), "fabric_manager",
-        "ActiveState is failed"),
+        (
+            lambda n: n.tool("systemctl", "printf 'ActiveState=failed\\nSubState=failed\\n'"),
+            "fabric_manager",
+            "ActiveState is failed",
+        ),
         (lambda n: n.put("sys/class/infiniband/mlx5_0/ports/1/rate", "x"), "fabric_rate", "at x"),
         (lambda n: n.settings(fabric_rate_gb_s=800), "fabric_rate", "400 of 800"),
-        (lambda n: n.tool("journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.'"),
-        "xid", "Xid 79"),
-        (lambda n: n.tool("journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 999, new.'"), "xid",
-        "not in the table"),
+        (
+            lambda n: n.tool(
+                "journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.'"
+            ),
+            "xid",
+            "Xid 79",
+        ),
+        (
+            lambda n: n.tool("journalctl", "echo '[  9.1] n kernel: NVRM: Xid (PCI:0000:18:00): 999, new.'"),
+            "xid",
+            "not in the table",
+        ),
         (lambda n: n.tool("journalctl", "echo '-- No entries --'"), "xid", "no line with a time"),
         (lambda n: n.tool("timedatectl", "echo NTPSynchronized=no"), "time", "not synchronised"),
         (lambda n: n.put("proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 5 kB\n"), "memory", "are free"),
@@ -209,10 +285,13 @@ def test_a_damaged_or_missing_bundle_is_no_pass(node, text):
         (lambda n: n.settings(memory_gib=4000), "memory", "of 4000 GiB"),
         (lambda n: n.put("sys/devices/system/edac/mc/mc0/ue_count", "2\n"), "memory", "2 uncorrected"),
         (lambda n: n.settings(disks=["/scratch"]), "disks", "/scratch is not there"),
-        (lambda n: n.put("proc/self/mountinfo", "1 1 0:1 / /shared rw - n n rw\n2 1 0:2 / /tmp ro - t t ro\n"), "disks",
-        "cannot be written"),
+        (
+            lambda n: n.put("proc/self/mountinfo", "1 1 0:1 / /shared rw - n n rw\n2 1 0:2 / /tmp ro - t t ro\n"),
+            "disks",
+            "cannot be written",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_check_of_the_join_level_fails_on_its_fault(node, change, check, text):
     change(node)
     status, report = node.gate()
@@ -224,7 +303,9 @@ def test_what_the_inventory_leaves_out_is_named(node):
     node.settings(not_applicable=["xid"])
     status, report = node.gate()
     assert status == 0
-    assert {finding["check"]: finding["text"] for finding in report["findings"]}["xid"] == "not applicable: the inventory says so"
+    assert {finding["check"]: finding["text"] for finding in report["findings"]}[
+        "xid"
+    ] == "not applicable: the inventory says so"
 
 
 def test_an_xid_that_was_dealt_with_counts_no_more(node):
@@ -255,7 +336,10 @@ def test_accept_makes_the_baseline_and_holds_later_runs_against_it(node):
     assert first["figures"]["nccl busbw GB/s at 17179869184 B"] == pytest.approx(478, abs=3)
     # the new driver is slower than this node was, and still above the table's 460
     node.settings(driver="590.48.01")
-    node.smi(xml=written.xml(H100._replace(driver="590.48.01")), csv=written.csv(H100._replace(driver="590.48.01"), False, False))
+    node.smi(
+        xml=written.xml(H100._replace(driver="590.48.01")),
+        csv=written.csv(H100._replace(driver="590.48.01"), False, False),
+    )
     node.say("dcgmi", written.diag_json(H100._replace(driver="590.48.01"), "4.4.2"))
     node.say("all_reduce_perf", written.nccl(H100, 2**34, 461.0, low=2**30))
     node.settings(driver="590.48.01", baseline_tolerance=0.02)
@@ -275,21 +359,32 @@ def test_accept_makes_the_baseline_and_holds_later_runs_against_it(node):
     ("change", "check", "text"),
     [
         (lambda n: (n.root / "bin/dcgmi").unlink(), "dcgm", "not installed"),
-        (lambda n: n.say("dcgmi", written.diag_json(H100, "4.4.2").replace('"Pass"', '"Fail"', 1)), "dcgm",
-        "summary of software"),
+        (
+            lambda n: n.say("dcgmi", written.diag_json(H100, "4.4.2").replace('"Pass"', '"Fail"', 1)),
+            "dcgm",
+            "summary of software",
+        ),
         (lambda n: n.say("dcgmi", ""), "dcgm", "says nothing"),
         (lambda n: n.settings(dcgm_level=4), "dcgm", "level 3 has run, declared is 4"),
         (lambda n: n.say("all_reduce_perf", written.nccl(H100, 2**34, 300.0, low=2**30)), "nccl", "T04 asks for 460"),
-        (lambda n: n.say("all_reduce_perf", written.nccl(H100, 2**34, 478.0, low=2**30).replace("validation: 1",
-        "validation: 0")), "nccl", "not checked"),
+        (
+            lambda n: n.say(
+                "all_reduce_perf", written.nccl(H100, 2**34, 478.0, low=2**30).replace("validation: 1", "validation: 0")
+            ),
+            "nccl",
+            "not checked",
+        ),
         (lambda n: n.tool("all_reduce_perf", "echo 'Test CUDA failure'; exit 3"), "nccl", "exit status 3"),
         (lambda n: n.say("ib_write_bw", "Couldn't connect\n"), "rdma_bandwidth", "not understood"),
         (lambda n: n.settings(rdma_threshold="T27"), "rdma_bandwidth", "T27 asks for 380"),
         (lambda n: n.put("var/lib/ironburst/baseline.json", "{}"), "baseline", "damaged"),
-        (lambda n: n.put("var/lib/ironburst/baseline.json", '{"driver": "x", "figures": {"other": 3}}'), "baseline",
-        "not measured"),
+        (
+            lambda n: n.put("var/lib/ironburst/baseline.json", '{"driver": "x", "figures": {"other": 3}}'),
+            "baseline",
+            "not measured",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_check_of_the_accept_level_fails_on_its_fault(node, change, check, text):
     change(node)
     before = node.baseline.read_text() if node.baseline.exists() else None

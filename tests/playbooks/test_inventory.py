@@ -23,7 +23,9 @@ def ansible_inventory(document: Path | None, environment: str = "lab", *argument
 
 def decoded(text: str) -> dict:
     """The listing, without the marks that ansible puts on text that is no template."""
-    return json.loads(text, object_hook=lambda value: value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else value)
+    return json.loads(
+        text, object_hook=lambda value: value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else value
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,11 @@ def test_group_name_is_role_name(listed):
 def test_groups_of_kind_place_and_partition(listed):
     assert listed["cloud"]["hosts"] == ["fixed-1"]
     assert sorted(listed["bare_metal"]["hosts"]) == ["dgx01", "dgx02", "head"]
-    assert sorted(listed["hall_hall_a"]["hosts"]) == sorted(listed["rack_hall_a_r01"]["hosts"]) == ["dgx01", "dgx02", "head"]
+    assert (
+        sorted(listed["hall_hall_a"]["hosts"])
+        == sorted(listed["rack_hall_a_r01"]["hosts"])
+        == ["dgx01", "dgx02", "head"]
+    )
     assert sorted(listed["partition_home"]["hosts"]) == ["dgx01", "dgx02"]
     assert listed["partition_fixed"]["hosts"] == ["fixed-1"]
 

@@ -12,9 +12,13 @@ from programs import PLAYBOOKS, load
 PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-join.py"
 KEY = "k" * 40
 USER_DATA = {
-    "ironburst": 1, "cluster": "lab", "nodes": ["p5-1", "p5-2"], "conf_server": "10.78.0.10",
-    "munge_key": "aws-secretsmanager:ironburst/lab/munge-key", "region": "us-east-1",
-}  # fmt: skip
+    "ironburst": 1,
+    "cluster": "lab",
+    "nodes": ["p5-1", "p5-2"],
+    "conf_server": "10.78.0.10",
+    "munge_key": "aws-secretsmanager:ironburst/lab/munge-key",
+    "region": "us-east-1",
+}
 
 
 class Cloud:
@@ -33,7 +37,10 @@ class Cloud:
                 self.wfile.write(text.encode())
 
             def do_PUT(self):
-                self.answer("a-token" if self.path == "/latest/api/token" else "", 200 if self.path == "/latest/api/token" else 404)
+                self.answer(
+                    "a-token" if self.path == "/latest/api/token" else "",
+                    200 if self.path == "/latest/api/token" else 404,
+                )
 
             def do_GET(self):
                 if self.headers.get("X-aws-ec2-metadata-token") != "a-token":
@@ -49,7 +56,9 @@ class Cloud:
                     cloud.refusals -= 1
                     return self.answer(json.dumps({"__type": "AccessDeniedException", "message": "not yet"}), 400)
                 if asked["SecretId"] != "ironburst/lab/munge-key" or cloud.secret is None:
-                    return self.answer(json.dumps({"__type": "ResourceNotFoundException", "message": "no such secret"}), 400)
+                    return self.answer(
+                        json.dumps({"__type": "ResourceNotFoundException", "message": "no such secret"}), 400
+                    )
                 return self.answer(json.dumps({"Name": asked["SecretId"], "SecretString": cloud.secret}))
 
             def log_message(self, *arguments):
@@ -83,7 +92,9 @@ def test_a_node_learns_its_name_and_gets_the_key(cloud, join, tmp_path, capsys):
     assert join.main() == 0
     key = tmp_path / "etc/munge/munge.key"
     assert key.read_text() == KEY and stat.S_IMODE(key.stat().st_mode) == 0o400
-    assert (tmp_path / "etc/ironburst/node.env").read_text() == "IRONBURST_NODE=p5-2\nIRONBURST_CONF_SERVER=10.78.0.10\n"
+    assert (
+        tmp_path / "etc/ironburst/node.env"
+    ).read_text() == "IRONBURST_NODE=p5-2\nIRONBURST_CONF_SERVER=10.78.0.10\n"
     assert cloud.asked_without_token == 0
     assert KEY not in "".join(capsys.readouterr())
 
@@ -112,7 +123,10 @@ def test_a_key_that_is_refused_at_first_is_asked_for_again(cloud, join, tmp_path
         ({"user_data": "{}"}, "has no `ironburst: 1`"),
         ({"user_data": json.dumps(USER_DATA | {"ironburst": 2})}, "has no `ironburst: 1`"),
         ({"user_data": json.dumps(USER_DATA | {"nodes": ["p5-1", "x\nEVIL=1"]})}, "which is no host name or address"),
-        ({"user_data": json.dumps(USER_DATA | {"munge_key": "env:HOME"})}, "can only resolve aws-secretsmanager references"),
+        (
+            {"user_data": json.dumps(USER_DATA | {"munge_key": "env:HOME"})},
+            "can only resolve aws-secretsmanager references",
+        ),
         ({"user_data": None}, "answers 404"),
         ({"secret": None}, "does not resolve: ResourceNotFoundException"),
         ({"secret": "short"}, "has 5 bytes; munge wants 32 or more"),

@@ -14,9 +14,11 @@ JOBS = "home|RUNNING|None\nhome|PENDING|Resources\nhome|PENDING|Resources\nburst
 STATUS = {
     "leases": [{"state": "running", "market": "spot", "instance_type": "p5.48xlarge"}] * 2,
     "money": {"spent_usd": 12.5, "committed_usd": 3.0, "usd_per_month": 2000.0},
-    "closed": [], "serial": 7, "last_tick": {"at_s": 1700000000.5},
+    "closed": [],
+    "serial": 7,
+    "last_tick": {"at_s": 1700000000.5},
     "queue": [{"state": "PENDING", "code": "wait"}, {"state": "PENDING", "code": ""}, {"state": "RUNNING", "code": ""}],
-}  # fmt: skip
+}
 
 
 def values(lines):
@@ -33,7 +35,8 @@ def test_slurm_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "jobs"), [("home|dgx01", JOBS), ("home|dgx01|purple", JOBS), (NODES, "home"), ("slurm_load_partitions: error", "")]
+    ("nodes", "jobs"),
+    [("home|dgx01", JOBS), ("home|dgx01|purple", JOBS), (NODES, "home"), ("slurm_load_partitions: error", "")],
 )
 def test_what_is_not_understood_is_no_figure(nodes, jobs):
     with pytest.raises(ValueError):
@@ -43,8 +46,15 @@ def test_what_is_not_understood_is_no_figure(nodes, jobs):
 def test_the_controller_is_counted():
     found = values(metrics.controller(STATUS))
     assert found['ironburst_leases{instance_type="p5.48xlarge",market="spot",state="running"}'] == "2"
-    assert (found["ironburst_usd_spent"], found["ironburst_usd_budget"], found["ironburst_document_serial"]) == ("12.5", "2000.0", "7")
-    assert (found['ironburst_pending_jobs{code="wait"}'], found['ironburst_pending_jobs{code="undecided"}']) == ("1", "1")
+    assert (found["ironburst_usd_spent"], found["ironburst_usd_budget"], found["ironburst_document_serial"]) == (
+        "12.5",
+        "2000.0",
+        "7",
+    )
+    assert (found['ironburst_pending_jobs{code="wait"}'], found['ironburst_pending_jobs{code="undecided"}']) == (
+        "1",
+        "1",
+    )
     assert found["ironburst_last_tick_seconds"] == "1700000000.5"
     with pytest.raises(KeyError):
         metrics.controller({key: value for key, value in STATUS.items() if key != "money"})
@@ -57,7 +67,9 @@ def test_labels_are_escaped():
 def run(tmp_path, *command):
     program = PLAYBOOKS / "roles/metrics/files/ironburst-metrics.py"
     argv = [sys.executable, str(program), "--folder", str(tmp_path / "out"), *command]
-    done = subprocess.run(argv, env=os.environ | {"PATH": str(tmp_path / "bin")}, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        argv, env=os.environ | {"PATH": str(tmp_path / "bin")}, capture_output=True, text=True, timeout=30
+    )
     return done, values((tmp_path / "out/ironburst.prom").read_text().splitlines())
 
 

@@ -1,4 +1,6 @@
-"""Every role keeps the contract of stages and classes, read from its YAML (tests/playbooks/contract.py resolves what is inherited)."""
+"""Every role keeps the contract of stages and classes, read from its YAML (tests/playbooks/contract.py resolves what is
+inherited).
+"""
 
 import re
 from pathlib import Path
@@ -14,7 +16,8 @@ ROLES_FOLDER = PLAYBOOKS / "roles"
 HELPERS = {"packages"}  # has the stage and the class of whoever includes it
 ROLES = sorted(path.name for path in ROLES_FOLDER.iterdir() if path.name not in HELPERS)
 NOT_YET = set()  # roles of before the contract
-# Handlers that a live task may notify: no job notices them. slurmctld and slurmdbd run beside the jobs, slurmd's steps survive its restart
+# Handlers that a live task may notify: no job notices them. slurmctld and slurmdbd run beside the jobs, slurmd's steps
+# survive its restart
 HARMLESS = {
     "base": {"Read the time servers"},
     "container_runtime": {"Settings of user namespaces take effect"},
@@ -58,7 +61,9 @@ def test_live_tasks_notify_only_harmless_handlers(role):
         for name in task.notifies:
             assert name in handlers | told, f"{task.where} notifies {name!r}, which is no handler of {role}"
             if "live" in task.tags:
-                assert name in HARMLESS.get(role, set()), f"{task.where} is live, but nobody has said that {name!r} harms no job"
+                assert name in HARMLESS.get(role, set()), (
+                    f"{task.where} is live, but nobody has said that {name!r} harms no job"
+                )
 
 
 def units_with_reads(value):
@@ -90,13 +95,17 @@ def test_harmless_handlers_exist():
 
 
 def test_specs_name_the_document_and_the_defaults_only(role):
-    options = yaml.safe_load((ROLES_FOLDER / role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    options = yaml.safe_load((ROLES_FOLDER / role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"][
+        "options"
+    ]
     file = ROLES_FOLDER / role / "vars/main.yml"
     fixed = set(yaml.safe_load(file.read_text())) if file.exists() else set()
     assert not fixed & set(options), "what the role fixes can't be asked for"
     assert all(name.startswith(f"{role}_") for name in fixed)
     for name, option in options.items():
-        assert option.get("required", False) == (name.startswith(("node_", "cluster_")) and not name.startswith(f"{role}_")), name
+        assert option.get("required", False) == (
+            name.startswith(("node_", "cluster_")) and not name.startswith(f"{role}_")
+        ), name
 
 
 def texts(value):
@@ -127,7 +136,9 @@ def test_versions_are_in_the_lock_only(role):
                 versioned = not text.startswith(("/", "https://")) and VERSIONED.search(text)
                 assert not versioned, f"{part}/{name}: {text!r} names a version: take it from node_software.packages"
                 if "package" in name:
-                    assert text not in locked, f"{part}/{name}: {text} has its version from the lock: take it from node_software.packages"
+                    assert text not in locked, (
+                        f"{part}/{name}: {text} has its version from the lock: take it from node_software.packages"
+                    )
 
 
 def test_no_daemon_reload_under_containers():
@@ -154,7 +165,10 @@ def written(folder: Path, text: str) -> list[contract.Task]:
         ("- name: A\n  copy: {dest: /x, content: y}\n  tags: [live, drain]\n", "['drain', 'live']"),
         ("- name: A\n  command: {cmd: x}\n", "neither"),
         ("- name: A\n  command: {cmd: x}\n  changed_when: false\n  tags: [drain]\n", "only reads"),
-        ("- name: B\n  tags: [live]\n  block:\n  - name: A\n    copy: {dest: /x, content: y}\n    tags: [drain]\n", "['drain', 'live']"),
+        (
+            "- name: B\n  tags: [live]\n  block:\n  - name: A\n    copy: {dest: /x, content: y}\n    tags: [drain]\n",
+            "['drain', 'live']",
+        ),
         ("- name: B\n  block: []\n  rescue:\n  - name: A\n    reboot: {}\n", "neither"),
         ("- name: A\n  import_tasks: more.yml\n", "neither"),
         ("- name: A\n  include_tasks: more.yml\n  tags: [live]\n", "neither"),

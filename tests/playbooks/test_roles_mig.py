@@ -1,4 +1,6 @@
-"""ironburst-mig against the lab's stand-in for nvidia-smi (tests run it as a process), and its parsers on the tool's layout of lines."""
+"""ironburst-mig against the lab's stand-in for nvidia-smi (tests run it as a process), and its parsers on the tool's
+layout of lines.
+"""
 
 import json
 import os
@@ -48,7 +50,9 @@ def node(tmp_path):
     def run(layout, *options):
         (tmp_path / "layout.json").write_text(json.dumps(layout))
         command = [sys.executable, str(PROGRAM), "--layout", str(tmp_path / "layout.json"), *options]
-        return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        return subprocess.run(
+            command, capture_output=True, text=True, env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        )
 
     return run
 
@@ -67,7 +71,10 @@ def test_a_layout_is_made_once_and_changed(node):
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        ({"0": {"1g.5gb": 7}}, "GPU 0 has no MIG profile 1g.5gb; it has 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb"),
+        (
+            {"0": {"1g.5gb": 7}},
+            "GPU 0 has no MIG profile 1g.5gb; it has 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb",
+        ),
         ({"0": {"3g.40gb": 3}}, "GPU 0 takes 2 × 3g.40gb at most, declared are 3"),
         ({"0": {"3g.40gb": 2, "1g.10gb": 2}}, "Insufficient Resources"),
         ({"5": {}}, "the layout names GPU 5, this node has GPUs 0, 1"),
@@ -85,7 +92,10 @@ def test_a_tool_that_is_missing_or_says_something_else_is_no_success(node, tmp_p
 
 
 def test_instances(program):
-    assert {gpu: dict(found) for gpu, found in program.instances(LGI).items()} == {0: {"1g.10gb": 1, "1g.10gb+me": 1}, 3: {"3g.40gb": 1}}
+    assert {gpu: dict(found) for gpu, found in program.instances(LGI).items()} == {
+        0: {"1g.10gb": 1, "1g.10gb+me": 1},
+        3: {"3g.40gb": 1},
+    }
     assert program.instances("") == {}
     with pytest.raises(program.Failed, match="not understood"):
         program.instances("something else")

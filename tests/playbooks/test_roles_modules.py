@@ -19,7 +19,9 @@ def module(name):
 def run(name, check=False, **arguments):
     """The module's answer, as a process of its own."""
     question = {"ANSIBLE_MODULE_ARGS": arguments | {"_ansible_check_mode": check, "_ansible_diff": True}}
-    done = subprocess.run([sys.executable, str(MODULES / f"{name}.py")], input=json.dumps(question), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(MODULES / f"{name}.py")], input=json.dumps(question), capture_output=True, text=True
+    )
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 
@@ -44,7 +46,9 @@ def test_files_makes_them_once_and_tells_what_it_would_do(tmp_path, me):
     assert told["changed"] and sorted(os.listdir(tmp_path)) == ["gone"]
     done = run("files", files=wanted)
     assert done["changed_paths"] == told["changed_paths"] == [entry["path"] for entry in wanted]
-    assert (tmp_path / "etc/a.conf").read_text() == "a = 1\n" and (tmp_path / "etc/a.conf").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "etc/a.conf").read_text() == "a = 1\n" and (
+        tmp_path / "etc/a.conf"
+    ).stat().st_mode & 0o777 == 0o640
     assert os.readlink(tmp_path / "etc/link") == "a.conf" and os.listdir(tmp_path) == ["etc"]
     assert run("files", files=wanted)["changed"] is False
 
@@ -52,7 +56,10 @@ def test_files_makes_them_once_and_tells_what_it_would_do(tmp_path, me):
 @pytest.mark.parametrize("drift", ["text", "mode", "link", "missing"])
 def test_files_repairs(tmp_path, me, drift):
     file, link = tmp_path / "a", tmp_path / "b"
-    wanted = [{"path": str(file), "content": "right\n", **me}, {"path": str(link), "state": "link", "target": "a", **me}]
+    wanted = [
+        {"path": str(file), "content": "right\n", **me},
+        {"path": str(link), "state": "link", "target": "a", **me},
+    ]
     run("files", files=wanted)
     if drift == "text":
         file.write_text("wrong\n")
@@ -66,7 +73,9 @@ def test_files_repairs(tmp_path, me, drift):
     done = run("files", files=wanted)
     assert done["changed_paths"] == [str(link if drift == "link" else file)]
     if drift == "text":
-        assert done["diff"] == [{"before_header": str(file), "after_header": str(file), "before": "wrong\n", "after": "right\n"}]
+        assert done["diff"] == [
+            {"before_header": str(file), "after_header": str(file), "before": "wrong\n", "after": "right\n"}
+        ]
     assert run("files", files=wanted)["changed"] is False
     assert file.read_text() == "right\n" and file.stat().st_mode & 0o777 == 0o644
 
@@ -152,7 +161,10 @@ def test_steps(command, step):
     ("text", "names"),
     [
         ('cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: "0"\n- name: "1"\n- name: all\n', ["0", "1"]),
-        ('{"kind": "nvidia.com/gpu",\n "devices": [{\n "name": "0:1",\n "x": 1},{\n "name": "MIG-aa",\n "y": 2}]}', ["0:1", "MIG-aa"]),
+        (
+            '{"kind": "nvidia.com/gpu",\n "devices": [{\n "name": "0:1",\n "x": 1},{\n "name": "MIG-aa",\n "y": 2}]}',
+            ["0:1", "MIG-aa"],
+        ),
         ("kind: vendor.com/net\ndevices:\n- name: '0'\n", []),
         ("", []),
     ],
@@ -162,7 +174,9 @@ def test_cdi_devices(text, names):
 
 
 def test_gpu_rows_take_only_what_is_understood():
-    rows = module("node_state").gpu_rows("580.95.05, Enabled, Disabled\n580.95.05, Enabled, [N/A]\nFailed to initialize NVML\n")
+    rows = module("node_state").gpu_rows(
+        "580.95.05, Enabled, Disabled\n580.95.05, Enabled, [N/A]\nFailed to initialize NVML\n"
+    )
     assert [row["mig"] for row in rows] == ["Disabled", "[N/A]"]
 
 
@@ -176,7 +190,10 @@ def host(tmp_path, files):
 
 def test_who_holds_a_gpu(tmp_path):
     names = {"10": "python", "11": "nvidia-persiste", "12": "slurmstepd", "13": "containerd-shim"}
-    look = host(tmp_path, {f"proc/{pid}/comm": f"{name}\n" for pid, name in names.items()} | {"proc/12/cmdline": "slurmstepd: [9.0]\0"})
+    look = host(
+        tmp_path,
+        {f"proc/{pid}/comm": f"{name}\n" for pid, name in names.items()} | {"proc/12/cmdline": "slurmstepd: [9.0]\0"},
+    )
     for pid in ("10", "11", "13"):
         (tmp_path / f"proc/{pid}/fd").mkdir()
         (tmp_path / f"proc/{pid}/fd/5").symlink_to("/dev/nvidia0" if pid != "13" else "/dev/null")
@@ -184,7 +201,9 @@ def test_who_holds_a_gpu(tmp_path):
 
 
 def test_the_module_of_the_running_kernel(tmp_path):
-    look = host(tmp_path, {"lib/modules/6.12/updates/dkms/nvidia.ko.xz": "", "lib/modules/6.1/updates/dkms/nvidia-uvm.ko": ""})
+    look = host(
+        tmp_path, {"lib/modules/6.12/updates/dkms/nvidia.ko.xz": "", "lib/modules/6.1/updates/dkms/nvidia-uvm.ko": ""}
+    )
     assert look.driver_module("6.12") == "/lib/modules/6.12/updates/dkms/nvidia.ko.xz"
     assert look.driver_module("6.1") is None and look.driver_module("5.0") is None
 

@@ -39,7 +39,9 @@ def filters():
 
 
 def value(role, name, seen=None, software=None, groups=("base", "nvidia_driver", "fabric_manager"), **changes):
-    """Variable `name` of a role on dgx01 of the lab, with changes of what it shows, of its lock, and of other variables."""
+    """Variable `name` of a role on dgx01 of the lab, with changes of what it shows, of its lock, and of other
+    variables.
+    """
     loader = DataLoader()
     host = lab_document().host("dgx01").model_dump(mode="json")
     shown = SEEN | (seen or {})
@@ -79,7 +81,10 @@ def test_the_driver_role_compares_lock_and_host(seen, software, words):
     ("seen", "words"),
     [
         ({}, None),
-        ({"dkms": ["nvidia/580.95.05, 6.1.0, x86_64: installed"]}, f"no NVIDIA 580.95.05 modules built for its running kernel {KERNEL}"),
+        (
+            {"dkms": ["nvidia/580.95.05, 6.1.0, x86_64: installed"]},
+            f"no NVIDIA 580.95.05 modules built for its running kernel {KERNEL}",
+        ),
         ({"dkms": [f"nvidia/580.95.05, {KERNEL}, x86_64: built"]}, "(dkms status: nvidia/580.95.05"),
         ({"dkms": [f"nvidia/580.95.050, {KERNEL}, x86_64: installed"]}, "no NVIDIA 580.95.05 modules"),
         ({"dkms": [], "dkms_error": "there is no /var/lib/dkms"}, "there is no /var/lib/dkms"),
@@ -87,7 +92,10 @@ def test_the_driver_role_compares_lock_and_host(seen, software, words):
         ({"gpus": GPUS[:7]}, "shows 7 GPUs in nvidia-smi, declared are 8"),
         ({"gpus": [*GPUS[:7], GPUS[0] | {"persistence": "Disabled"}]}, "without persistence mode"),
         ({"gpus": [GPUS[0] | {"driver": "580.105.08"}] * 8}, "runs driver 580.105.08, declared is 580.95.05"),
-        ({"gpus": [], "driver_error": "nvidia-smi can't be run"}, "runs driver none, declared is 580.95.05 (nvidia-smi can't be run)"),
+        (
+            {"gpus": [], "driver_error": "nvidia-smi can't be run"},
+            "runs driver none, declared is 580.95.05 (nvidia-smi can't be run)",
+        ),
     ],
 )
 def test_the_driver_is_what_was_declared(seen, words):
@@ -173,11 +181,18 @@ def test_kernel_files_are_made_and_taken_away():
     files = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", base_hugepages=8)}
     assert files["/etc/sysctl.d/90-ironburst.conf"] == files["/etc/default/grub.d/90-ironburst.cfg"] == "file"
     text = {entry["path"]: entry.get("content") for entry in value("base", "base_kernel_files", base_hugepages=8)}
-    assert text["/etc/sysctl.d/90-ironburst.conf"] == "vm.nr_hugepages = 8\n" and "iommu=pt" in text["/etc/default/grub.d/90-ironburst.cfg"]
+    assert (
+        text["/etc/sysctl.d/90-ironburst.conf"] == "vm.nr_hugepages = 8\n"
+        and "iommu=pt" in text["/etc/default/grub.d/90-ironburst.cfg"]
+    )
     gone = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", node_gpu=None)}
     assert [state for path, state in gone.items() if path != "/etc/default/grub.d"] == ["absent"] * 3
 
 
 def test_a_mig_layout_names_every_gpu():
-    found = value("mig", "mig_layout", node_mig=[{"gpus": [0, 7], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"3g.40gb": 2}}])
+    found = value(
+        "mig",
+        "mig_layout",
+        node_mig=[{"gpus": [0, 7], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"3g.40gb": 2}}],
+    )
     assert found == {str(gpu): {} for gpu in range(8)} | {"0": {"1g.10gb": 7}, "7": {"1g.10gb": 7}, "1": {"3g.40gb": 2}}

@@ -11,9 +11,18 @@ TB = 10**12
 def disk(name, **changes):
     """One device as lsblk --json --bytes --paths shows it."""
     values = {
-        "name": f"/dev/{name}", "kname": f"/dev/{name}", "type": "disk", "size": 4 * TB, "fstype": None, "label": None, "uuid": None,
-        "mountpoint": None, "tran": "nvme" if name.startswith("nvme") else "sata", "ro": False, "rm": False,
-    }  # fmt: skip
+        "name": f"/dev/{name}",
+        "kname": f"/dev/{name}",
+        "type": "disk",
+        "size": 4 * TB,
+        "fstype": None,
+        "label": None,
+        "uuid": None,
+        "mountpoint": None,
+        "tran": "nvme" if name.startswith("nvme") else "sata",
+        "ro": False,
+        "rm": False,
+    }
     return values | changes
 
 
@@ -35,7 +44,10 @@ def test_one_unused_device_is_used_whole():
 def test_several_become_one_array_and_nothing_is_forced():
     plan = choose(SYSTEM, disk("nvme1n1"), disk("nvme2n1"))
     made, filesystem = scratch.commands(plan, "ext4")
-    assert made[:3] == ["mdadm", "--create", "/dev/md/ironburst-scratch"] and made[-2:] == ["/dev/nvme1n1", "/dev/nvme2n1"]
+    assert made[:3] == ["mdadm", "--create", "/dev/md/ironburst-scratch"] and made[-2:] == [
+        "/dev/nvme1n1",
+        "/dev/nvme2n1",
+    ]
     assert "--level=0" in made and "--raid-devices=2" in made
     assert filesystem[-1] == "/dev/md/ironburst-scratch"
     assert not {"--force", "-f", "-F", "--assume-clean"} & set(made + filesystem)
@@ -46,11 +58,19 @@ USED = {
     "swap": (disk("nvme1n1", fstype="swap", mountpoint="[SWAP]"), {}, "is mounted at [SWAP]"),
     "file system that udev knows": (disk("nvme1n1", fstype="xfs"), {}, "has a signature (xfs)"),
     "file system that only the device knows": (disk("nvme1n1"), {"/dev/nvme1n1": ["ext4"]}, "has a signature (ext4)"),
-    "partition table without partitions": (disk("nvme1n1"), {"/dev/nvme1n1": ["gpt", "PMBR"]}, "has a signature (PMBR, gpt)"),
+    "partition table without partitions": (
+        disk("nvme1n1"),
+        {"/dev/nvme1n1": ["gpt", "PMBR"]},
+        "has a signature (PMBR, gpt)",
+    ),
     "partition": (disk("nvme1n1", children=[disk("nvme1n1p1", type="part")]), {}, "carries /dev/nvme1n1p1"),
     "LVM": (disk("nvme1n1", fstype="LVM2_member", children=[disk("vg-lv", type="lvm")]), {}, "carries /dev/vg-lv"),
     "LVM that is not active": (disk("nvme1n1", fstype="LVM2_member"), {}, "has a signature (LVM2_member)"),
-    "somebody's array": (disk("nvme1n1", fstype="linux_raid_member", label="host:data"), {}, "has a signature (linux_raid_member)"),
+    "somebody's array": (
+        disk("nvme1n1", fstype="linux_raid_member", label="host:data"),
+        {},
+        "has a signature (linux_raid_member)",
+    ),
     "encrypted": (disk("nvme1n1"), {"/dev/nvme1n1": ["crypto_LUKS"]}, "has a signature (crypto_LUKS)"),
     "ZFS": (disk("nvme1n1", fstype="zfs_member"), {}, "has a signature (zfs_member)"),
     "unreadable": (disk("nvme1n1"), {"/dev/nvme1n1": None}, "can't be read for signatures"),
@@ -100,7 +120,9 @@ def test_what_is_there_stays():
 
 def test_an_array_is_seen_below_each_of_its_members():
     array = disk("md127", type="raid0", **OURS)
-    members = [disk(f"nvme{n}n1", fstype="linux_raid_member", label="any:ironburst-scratch", children=[array]) for n in (1, 2)]
+    members = [
+        disk(f"nvme{n}n1", fstype="linux_raid_member", label="any:ironburst-scratch", children=[array]) for n in (1, 2)
+    ]
     assert choose(SYSTEM, *members)["state"] == "ready"
 
 

@@ -14,14 +14,26 @@ from programs import PLAYBOOKS, load
 from ironburst.convergence.inputs import IGNORED
 
 ROLES = [
-    "container_runtime", "rdma", "infiniband_fabric", "metrics", "scratch", "shared_filesystem", "data_science", "slurm_node", "slurm_head",
-]  # fmt: skip
+    "container_runtime",
+    "rdma",
+    "infiniband_fabric",
+    "metrics",
+    "scratch",
+    "shared_filesystem",
+    "data_science",
+    "slurm_node",
+    "slurm_head",
+]
 mount_unit = load("plugins/filter/mounts.py").mount_unit
 
 
 DRAIN = {
     "scratch": ["Make scratch", "Mount unit of scratch"],
-    "shared_filesystem": ["Another file system makes room", "The shared file system is mounted", "Mount unit of the shared file system"],
+    "shared_filesystem": [
+        "Another file system makes room",
+        "The shared file system is mounted",
+        "Mount unit of the shared file system",
+    ],
     "container_runtime": ["Settings of containerd", "Settings of Docker", "Container packages"],
     "rdma": ["RDMA packages", "Kernel modules of InfiniBand at boot", "Install the EFA software"],
     "slurm_node": ["Packages of the node"],
@@ -53,7 +65,9 @@ def render(role, template, **values):
     environment.filters |= {"to_json": json.dumps}
     environment.tests["search"] = lambda text, pattern: re.search(pattern, text) is not None
     defaults = yaml.safe_load((PLAYBOOKS / "roles" / role / "defaults/main.yml").read_text())
-    return environment.from_string((PLAYBOOKS / "roles" / role / "templates" / template).read_text()).render(defaults | values)
+    return environment.from_string((PLAYBOOKS / "roles" / role / "templates" / template).read_text()).render(
+        defaults | values
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +79,12 @@ def render(role, template, **values):
     ],
 )
 def test_settings_of_containerd_follow_its_version(said, version, plugin):
-    text = render("container_runtime", "config.toml.j2", container_runtime_containerd={"stdout": said}, container_runtime_folder="/scratch")
+    text = render(
+        "container_runtime",
+        "config.toml.j2",
+        container_runtime_containerd={"stdout": said},
+        container_runtime_folder="/scratch",
+    )
     config = tomllib.loads(text)
     assert config["version"] == version and config["root"] == "/scratch/containerd"
     assert set(config["plugins"]) == {plugin}
@@ -87,32 +106,48 @@ def test_settings_of_containerd_follow_its_version(said, version, plugin):
     ],
 )
 def test_sources_of_shared_file_systems(kind, source, good):
-    forms = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/vars/main.yml").read_text())["shared_filesystem_source_form"]
+    forms = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/vars/main.yml").read_text())[
+        "shared_filesystem_source_form"
+    ]
     assert bool(re.match(forms[kind]["pattern"], source)) is good
     assert re.match(forms[kind]["pattern"], forms[kind]["example"])
 
 
 def test_the_shared_file_system_is_there_before_slurm_and_the_gate():
     text = render(
-        "shared_filesystem", "shared.mount.j2", shared_filesystem_kind="nfs", shared_filesystem_what="nas:/x",
+        "shared_filesystem",
+        "shared.mount.j2",
+        shared_filesystem_kind="nfs",
+        shared_filesystem_what="nas:/x",
         shared_filesystem_path="/shared",
-        shared_filesystem_types={"nfs": "nfs"}, shared_filesystem_options="hard",
-    )  # fmt: skip
+        shared_filesystem_types={"nfs": "nfs"},
+        shared_filesystem_options="hard",
+    )
     lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     assert {"slurmd.service", "ironburst-gate.service"} <= set(lines["Before"].split())
     assert (lines["What"], lines["Where"], lines["Type"], lines["Options"]) == ("nas:/x", "/shared", "nfs", "hard")
-    defaults = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/defaults/main.yml").read_text())["shared_filesystem_default_options"]
+    defaults = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/defaults/main.yml").read_text())[
+        "shared_filesystem_default_options"
+    ]
     assert set(defaults) == {"nfs", "lustre", "beegfs"} and "hard" in defaults["nfs"].split(",")
 
 
 def test_pyxis_is_asked_for_only_where_a_node_has_enroot():
     assert "spank" not in render("slurm_head", "plugstack.conf.j2", slurm_head_pyxis=False)
-    assert "required spank_pyxis.so runtime_path=/run/pyxis\n" in render("slurm_head", "plugstack.conf.j2", slurm_head_pyxis=True)
+    assert "required spank_pyxis.so runtime_path=/run/pyxis\n" in render(
+        "slurm_head", "plugstack.conf.j2", slurm_head_pyxis=True
+    )
 
 
 def test_docker_never_ends_containers_with_its_daemon():
-    fixed = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())["container_runtime_docker_fixed"]
-    assert fixed["live-restore"] is True and fixed["exec-opts"] == ["native.cgroupdriver=systemd"] and fixed["features"] == {"cdi": True}
+    fixed = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())[
+        "container_runtime_docker_fixed"
+    ]
+    assert (
+        fixed["live-restore"] is True
+        and fixed["exec-opts"] == ["native.cgroupdriver=systemd"]
+        and fixed["features"] == {"cdi": True}
+    )
 
 
 @pytest.mark.parametrize(("running", "status"), [(True, 1), (False, 0)])
@@ -122,7 +157,9 @@ def test_a_daemons_settings_are_not_written_under_containers(tmp_path, running, 
     daemons = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/tasks/daemons.yml").read_text())
     guards = [task["files"]["guard"] for task in daemons if "files" in task]
     assert guards == [["sh", "-c", "{{ container_runtime_guard }}"]] * 2
-    (tmp_path / "pgrep").write_text(f'#!/bin/sh\n[ "$*" = "--exact containerd-shim" ] || exit 9\nexit {0 if running else 1}\n')
+    (tmp_path / "pgrep").write_text(
+        f'#!/bin/sh\n[ "$*" = "--exact containerd-shim" ] || exit 9\nexit {0 if running else 1}\n'
+    )
     (tmp_path / "pgrep").chmod(0o755)
     command = ["sh", "-c", guard.replace("{{ inventory_hostname }}", "dgx01")]
     done = subprocess.run(command, env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True)

@@ -64,16 +64,25 @@ class Systemd:
 
     def unit(self, name, active=True, enabled=True, age=100.0, **more):
         begun = str(int((time.monotonic() - age) * 1e6)) if active else "0"
-        state = dict(
-            LoadState="loaded", ActiveState="active" if active else "inactive", UnitFileState="enabled" if enabled else "disabled",
-            InactiveExitTimestampMonotonic=begun,
-        ) | more  # fmt: skip
+        state = (
+            dict(
+                LoadState="loaded",
+                ActiveState="active" if active else "inactive",
+                UnitFileState="enabled" if enabled else "disabled",
+                InactiveExitTimestampMonotonic=begun,
+            )
+            | more
+        )
         self.write(units=json.loads(self.state.read_text())["units"] | {name: state})
 
     def run(self, *services, check=False, **options):
         question = {"ANSIBLE_MODULE_ARGS": options | {"services": list(services), "_ansible_check_mode": check}}
         done = subprocess.run(
-            [sys.executable, str(MODULE)], input=json.dumps(question), capture_output=True, text=True, env=os.environ | {"PATH": self.path}
+            [sys.executable, str(MODULE)],
+            input=json.dumps(question),
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": self.path},
         )
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
@@ -96,7 +105,12 @@ def test_in_order_and_once(systemd):
     told = systemd.run(*wanted, check=True)
     assert systemd.calls == []
     done = systemd.run(*wanted)
-    assert done["done"] == told["done"] == ["enable munge.service", "start munge.service", "start slurmd.service"] == systemd.calls
+    assert (
+        done["done"]
+        == told["done"]
+        == ["enable munge.service", "start munge.service", "start slurmd.service"]
+        == systemd.calls
+    )
     assert done["changed"] and done["active"] == {"munge": "active", "slurmd.service": "active"}
     again = systemd.run(*wanted)
     assert again["changed"] is False and again["done"] == [] and len(systemd.calls) == 3
@@ -131,10 +145,17 @@ def test_masked_stopped_and_disabled(systemd):
         {"name": "never.service", "enabled": False, "state": "stopped"},
     ]
     assert systemd.run(*wanted)["done"] == [
-        "mask opensm.service", "stop opensm.service", "mask opensmd.service", "disable old.timer", "stop old.timer",
-    ]  # fmt: skip
+        "mask opensm.service",
+        "stop opensm.service",
+        "mask opensmd.service",
+        "disable old.timer",
+        "stop old.timer",
+    ]
     assert systemd.run(*wanted)["changed"] is False
-    assert systemd.run({"name": "opensm", "enabled": True})["done"] == ["unmask opensm.service", "enable opensm.service"]
+    assert systemd.run({"name": "opensm", "enabled": True})["done"] == [
+        "unmask opensm.service",
+        "enable opensm.service",
+    ]
 
 
 @pytest.mark.parametrize(("option", "reloads"), [({}, 1), ({"daemon_reload": "never"}, 0)])
@@ -146,7 +167,10 @@ def test_units_are_read_anew_where_needed(systemd, option, reloads):
 
 def test_a_unit_whose_file_is_new_is_found(systemd):
     systemd.write(new={"fresh.service": {"LoadState": "loaded", "UnitFileState": "disabled"}})
-    assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == ["enable fresh.service", "start fresh.service"]
+    assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == [
+        "enable fresh.service",
+        "start fresh.service",
+    ]
 
 
 def test_refusals(systemd):

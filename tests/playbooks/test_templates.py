@@ -46,12 +46,24 @@ def settings(text):
 def test_nodes_and_partitions():
     _, nodes, partitions = settings(render("slurm.conf.j2"))
     dgx = nodes["dgx01"]
-    assert dgx == {"NodeAddr": "10.78.0.11", "CPUs": dgx["CPUs"], "RealMemory": "1000", "Gres": "gpu:h100:8", "State": "UNKNOWN"}
+    assert dgx == {
+        "NodeAddr": "10.78.0.11",
+        "CPUs": dgx["CPUs"],
+        "RealMemory": "1000",
+        "Gres": "gpu:h100:8",
+        "State": "UNKNOWN",
+    }
     assert nodes["fixed-1"]["NodeAddr"] == "10.90.0.7"
     assert nodes["p5-1,p5-2,p5-3"]["State"] == "CLOUD" and nodes["p5-1,p5-2,p5-3"]["Weight"] == "10"
     assert "NodeAddr" not in nodes["p5-1,p5-2,p5-3"]
-    share = {"DefCpuPerGPU": str(int(dgx["CPUs"]) // 8), "DefMemPerGPU": "125"}  # a job that asks only for GPUs leaves the rest to others
-    assert partitions["home"] == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080"} | share
+    share = {
+        "DefCpuPerGPU": str(int(dgx["CPUs"]) // 8),
+        "DefMemPerGPU": "125",
+    }  # a job that asks only for GPUs leaves the rest to others
+    assert (
+        partitions["home"]
+        == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080"} | share
+    )
     assert partitions["fixed"]["Nodes"] == "fixed-1" and "Default" not in partitions["fixed"]
     burst = partitions["burst-p5"]
     assert burst["SuspendTime"] == "86400" and burst["MaxTime"] == "60" and burst["DefaultTime"] == "60"
@@ -63,9 +75,14 @@ def test_renting_settings():
     plain, _, _ = settings(render("slurm.conf.j2"))
     assert plain["SuspendTime"] == "INFINITE"
     assert plain["ResumeProgram"] == "/usr/local/sbin/ironburst-resume"
-    assert plain["Prolog"] == "/usr/local/sbin/ironburst-prolog" and "nohold_on_prolog_fail" in plain["SchedulerParameters"]
+    assert (
+        plain["Prolog"] == "/usr/local/sbin/ironburst-prolog"
+        and "nohold_on_prolog_fail" in plain["SchedulerParameters"]
+    )
     parameters = plain["SlurmctldParameters"].split(",")
-    assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(parameters) and "cloud_dns" not in parameters
+    assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(
+        parameters
+    ) and "cloud_dns" not in parameters
     assert plain["TreeWidth"] == "65533" and plain["ReturnToService"] == "1"
     assert plain["SlurmctldHost"] == "head(10.78.0.10)"
 

@@ -30,8 +30,16 @@ def test_good_inputs_pass():
         ({"zzz": 8}, "zzz", "zzz is not an input of baremetal:index:Node: it has name, bmcAddress"),
         ({"name": ""}, "name", "name should have at least 1 character"),
         ({"bmcAddress": "10.78.8.11"}, "bmcAddress", "bmcAddress must be the URL of a BMC"),
-        ({"bmcAddress": "http://10.78.8.11/redfish/v1"}, "bmcAddress", "bmcAddress must be the URL of a BMC without a path"),
-        ({"macs": ["52:54:00:4e:00"]}, "macs[0]", 'macs[0] must be a MAC address such as 52:54:00:4e:00:0b (given: "52:54:00:4e:00")'),
+        (
+            {"bmcAddress": "http://10.78.8.11/redfish/v1"},
+            "bmcAddress",
+            "bmcAddress must be the URL of a BMC without a path",
+        ),
+        (
+            {"macs": ["52:54:00:4e:00"]},
+            "macs[0]",
+            'macs[0] must be a MAC address such as 52:54:00:4e:00:0b (given: "52:54:00:4e:00")',
+        ),
         ({"gpuModel": "H100 SXM5 80 GB"}, "gpuModel", "did you mean 'H100 SXM5 80GB'?"),
         ({"gpuCount": -1}, "gpuCount", "gpuCount should be greater than or equal to 0 (given: -1)"),
         ({"gpuCount": 7.5}, "gpuCount", "(given: 7.5)"),
@@ -72,7 +80,10 @@ def test_the_schema_lists_every_input():
     resource = node.schema()["resources"][node.TOKEN]
     assert set(resource["inputProperties"]) == set(node.INPUTS)
     assert resource["requiredInputs"] == ["name", "bmcAddress", "bmcUsername", "passwordRef"]
-    assert resource["inputProperties"]["macs"]["type"] == "array" and resource["inputProperties"]["gpuCount"]["type"] == "integer"
+    assert (
+        resource["inputProperties"]["macs"]["type"] == "array"
+        and resource["inputProperties"]["gpuCount"]["type"] == "integer"
+    )
     assert set(node.OBSERVED_OUTPUTS) <= set(resource["properties"])
 
 

@@ -52,11 +52,27 @@ def test_what_is_not_declared_is_not_compared():
 @pytest.mark.parametrize(
     ("field", "change", "sentence"),
     [
-        ("serial", {"serial": "LAB-DGX02"}, "dgx01: serial number 'LAB-DGX01' is declared, the BMC reports 'LAB-DGX02'"),
-        ("serial", {"serial": "lab-dgx01"}, "dgx01: serial number 'LAB-DGX01' is declared, the BMC reports 'lab-dgx01'"),
+        (
+            "serial",
+            {"serial": "LAB-DGX02"},
+            "dgx01: serial number 'LAB-DGX01' is declared, the BMC reports 'LAB-DGX02'",
+        ),
+        (
+            "serial",
+            {"serial": "lab-dgx01"},
+            "dgx01: serial number 'LAB-DGX01' is declared, the BMC reports 'lab-dgx01'",
+        ),
         ("serial", {"serial": None}, "dgx01: serial number 'LAB-DGX01' is declared, the BMC reports none"),
-        ("uuid", {"uuid": None}, "dgx01: UUID '8b1e7f0e-0000-4000-8000-00000000000b' is declared, the BMC reports none"),
-        ("manufacturer", {"manufacturer": "Dell Inc."}, "dgx01: manufacturer 'NVIDIA' is declared, the BMC reports 'Dell Inc.'"),
+        (
+            "uuid",
+            {"uuid": None},
+            "dgx01: UUID '8b1e7f0e-0000-4000-8000-00000000000b' is declared, the BMC reports none",
+        ),
+        (
+            "manufacturer",
+            {"manufacturer": "Dell Inc."},
+            "dgx01: manufacturer 'NVIDIA' is declared, the BMC reports 'Dell Inc.'",
+        ),
         ("model", {"model": "DGXA100"}, "dgx01: model 'DGXH100' is declared, the BMC reports 'DGXA100'"),
         (
             "macs",
@@ -82,7 +98,11 @@ def test_what_is_not_declared_is_not_compared():
         ),
         ("cpu_count", {"cpu_count": 1}, "dgx01: 2 CPU sockets are declared, the BMC reports 1"),
         ("memory_gib", {"memory_gib": 1024}, "dgx01: at least 1900 GiB of memory are declared, the BMC reports 1024"),
-        ("memory_gib", {"memory_gib": None}, "dgx01: at least 1900 GiB of memory are declared, the BMC reports nothing"),
+        (
+            "memory_gib",
+            {"memory_gib": None},
+            "dgx01: at least 1900 GiB of memory are declared, the BMC reports nothing",
+        ),
     ],
 )
 def test_each_kind_of_mismatch_is_one_sentence(field, change, sentence):
@@ -101,9 +121,21 @@ def test_a_node_declared_without_gpus_must_have_none():
 
 
 def test_everything_wrong_is_listed_at_once():
-    other = Hardware("S", "M", "X", "u", ("00:00:00:00:00:01",), (GpuGroup("NVIDIA H200", 4),), 1, 512, "Off", None, None)
+    other = Hardware(
+        "S", "M", "X", "u", ("00:00:00:00:00:01",), (GpuGroup("NVIDIA H200", 4),), 1, 512, "Off", None, None
+    )
     fields = [mismatch.field for mismatch in found(DECLARED, other)]
-    assert fields == ["serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib"]
+    assert fields == [
+        "serial",
+        "uuid",
+        "manufacturer",
+        "model",
+        "macs",
+        "gpu_count",
+        "gpu_model",
+        "cpu_count",
+        "memory_gib",
+    ]
 
 
 @pytest.mark.parametrize(

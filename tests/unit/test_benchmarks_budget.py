@@ -12,7 +12,9 @@ def test_no_ceiling_is_passed_whatever_goes_wrong():
     found = budget.figures(budget.play(range(9001, 9009), rounds=50))
     assert found["passed"] == [] and found["times a ceiling was passed (0)"] == 0 and found["instances left over"] == 0
     assert found["launches"] > 10 and found["failures in all"] > 25 and len(found["failures"]) > 10
-    assert found["scenarios in which a job waited for money"] > 4 and found["worst use of a ceiling"] > 0.8  # they were in the way
+    assert (
+        found["scenarios in which a job waited for money"] > 4 and found["worst use of a ceiling"] > 0.8
+    )  # they were in the way
 
 
 @pytest.mark.slow
@@ -45,7 +47,10 @@ def test_the_bill_is_the_clouds_own(tmp_path):
 def test_it_prints_what_it_found(capsys):
     assert budget.main(["--scenarios", "1", "--seed", "9001", "--rounds", "50", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["scenarios"] == 1 and list(found["broken on purpose: ceilings passed"]) == ["scenarios", *budget.BROKEN]
+    assert found["scenarios"] == 1 and list(found["broken on purpose: ceilings passed"]) == [
+        "scenarios",
+        *budget.BROKEN,
+    ]
     with pytest.raises(SystemExit):
         budget.main(["--scenarios", "0"])
     assert "must be 1 or more" in capsys.readouterr().err

@@ -9,7 +9,15 @@ from benchmarks import burst, figures, peers
 from benchmarks.figures import Outcome
 from ironburst.replay import traces
 
-NAMES = ["rented_gpu_hours", "mean_wait_h", "p50_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h", "gpu_hour_weighted_wait_h"]
+NAMES = [
+    "rented_gpu_hours",
+    "mean_wait_h",
+    "p50_wait_h",
+    "p99_wait_h",
+    "p999_wait_h",
+    "max_wait_h",
+    "gpu_hour_weighted_wait_h",
+]
 
 
 @pytest.fixture
@@ -35,7 +43,10 @@ def test_json_has_the_peers_the_bound_and_the_ratios(trace_file, capsys):
     assert burst.main(arguments) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["jobs"] == 200 and found["seeds"] == 2
-    assert list(found["ours"]) == [*NAMES, "wall_s", "jobs_per_s"] and 0 < found["ours"]["rented_gpu_hours"] < found["gpu_hours"]
+    assert (
+        list(found["ours"]) == [*NAMES, "wall_s", "jobs_per_s"]
+        and 0 < found["ours"]["rented_gpu_hours"] < found["gpu_hours"]
+    )
     assert list(found["peers"]) == ["no_wait", "constant", "starburst_head", "starburst"]
     assert all(list(row) == [*NAMES, "wall_s", "jobs_per_s"] for row in (*found["peers"].values(), found["bound"]))
     starburst = found["peers"]["starburst"]
@@ -60,9 +71,19 @@ def test_our_policy_is_told_the_waits_to_keep_and_held_against_all(trace_file, c
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--wait-factor", "1.5", "--bound-seconds", "1"]
     assert burst.main([*arguments, "--json"], ours) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["ours"]["rented_gpu_hours"] == pytest.approx(found["gpu_hours"], rel=1e-3) and found["ours"]["max_wait_h"] == 0
-    assert told[0].mean_h == pytest.approx(1.5 * found["peers"]["starburst"]["mean_wait_h"]) == found["bound"]["mean_wait_h"]
-    assert found["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1 and found["ratios"]["ours / bound"]["mean_wait_h"] == 0
+    assert (
+        found["ours"]["rented_gpu_hours"] == pytest.approx(found["gpu_hours"], rel=1e-3)
+        and found["ours"]["max_wait_h"] == 0
+    )
+    assert (
+        told[0].mean_h
+        == pytest.approx(1.5 * found["peers"]["starburst"]["mean_wait_h"])
+        == found["bound"]["mean_wait_h"]
+    )
+    assert (
+        found["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1
+        and found["ratios"]["ours / bound"]["mean_wait_h"] == 0
+    )
     assert found["ratios"]["ours / no_wait"]["mean_wait_h"] is None  # nobody waited: nothing to divide by
     assert burst.main([*arguments, "--run-times", "limits"], ours) == 0  # where run times are learned, with some room
     assert told[1].mean_h == pytest.approx(burst.ROOM["limits"] * told[0].mean_h) and burst.ROOM["limits"] < 1
@@ -89,7 +110,9 @@ def test_without_run_times_a_policy_sees_limits(trace_file, run_times, capsys):
 
 def test_known_limits_are_kept(trace_file):
     trace = traces.read(trace_file)
-    known = traces.in_order(trace.submit_s, trace.duration_s, trace.gpus, limit_s=np.where(np.arange(200) < 9, 77.0, np.nan))
+    known = traces.in_order(
+        trace.submit_s, trace.duration_s, trace.gpus, limit_s=np.where(np.arange(200) < 9, 77.0, np.nan)
+    )
     limits = burst.with_time_limits(known, 1).limit_s
     assert (limits[:9] == 77).all() and (limits[9:] >= 2 * trace.duration_s[9:]).all()
 
@@ -98,7 +121,10 @@ def test_parts_of_a_trace(trace_file, capsys):
     sizes = {}
     for part in ("all", "first", "aside"):
         assert (
-            burst.main(["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--part", part, "--json"]) == 0
+            burst.main(
+                ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--part", part, "--json"]
+            )
+            == 0
         )
         sizes[part] = json.loads(capsys.readouterr().out)["jobs"]
     assert sizes == {"all": 200, "first": 150, "aside": 50}
@@ -110,7 +136,9 @@ def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_f
     mean_h = burst.measure(lambda *asked: peers.run(*asked, peers.PEERS["starburst"]), {1: first}, 32)["mean_wait_h"]
 
     def policy(limits):
-        """Every job waits 0.6 of the mean that it is told, so 1.43 times the target keeps the waits with some to spare and 1.51 doesn't."""
+        """Every job waits 0.6 of the mean that it is told, so 1.43 times the target keeps the waits with some to spare
+        and 1.51 doesn't.
+        """
         told.append(limits.mean_h)
         return lambda trace, pool_gpus: Outcome(trace.submit_s + 0.6 * 3600 * limits.mean_h, np.ones(len(trace), bool))
 

@@ -1,4 +1,6 @@
-"""The dollar benchmark: what the peers pay by hand, what is offered, what a reservation is worth, and what it prints."""
+"""The dollar benchmark: what the peers pay by hand, what is offered, what a reservation is worth, and what it
+prints.
+"""
 
 import json
 
@@ -17,7 +19,21 @@ HOUR = 3600.0
 
 def pool(name, gpus, usd, zones=("a",)):
     names = tuple(f"{name}-{n}" for n in range(9))
-    return Pool(name, name, names, name, Resources(gpus), "", (ON_DEMAND,), {ON_DEMAND: usd}, zones, 600.0, HOUR, 1e9, min_billing_s=60.0)
+    return Pool(
+        name,
+        name,
+        names,
+        name,
+        Resources(gpus),
+        "",
+        (ON_DEMAND,),
+        {ON_DEMAND: usd},
+        zones,
+        600.0,
+        HOUR,
+        1e9,
+        min_billing_s=60.0,
+    )
 
 
 def trace(*jobs):
@@ -49,18 +65,27 @@ def test_offered_are_the_cheapest_types_with_their_prices_and_rates():
     both = dollars.pools((dollars.SPOT, ON_DEMAND))
     assert {each.each.gpus for each in both} == {1, 4, 8}
     cheapest = next(each for each in both if each.name == "g6.xlarge")
-    assert cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048} and 0 < cheapest.interruptions_per_hour["spot"] < 0.01
+    assert (
+        cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048}
+        and 0 < cheapest.interruptions_per_hour["spot"] < 0.01
+    )
     assert all(each.markets == (ON_DEMAND,) for each in dollars.pools((ON_DEMAND,)))
     (kept,) = dollars.reserved({"g6.48xlarge": 3}, 0.5)
-    assert kept.prepaid_markets == kept.markets and len(kept.nodes) == 3 and kept.usd_per_hour == {"reservation": 13.3504 / 2}
+    assert (
+        kept.prepaid_markets == kept.markets
+        and len(kept.nodes) == 3
+        and kept.usd_per_hour == {"reservation": 13.3504 / 2}
+    )
 
 
 def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
     kind = next(each for each in dollars.pools((ON_DEMAND,)) if each.name == "g6.48xlarge")
 
     class Played:
-        bills = [Bill("1", kind.name, "a", ON_DEMAND, from_s, to_s, 0.0, 0.0, 0.0, 1, False, False) for from_s, to_s in
-                 ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))]  # fmt: skip
+        bills = [
+            Bill("1", kind.name, "a", ON_DEMAND, from_s, to_s, 0.0, 0.0, 0.0, 1, False, False)
+            for from_s, to_s in ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))
+        ]
 
     # at 0.43 of the price: the first one runs all of 10 h, the second one 6 of them, a third one never
     assert dollars.recommended(Played, [kind], 0.0, 10 * HOUR, 0.43) == {kind.name: 2}
@@ -73,7 +98,12 @@ def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
 
 def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
     random = np.random.default_rng(0)
-    rows = zip(np.sort(random.integers(0, 60_000, 60)), random.integers(600, 20_000, 60), random.choice([1, 4, 8, 12], 60), strict=True)
+    rows = zip(
+        np.sort(random.integers(0, 60_000, 60)),
+        random.integers(600, 20_000, 60),
+        random.choice([1, 4, 8, 12], 60),
+        strict=True,
+    )
     file = tmp_path / "jobs.csv"
     file.write_text("submit_s,duration_s,num_gpus,vc\n" + "".join(f"{s},{d},{g},q\n" for s, d, g in rows))
     assert dollars.main(["--trace", str(file), "--pool-gpus", "16", "--json"]) == 0
@@ -83,8 +113,14 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
         ours = found[row]
         assert ours["usd"] > 0 and 0 <= ours["idle_usd"] <= ours["usd"] and 0 <= ours["boot_usd"] <= ours["usd"]
         assert found["ratios"][row]["usd"] == pytest.approx(ours["usd"] / found["starburst"]["usd"])
-        assert found["ratios"][row]["max_wait_h"] == pytest.approx(ours["max_wait_h"] / found["starburst"]["max_wait_h"])
-    for row in ("starburst", "no_wait", *"abc"):  # a part of what is paid is paid in the last quarter, and some wait is the longest one
+        assert found["ratios"][row]["max_wait_h"] == pytest.approx(
+            ours["max_wait_h"] / found["starburst"]["max_wait_h"]
+        )
+    for row in (
+        "starburst",
+        "no_wait",
+        *"abc",
+    ):  # a part of what is paid is paid in the last quarter, and some wait is the longest one
         assert 0 < found[f"{row} aside"]["usd"] < found[row]["usd"]
         assert found[f"{row} aside"]["max_wait_h"] <= found[row]["max_wait_h"]
     assert found["aside"]["a"]["usd"] == pytest.approx(found["a aside"]["usd"] / found["starburst aside"]["usd"])
@@ -92,7 +128,9 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
     for wrong in (["--rows", "d"], ["--days", "5"], ["--days", "9-5"], ["--least-gpu-hours", "1e9"]):
         assert dollars.main(["--trace", str(file), *wrong]) == 2
         assert capsys.readouterr().err.startswith("benchmarks.dollars: --")
-    assert dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
+    assert (
+        dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
+    )
 
 
 def test_without_anything_to_reserve_the_third_row_is_the_second():

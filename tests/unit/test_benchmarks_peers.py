@@ -94,7 +94,11 @@ def test_figures_count_every_job():
     trace = Trace([0, 0, 3600], [3600, 7200, 3600], [1, 2, 4])
     found = figures.figures(trace, Outcome(np.array([0, 3600, 3600.0]), np.array([False, True, False])), 4, 0.5)
     assert found["rented_gpu_hours"] == 4 and found["mean_wait_h"] == pytest.approx(1 / 3)
-    assert found["gpu_hour_weighted_wait_h"] == pytest.approx(4 / 9) and found["max_wait_h"] == 1 and found["p50_wait_h"] == 0
+    assert (
+        found["gpu_hour_weighted_wait_h"] == pytest.approx(4 / 9)
+        and found["max_wait_h"] == 1
+        and found["p50_wait_h"] == 0
+    )
     assert found["p99_wait_h"] == pytest.approx(0.98) and found["jobs_per_s"] == 6
 
 

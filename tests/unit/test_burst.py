@@ -6,7 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ironburst.burst import Budget, CoolDown, Decision, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide, from_json, to_json
+from ironburst.burst import (
+    Budget,
+    CoolDown,
+    Decision,
+    Job,
+    Lease,
+    Node,
+    Policy,
+    Pool,
+    Resources,
+    Snapshot,
+    decide,
+    from_json,
+    to_json,
+)
 from ironburst.burst.packing import Plan
 
 NOW = 1_795_262_400.0
@@ -16,7 +30,14 @@ OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
 
 
 def job(id=1, nodes=1, limit_s=7200.0, **more):
-    values = {"name": "train", "user": "alice", "state": "PENDING", "submit_s": NOW, "each": WHOLE, "partitions": ("home",)} | more
+    values = {
+        "name": "train",
+        "user": "alice",
+        "state": "PENDING",
+        "submit_s": NOW,
+        "each": WHOLE,
+        "partitions": ("home",),
+    } | more
     return Job(id=id, nodes=nodes, time_limit_s=limit_s, **values)
 
 
@@ -29,16 +50,39 @@ def home(count=2, states=("IDLE",)):
 
 
 def pool(name="p5", size=3, **more):
-    values = {"markets": ("spot", "on-demand"), "usd_per_hour": {"spot": 20.0, "on-demand": 50.0}, "zones": ("a", "b")} | more
-    limits = {"boot_s": 600.0, "idle_s": 300.0, "max_run_s": 86400.0} | {k: values.pop(k) for k in list(values) if k.endswith("_s")}
-    return Pool(name, f"burst-{name}", tuple(f"{name}-{n}" for n in range(1, size + 1)), "p5.48xlarge", FULL, "h100", **values, **limits)
+    values = {
+        "markets": ("spot", "on-demand"),
+        "usd_per_hour": {"spot": 20.0, "on-demand": 50.0},
+        "zones": ("a", "b"),
+    } | more
+    limits = {"boot_s": 600.0, "idle_s": 300.0, "max_run_s": 86400.0} | {
+        k: values.pop(k) for k in list(values) if k.endswith("_s")
+    }
+    return Pool(
+        name,
+        f"burst-{name}",
+        tuple(f"{name}-{n}" for n in range(1, size + 1)),
+        "p5.48xlarge",
+        FULL,
+        "h100",
+        **values,
+        **limits,
+    )
 
 
 def snapshot(jobs, nodes=None, pools=None, leases=(), budget=10000.0, **more):
     pools = [pool()] if pools is None else pools
     leased = {lease.node: lease for lease in leases}
-    up = {"joined": ("CLOUD", "DRAIN", "IDLE"), "ready": ("CLOUD", "IDLE"), "coming": ("CLOUD", "DRAIN", "IDLE", "POWERING_UP")}
-    rentable = [Node(n, (p.partition,), FULL, up.get(leased[n].state, OFF) if n in leased else OFF) for p in pools for n in p.nodes]
+    up = {
+        "joined": ("CLOUD", "DRAIN", "IDLE"),
+        "ready": ("CLOUD", "IDLE"),
+        "coming": ("CLOUD", "DRAIN", "IDLE", "POWERING_UP"),
+    }
+    rentable = [
+        Node(n, (p.partition,), FULL, up.get(leased[n].state, OFF) if n in leased else OFF)
+        for p in pools
+        for n in p.nodes
+    ]
     month = None if budget is None else Budget(budget, 0.0, 0.0, NOW + 86400 * 9)
     nodes = home() if nodes is None else nodes
     return Snapshot(NOW, tuple(jobs), (*nodes, *rentable), tuple(pools), tuple(leases), budget=month, **more)
@@ -48,7 +92,9 @@ BUSY = [running(90, ["dgx1", "dgx2"], 10 * 3600)]
 
 
 def lease(node, state="ready", jobs=(), zone="a", market="on-demand", idle_since_s=NOW, worked=True, launch="l1"):
-    return Lease(f"{launch}/{node}", launch, node, "p5", zone, market, state, tuple(jobs), 50.0, NOW + 300, idle_since_s, worked)
+    return Lease(
+        f"{launch}/{node}", launch, node, "p5", zone, market, state, tuple(jobs), 50.0, NOW + 300, idle_since_s, worked
+    )
 
 
 def code_of(decision, id):
@@ -67,7 +113,13 @@ def test_a_job_that_starts_at_home_within_the_limit_waits_with_a_reason_and_a_ti
 def test_a_late_job_is_rented_for_at_once_not_when_the_limit_is_over():
     decision = decide(snapshot([*BUSY, job()]), POLICY)
     (launch,) = decision.launches
-    assert (launch.pool, launch.market, launch.nodes, launch.zones, launch.jobs) == ("p5", "spot", ("p5-1",), ("a", "b"), (1,))
+    assert (launch.pool, launch.market, launch.nodes, launch.zones, launch.jobs) == (
+        "p5",
+        "spot",
+        ("p5-1",),
+        ("a", "b"),
+        (1,),
+    )
     assert launch.committed_usd == pytest.approx(20.0 * (600 + 7200 + 300) / 3600)
     assert "over the wait limit of 1 h" in launch.reason
 
@@ -91,7 +143,9 @@ def test_priority_comes_before_age():
 
 def test_a_job_larger_than_home_is_rented_for_right_away():
     decision = decide(snapshot([job(nodes=3)]), POLICY)
-    assert decision.launches[0].nodes == ("p5-1", "p5-2", "p5-3") and "never start at home" in decision.launches[0].reason
+    assert (
+        decision.launches[0].nodes == ("p5-1", "p5-2", "p5-3") and "never start at home" in decision.launches[0].reason
+    )
 
 
 def test_home_being_drained_for_a_while_is_no_reason_to_rent_before_the_limit():
@@ -178,7 +232,10 @@ def test_a_closed_zone_is_skipped_and_all_closed_is_a_wait_with_a_time():
     assert decide(snapshot([*BUSY, job()], cool_downs=(closed,)), POLICY).launches[0].zones == ("b",)
     everywhere = tuple(CoolDown("p5", z, m, 1, NOW + 60, "ICE") for z in "ab" for m in ("spot", "on-demand"))
     decision = decide(snapshot([*BUSY, job()], cool_downs=everywhere), POLICY)
-    assert decision.launches == () and (decision.waits[0].code, decision.waits[0].look_again_s) == ("cool_down", NOW + 60)
+    assert decision.launches == () and (decision.waits[0].code, decision.waits[0].look_again_s) == (
+        "cool_down",
+        NOW + 60,
+    )
 
 
 def test_a_refused_gang_does_not_close_the_place_for_single_nodes():
@@ -225,7 +282,12 @@ def test_a_gang_reuses_only_nodes_of_one_zone_and_market():
 def test_nothing_is_widened_before_the_whole_gang_has_joined():
     coming = [lease("p5-1", "joined", jobs=(1,), worked=False), lease("p5-2", "coming", jobs=(1,), worked=False)]
     decision = decide(snapshot([*BUSY, job(nodes=2)], leases=coming), POLICY)
-    assert decision.widen == () and code_of(decision, 1) == "coming" and decision.launches == () and decision.releases == ()
+    assert (
+        decision.widen == ()
+        and code_of(decision, 1) == "coming"
+        and decision.launches == ()
+        and decision.releases == ()
+    )
     joined = [lease(n, "joined", jobs=(1,), worked=False) for n in ("p5-1", "p5-2")]
     assert decide(snapshot([*BUSY, job(nodes=2)], leases=joined), POLICY).widen[0].nodes == ("p5-1", "p5-2")
 
@@ -291,7 +353,9 @@ def test_a_later_job_fills_a_gap_but_moves_nobody():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_planned_never_overlaps(seed):
-    """Nodes of two kinds: at no moment more GPUs of a node are planned than it has, and no job before its turn could start sooner alone."""
+    """Nodes of two kinds: at no moment more GPUs of a node are planned than it has, and no job before its turn could
+    start sooner alone.
+    """
     rng = np.random.default_rng(seed)
     nodes = [Node(f"a{n}", ("home",), Resources(8, 64, 800), ("IDLE",)) for n in range(3)]
     nodes += [Node(f"b{n}", ("home",), Resources(4, 32, 400), ("IDLE",)) for n in range(2)]
@@ -303,7 +367,10 @@ def test_what_is_planned_never_overlaps(seed):
     used = [(NOW, NOW + ends[name], name, each[name].gpus) for name in ends]
     for n in range(30):
         one = job(
-            n, nodes=int(rng.choice([1, 1, 1, 2, 3])), each=Resources(int(rng.integers(1, 9)), 1, 1), limit_s=float(rng.integers(1, 400))
+            n,
+            nodes=int(rng.choice([1, 1, 1, 2, 3])),
+            each=Resources(int(rng.integers(1, 9)), 1, 1),
+            limit_s=float(rng.integers(1, 400)),
         )
         placement = plan.earliest(one)
         if placement is None:
@@ -337,8 +404,18 @@ def random_snapshot(seed):
     for n in range(int(rng.integers(0, 15))):
         each = Resources(int(rng.integers(1, 9)), 1, int(rng.integers(1, 1001)))
         submitted = NOW - float(rng.integers(0, 9999))
-        jobs.append(job(n + 1, nodes=int(rng.integers(1, 5)), each=each, limit_s=float(rng.integers(60, 50000)), submit_s=submitted,
-                        requeue=bool(rng.random() < 0.5), batch=bool(rng.random() < 0.8), priority=int(rng.integers(0, 3))))  # fmt: skip
+        jobs.append(
+            job(
+                n + 1,
+                nodes=int(rng.integers(1, 5)),
+                each=each,
+                limit_s=float(rng.integers(60, 50000)),
+                submit_s=submitted,
+                requeue=bool(rng.random() < 0.5),
+                batch=bool(rng.random() < 0.8),
+                priority=int(rng.integers(0, 3)),
+            )
+        )
     leases = []
     for n in range(1, int(rng.integers(0, len(pools[0].nodes) + 1)) + 1):
         state = str(rng.choice(["coming", "joined", "ready", "leaving"]))
@@ -369,12 +446,17 @@ def test_whatever_the_site_the_limits_hold(seed):
     assert spent <= shot.budget.left_usd + 1e-6
     for launch in decision.launches:
         first = jobs[launch.jobs[0]]
-        assert len(launch.nodes) == first.nodes <= len(pools[launch.pool].nodes) and set(launch.nodes) <= set(pools[launch.pool].nodes)
+        assert len(launch.nodes) == first.nodes <= len(pools[launch.pool].nodes) and set(launch.nodes) <= set(
+            pools[launch.pool].nodes
+        )
         for each in (jobs[id] for id in launch.jobs):
             assert each.each.within(FULL) and each.time_limit_s <= pools[launch.pool].max_run_s
             assert launch.market == "on-demand" or (each.requeue and each.batch and each.nodes == 1)
         if len(launch.jobs) > 1 and len(launch.nodes) == 1:
-            assert sum(jobs[id].each.gpus for id in launch.jobs) <= 8 and sum(jobs[id].each.memory_mb for id in launch.jobs) <= 1000
+            assert (
+                sum(jobs[id].each.gpus for id in launch.jobs) <= 8
+                and sum(jobs[id].each.memory_mb for id in launch.jobs) <= 1000
+            )
     by_id = {each.id: each for each in shot.leases}
     for assign in decision.assigns:
         used = [by_id[id] for id in assign.leases]
@@ -384,7 +466,10 @@ def test_whatever_the_site_the_limits_hold(seed):
     assert sorted(told) == sorted(j.id for j in shot.jobs if j.pending)  # each exactly once
     assert decide(shot, POLICY) == decision  # a function of its arguments
     again = json.loads(json.dumps(to_json(shot)))
-    assert from_json(Snapshot, again) == shot and from_json(Decision, json.loads(json.dumps(to_json(decision)))) == decision
+    assert (
+        from_json(Snapshot, again) == shot
+        and from_json(Decision, json.loads(json.dumps(to_json(decision)))) == decision
+    )
 
 
 def test_a_damaged_snapshot_says_where():

@@ -22,9 +22,13 @@ def rows(wait):
 
 
 def test_a_waiting_job_knows_what_renting_would_cost_and_when_it_would_start():
-    wait = wait_of(decide(snapshot([running(90, ["dgx1", "dgx2"], 1800), job(nodes=2, limit_s=HOUR, requeue=False)]), POLICY))
+    wait = wait_of(
+        decide(snapshot([running(90, ["dgx1", "dgx2"], 1800), job(nodes=2, limit_s=HOUR, requeue=False)]), POLICY)
+    )
     assert (wait.code, wait.start_s) == ("home_soon", NOW + 1800)
-    assert rows(wait) == [("rent", "on-demand", pytest.approx(2 * 50 * (600 + HOUR) / HOUR), 600.0, "soon")]  # spot is for one node
+    assert rows(wait) == [
+        ("rent", "on-demand", pytest.approx(2 * 50 * (600 + HOUR) / HOUR), 600.0, "soon")
+    ]  # spot is for one node
 
 
 def test_a_rented_node_with_room_is_the_first_alternative():
@@ -45,7 +49,9 @@ def test_what_is_in_the_way_of_each_offer_is_its_reason():
 
 
 def test_a_job_that_is_rented_for_knows_what_waiting_and_the_other_offers_would_have_been():
-    shot = snapshot([*BUSY, job(limit_s=HOUR)], pools=[pool(), pool("g6", markets=("on-demand",), usd_per_hour={"on-demand": 30.0})])
+    shot = snapshot(
+        [*BUSY, job(limit_s=HOUR)], pools=[pool(), pool("g6", markets=("on-demand",), usd_per_hour={"on-demand": 30.0})]
+    )
     wait = wait_of(decide(shot, POLICY))
     paid = 20 * (600 + HOUR) / HOUR
     assert (wait.code, wait.usd, wait.start_s) == ("renting", pytest.approx(paid), NOW + 600)
@@ -125,7 +131,11 @@ def test_a_waiting_job_in_one_sentence():
         ({"asked": replace(ASKED, time_limit_s=90 * 60)}, ", 6 h)", ", 1 h 30 min)"),
         ({"decided": replace(WAIT, start_s=NOW + 5160)}, "until T+1560s", "until T+5160s"),
         ({"decided": replace(WAIT, start_s=NOW + 5160)}, "save 0.4 h", "save 1.4 h"),
-        ({"at_s": NOW + 1440}, "save 0.4 h", "renting two p5.48xlarge now would cost about $652 and start it 0 s later"),
+        (
+            {"at_s": NOW + 1440},
+            "save 0.4 h",
+            "renting two p5.48xlarge now would cost about $652 and start it 0 s later",
+        ),
         ({"decided": replace(WAIT, run_s=HOUR)}, "$652", "$112"),
         ({"at_s": NOW + 1560}, "waits until", "can start at home now: two nodes are free there"),
         ({"in_s": 1560 + 1800.0}, "save 0.4 h", "start it 0.5 h later"),
@@ -165,7 +175,10 @@ def test_what_has_no_figures_says_its_reason():
 
 
 def test_an_alternative_by_itself():
-    assert alternative(RENT, WAIT, NOW) == "two p5.48xlarge (on-demand, pool p5): $652 more, 0.4 h sooner; home is soon enough"
+    assert (
+        alternative(RENT, WAIT, NOW)
+        == "two p5.48xlarge (on-demand, pool p5): $652 more, 0.4 h sooner; home is soon enough"
+    )
     later = alternative(replace(RENT, usd_per_hour=1.0, in_s=5160.0), replace(WAIT, usd=11.0), NOW)
     assert later == "two p5.48xlarge (on-demand, pool p5): $3.57 less, 1.0 h later; home is soon enough"
 
@@ -173,6 +186,14 @@ def test_an_alternative_by_itself():
 def test_the_sentence_of_a_real_decision_has_the_decisions_own_figures():
     jobs = [running(90, ["dgx1", "dgx2"], 1560), job(4711, nodes=2, limit_s=6 * HOUR, requeue=False)]
     for hourly in (55.04, 41.28):
-        wait = wait_of(decide(snapshot(jobs, pools=[pool(usd_per_hour={"spot": 20.0, "on-demand": hourly}, boot_s=120.0)]), POLICY), 4711)
+        wait = wait_of(
+            decide(
+                snapshot(jobs, pools=[pool(usd_per_hour={"spot": 20.0, "on-demand": hourly}, boot_s=120.0)]), POLICY
+            ),
+            4711,
+        )
         text = sentence(ASKED, wait, NOW, clock)
-        assert f"would cost about ${2 * hourly * (6 * HOUR + 120) / HOUR:,.0f} and save 0.4 h" in text and "until T+1560s" in text
+        assert (
+            f"would cost about ${2 * hourly * (6 * HOUR + 120) / HOUR:,.0f} and save 0.4 h" in text
+            and "until T+1560s" in text
+        )

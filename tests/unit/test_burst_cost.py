@@ -26,20 +26,34 @@ def job(id=1, gpus=1, hours=2.0, nodes=1, **more):
 
 
 def on(lease, gpus, ends_in_h, id=50):
-    return job(id, gpus, state="RUNNING", partitions=("burst",), on=(lease.node,), start_s=NOW - 60, end_s=NOW + ends_in_h * HOUR)
+    return job(
+        id,
+        gpus,
+        state="RUNNING",
+        partitions=("burst",),
+        on=(lease.node,),
+        start_s=NOW - 60,
+        end_s=NOW + ends_in_h * HOUR,
+    )
 
 
 def lease(pool, n=0, **more):
     market = pool.markets[0]
     told = {"state": "ready", "jobs": (), "idle_since_s": NOW, "worked": True, "paid_from_s": NOW - 2 * HOUR} | more
     price = pool.usd_per_hour[market]
-    return Lease(f"l{n}", f"l{n}", pool.nodes[n], pool.name, "a", market, usd_per_hour=price, committed_until_s=NOW, **told)
+    return Lease(
+        f"l{n}", f"l{n}", pool.nodes[n], pool.name, "a", market, usd_per_hour=price, committed_until_s=NOW, **told
+    )
 
 
 def decided(pools, *jobs, leases=(), policy=POLICY):
     up = {each.node for each in leases}
     nodes = [Node("home-1", ("home",), Resources(8), ("IDLE",))]
-    nodes += [Node(n, (each.partition,), each.each, ("CLOUD", "IDLE") if n in up else OFF) for each in pools for n in each.nodes]
+    nodes += [
+        Node(n, (each.partition,), each.each, ("CLOUD", "IDLE") if n in up else OFF)
+        for each in pools
+        for n in each.nodes
+    ]
     full = job(90, 8, state="RUNNING", on=("home-1",), start_s=NOW - 60, end_s=NOW + 100 * HOUR)
     budget = Budget(1e9, 0.0, 0.0, NOW + 86400)
     return decide(Snapshot(NOW, (full, *jobs), tuple(nodes), tuple(pools), tuple(leases), budget=budget), policy)
@@ -68,7 +82,10 @@ def test_time_on_nodes_is_what_a_simulation_finds(checkpoint_s, nodes):
 
 def test_a_run_that_never_gets_through_costs_without_end():
     assert on_nodes_s(1e7, 4, 10.0, 0.0) == (math.inf, math.inf)
-    assert to_completion_usd(pool("p", 8, {"spot": 1.0}, interruptions_per_hour={"spot": 10.0}), "spot", 4, 1e7) == math.inf
+    assert (
+        to_completion_usd(pool("p", 8, {"spot": 1.0}, interruptions_per_hour={"spot": 10.0}), "spot", 4, 1e7)
+        == math.inf
+    )
 
 
 def test_cost_by_hand():
@@ -76,7 +93,9 @@ def test_cost_by_hand():
     assert to_completion_usd(plain, "on-demand", 2, HOUR) == pytest.approx(2 * 6.0 * (1 + 1 / 6))
     assert to_completion_usd(plain, "on-demand", 2, HOUR, booted=True) == pytest.approx(12.0)
     hourly = replace(plain, min_billing_s=HOUR, billing_increment_s=HOUR)
-    assert to_completion_usd(hourly, "on-demand", 1, 60.0) == pytest.approx(6.0) and billed_s(hourly, HOUR + 1) == 2 * HOUR
+    assert (
+        to_completion_usd(hourly, "on-demand", 1, 60.0) == pytest.approx(6.0) and billed_s(hourly, HOUR + 1) == 2 * HOUR
+    )
     assert to_completion_usd(replace(plain, prepaid_markets=("on-demand",)), "on-demand", 2, HOUR) == 0.0
     seen = replace(plain, usual_boot_s=300.0)
     assert to_completion_usd(seen, "on-demand", 1, HOUR) == pytest.approx(6.0 * (1 + 1 / 12))
@@ -90,7 +109,9 @@ def test_spot_is_left_where_interruptions_make_it_dearer():
     assert decided([often], job(hours=1)).launches[0].market == "spot"
     assert decided([often], job(hours=10)).launches[0].market == "on-demand"  # all of its work is lost each time
     assert decided([replace(often, checkpoint_s=1800.0)], job(hours=10)).launches[0].market == "spot"
-    assert decided([replace(often, checkpoint_s=1800.0)], job(hours=10, requeue=False)).launches[0].market == "on-demand"
+    assert (
+        decided([replace(often, checkpoint_s=1800.0)], job(hours=10, requeue=False)).launches[0].market == "on-demand"
+    )
 
 
 def test_a_gang_loses_all_with_one_node():
@@ -114,7 +135,11 @@ def test_what_is_reserved_costs_nothing_more_and_comes_first_even_where_home_wou
 
 
 def test_of_equal_costs_prepaid_before_spot_before_on_demand():
-    free = pool("od", 1, {"on-demand": 1.0}), pool("spot", 1, {"spot": 1.0}), pool("kept", 1, {"r": 9.0}, prepaid_markets=("r",))
+    free = (
+        pool("od", 1, {"on-demand": 1.0}),
+        pool("spot", 1, {"spot": 1.0}),
+        pool("kept", 1, {"r": 9.0}, prepaid_markets=("r",)),
+    )
     assert decided(free, job()).launches[0].pool == "kept"
     assert decided(free[:2], job()).launches[0].pool == "spot"
 
@@ -126,7 +151,9 @@ def test_a_small_job_shares_a_lease_that_runs_anyway_but_does_not_keep_a_large_o
     assert shared.launches == () and shared.assigns[0].leases == ("l0",)
     kept = decided([large, small], on(mine, 4, 0.5), job(hours=20), leases=[mine])
     assert kept.assigns == () and kept.launches[0].pool == "small"
-    only = decided([large], on(mine, 4, 0.5), job(hours=20), leases=[mine])  # keeping it longer costs less than a new one
+    only = decided(
+        [large], on(mine, 4, 0.5), job(hours=20), leases=[mine]
+    )  # keeping it longer costs less than a new one
     assert only.launches == () and only.assigns[0].leases == ("l0",)
 
 

@@ -1,4 +1,6 @@
-"""Release of idle leases: never over twice the best in hindsight, cheaper where gaps teach something, nothing paid for is thrown away."""
+"""Release of idle leases: never over twice the best in hindsight, cheaper where gaps teach something, nothing paid for
+is thrown away.
+"""
 
 import heapq
 import json
@@ -9,7 +11,20 @@ import pytest
 
 from benchmarks import idle as bench
 from benchmarks.figures import Outcome
-from ironburst.burst import Budget, CoolDown, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide, from_json, to_json
+from ironburst.burst import (
+    Budget,
+    CoolDown,
+    Job,
+    Lease,
+    Node,
+    Policy,
+    Pool,
+    Resources,
+    Snapshot,
+    decide,
+    from_json,
+    to_json,
+)
 from ironburst.burst.idle import ENOUGH, NEWEST, Terms, given_back, keep_s, settled, terms, used_again
 from ironburst.burst.snapshot import IdleHistory
 from ironburst.replay.traces import in_order
@@ -22,21 +37,31 @@ BOOT, PRICE = 600.0, 36.0  # $0.01 a second
 
 def pool(**more):
     values = {
-        "usd_per_hour": {"on-demand": PRICE, "spot": PRICE / 2}, "markets": ("on-demand", "spot"), "zones": ("a", "b"),
-        "boot_s": BOOT, "idle_s": 7200.0, "max_run_s": 86400.0,
-    }  # fmt: skip
+        "usd_per_hour": {"on-demand": PRICE, "spot": PRICE / 2},
+        "markets": ("on-demand", "spot"),
+        "zones": ("a", "b"),
+        "boot_s": BOOT,
+        "idle_s": 7200.0,
+        "max_run_s": 86400.0,
+    }
     return Pool("p5", "burst-p5", tuple(f"p5-{n}" for n in range(1, 9)), "p5.48xlarge", FULL, "h100", **values | more)
 
 
 def lease(n=1, idle_s=0.0, state="ready", worked=True, market="on-demand", **more):
     since = NOW - idle_s if worked else None
-    return Lease(f"l{n}/p5-{n}", f"l{n}", f"p5-{n}", "p5", "a", market, state, (), PRICE, NOW + 900, since, worked, **more)
+    return Lease(
+        f"l{n}/p5-{n}", f"l{n}", f"p5-{n}", "p5", "a", market, state, (), PRICE, NOW + 900, since, worked, **more
+    )
 
 
 def released(*leases, jobs=(), cool_downs=(), home=(), **declared):
     """The reasons of what is given back, by node."""
     here = pool(**declared)
-    states = {"ready": ("CLOUD", "IDLE"), "joined": ("CLOUD", "DRAIN", "IDLE"), "coming": ("CLOUD", "DRAIN", "IDLE", "POWERING_UP")}
+    states = {
+        "ready": ("CLOUD", "IDLE"),
+        "joined": ("CLOUD", "DRAIN", "IDLE"),
+        "coming": ("CLOUD", "DRAIN", "IDLE", "POWERING_UP"),
+    }
     nodes = [Node(each.node, ("burst-p5",), FULL, states[each.state]) for each in leases]
     month = Budget(1e6, 0.0, 0.0, NOW + 86400)
     shot = Snapshot(NOW, tuple(jobs), (*home, *nodes), (here,), leases, cool_downs, budget=month)
@@ -91,8 +116,12 @@ def test_a_lease_is_not_ended_inside_what_is_paid_for():
     history, hourly = IdleHistory((9000.0,) * 20, 1e6), {"min_billing_s": 3600.0, "billing_increment_s": 3600.0}
     began = NOW - 1800
     assert released(lease(idle_s=900, paid_from_s=began), idle_history=history, **hourly) == {}
-    assert released(lease(idle_s=900, paid_from_s=NOW - 3570), idle_history=history, **hourly)  # just before the next hour
-    assert released(lease(idle_s=900, paid_from_s=NOW - 3610), idle_history=history, **hourly) == {}  # missed: this hour is paid too
+    assert released(
+        lease(idle_s=900, paid_from_s=NOW - 3570), idle_history=history, **hourly
+    )  # just before the next hour
+    assert (
+        released(lease(idle_s=900, paid_from_s=NOW - 3610), idle_history=history, **hourly) == {}
+    )  # missed: this hour is paid too
     minute = {"min_billing_s": 60.0, "idle_history": history}
     assert released(lease(paid_from_s=NOW - 59), **minute) == {} and released(lease(paid_from_s=NOW - 60), **minute)
 
@@ -101,7 +130,9 @@ def test_a_node_that_was_never_used_is_kept_while_it_is_paid_for():
     unused = lease(state="joined", worked=False, paid_from_s=NOW - 600)
     assert released(unused, min_billing_s=3600.0, billing_increment_s=3600.0) == {}
     assert "need it no more" in released(unused, min_billing_s=60.0)["p5-1"]
-    assert "need it no more" in released(replace(unused, state="coming"), min_billing_s=3600.0)["p5-1"]  # nothing of use is there yet
+    assert (
+        "need it no more" in released(replace(unused, state="coming"), min_billing_s=3600.0)["p5-1"]
+    )  # nothing of use is there yet
 
 
 def test_what_is_paid_anyway_stays_to_the_persons_limit():
@@ -118,7 +149,9 @@ def test_a_place_that_refuses_makes_having_it_again_dearer():
     assert terms(pool(), spot, closed, NOW, NOW).buy_s == 2 * BOOT + 3600  # on demand, at twice the price
     closed += [CoolDown("p5", zone, "on-demand", 1, None, "closed") for zone in "ab"]
     assert terms(pool(), spot, closed, NOW, NOW).buy_s == 2 * BOOT
-    assert terms(pool(), spot, [CoolDown("p5", zone, "spot", 1, NOW - 1, "old") for zone in "ab"], NOW, NOW).buy_s == BOOT
+    assert (
+        terms(pool(), spot, [CoolDown("p5", zone, "spot", 1, NOW - 1, "old") for zone in "ab"], NOW, NOW).buy_s == BOOT
+    )
 
 
 def test_a_lease_that_a_job_is_about_to_need_is_kept():
@@ -130,7 +163,10 @@ def test_a_lease_that_a_job_is_about_to_need_is_kept():
 
     idle = [lease(n, idle_s=BOOT + 60) for n in (1, 2)]
     assert set(released(*idle, jobs=[waiting(5)], home=down)) == {"p5-2"}  # one of them is enough
-    assert set(released(*idle, jobs=[waiting(15)], home=down)) == {"p5-1", "p5-2"}  # a boot takes 10 min: it can be had again in time
+    assert set(released(*idle, jobs=[waiting(15)], home=down)) == {
+        "p5-1",
+        "p5-2",
+    }  # a boot takes 10 min: it can be had again in time
     assert set(released(*idle, jobs=[waiting(5, gpu_type="b200")], home=down)) == {"p5-1", "p5-2"}  # it can't use them
     assert set(released(*idle, jobs=[waiting(5)], home=down, idle_s=600.0)) == {"p5-1", "p5-2"}  # the person's limit
 
@@ -139,10 +175,19 @@ def test_a_lease_that_a_job_is_about_to_need_is_kept():
 
 
 class Account:
-    """Plays gaps through the rule, many at once if they overlap, and counts in seconds what was paid and what the best had paid."""
+    """Plays gaps through the rule, many at once if they overlap, and counts in seconds what was paid and what the best
+    had paid.
+    """
 
     def __init__(self, terms, price=3600.0):
-        self.terms, self.price, self.history, self.paid, self.best, self.away = terms, price, IdleHistory(), 0.0, 0.0, []
+        self.terms, self.price, self.history, self.paid, self.best, self.away = (
+            terms,
+            price,
+            IdleHistory(),
+            0.0,
+            0.0,
+            [],
+        )
 
     def play(self, since, gap_s):
         """`gap_s`: a number, or a function of how long the rule keeps it (an adversary that knows the rule)."""
@@ -164,13 +209,21 @@ class Account:
             self.history = settled(self.history, self.terms, kept, min(gap, self.terms.break_even_s + 1), self.price)
 
 
-TERMS = [Terms(600.0), Terms(600.0, 45.0), Terms(900.0, 0.0, 60.0), Terms(600.0, 1200.0, 3600.0), Terms(4000.0, 300.0, 3600.0)]
+TERMS = [
+    Terms(600.0),
+    Terms(600.0, 45.0),
+    Terms(900.0, 0.0, 60.0),
+    Terms(600.0, 1200.0, 3600.0),
+    Terms(4000.0, 300.0, 3600.0),
+]
 
 
 @pytest.mark.parametrize("what", TERMS, ids=str)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_adversary_makes_it_pay_more_than_twice_the_best(what, seed):
-    """At every prefix of the sequence. Random loads, then gaps that end right after the lease is gone, one after another or overlapping."""
+    """At every prefix of the sequence. Random loads, then gaps that end right after the lease is gone, one after
+    another or overlapping.
+    """
     rng = np.random.default_rng(seed)
     account, now, worst = Account(what), 0.0, 0.0
     spite, scale, overlap = rng.uniform(0, 1), 10 ** rng.uniform(0.5, 4.5), rng.uniform(0, 1)
@@ -217,7 +270,10 @@ def test_every_single_gap_stays_within_twice_until_something_is_learned():
     [
         (lambda rng: float(rng.exponential(30000.0)), 1.12),  # break-even pays 1.97
         (lambda rng: float(rng.exponential(60.0)), 1.02),
-        (lambda rng: float(rng.uniform(10, 120) if rng.random() < 0.5 else 20000.0), 1.22),  # the best fixed moment: 1.18
+        (
+            lambda rng: float(rng.uniform(10, 120) if rng.random() < 0.5 else 20000.0),
+            1.22,
+        ),  # the best fixed moment: 1.18
     ],
 )
 def test_it_learns(draw, at_most):
@@ -257,7 +313,9 @@ def test_the_benchmark_pays_by_hand_what_it_says():
     assert [run.best[n] / per_s for n in range(3)] == pytest.approx([300, 600, 600])
     assert run.history.credit_usd / per_s == pytest.approx(300) and len(run.history.gaps_s) == 3
     assert run.worst_prefix() == pytest.approx(2700 / 1500)
-    hourly = bench.Run(bench.RULES["at_once"], bench._pool(600.0, 3600.0)).over(gaps)  # each boot and its hour is paid for anyway
+    hourly = bench.Run(bench.RULES["at_once"], bench._pool(600.0, 3600.0)).over(
+        gaps
+    )  # each boot and its hour is paid for anyway
     assert [hourly.paid[n] / per_s for n in range(3)] == pytest.approx([0, 600, 0])
 
 

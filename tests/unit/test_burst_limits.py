@@ -95,7 +95,10 @@ def test_the_smallest_larger_job_before_a_late_one_makes_room_for_it():
 
 
 def test_who_makes_room_must_be_rentable():
-    small, large = base.job(1, limit_s=6 * HOUR, priority=2, demands="the nodes dgx1"), base.job(2, limit_s=8 * HOUR, priority=1)
+    small, large = (
+        base.job(1, limit_s=6 * HOUR, priority=2, demands="the nodes dgx1"),
+        base.job(2, limit_s=8 * HOUR, priority=1),
+    )
     ends = LIMITS.predicted_s(8 * 6) - HOUR
     decision = decide(base.snapshot([base.running(90, ["dgx1"], ends), small, large], base.home(1)), POLICY)
     assert [launch.jobs for launch in decision.launches] == [(2,)]

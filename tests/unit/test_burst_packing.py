@@ -1,4 +1,6 @@
-"""The plan of the queue: holes before jobs that wait for more GPUs, ties, run times that are known better than limits."""
+"""The plan of the queue: holes before jobs that wait for more GPUs, ties, run times that are known better than
+limits.
+"""
 
 import numpy as np
 import pytest

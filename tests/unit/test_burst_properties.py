@@ -1,4 +1,6 @@
-"""What holds for every snapshot, searched for counterexamples with hypothesis. Always the same examples; `slow` tries many more."""
+"""What holds for every snapshot, searched for counterexamples with hypothesis. Always the same examples; `slow` tries
+many more.
+"""
 
 import json
 import math
@@ -10,14 +12,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ironburst.burst import Budget, CoolDown, Decision, Job, Lease, Node, Policy, Pool, Resources, Snapshot, decide, from_json, to_json
+from ironburst.burst import (
+    Budget,
+    CoolDown,
+    Decision,
+    Job,
+    Lease,
+    Node,
+    Policy,
+    Pool,
+    Resources,
+    Snapshot,
+    decide,
+    from_json,
+    to_json,
+)
 from ironburst.burst.codec import DataError
 from ironburst.burst.limits import Limits, WaitTarget
 
 NOW = 1_795_262_400.0
 OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
 WORDS = ("imagenet", "c4")
-QUICK = settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(
+    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 MANY = settings(QUICK, max_examples=10_000)
 POLICIES = st.sampled_from(
     [
@@ -31,9 +49,9 @@ POLICIES = st.sampled_from(
 
 def each_way(test):
     """The property as a quick test and as a slow one with many examples."""
-    return pytest.mark.parametrize("profile", [pytest.param(QUICK, id="quick"), pytest.param(MANY, id="many", marks=pytest.mark.slow)])(
-        test
-    )
+    return pytest.mark.parametrize(
+        "profile", [pytest.param(QUICK, id="quick"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
+    )(test)
 
 
 def check(profile, property, **strategies):
@@ -44,8 +62,9 @@ def check(profile, property, **strategies):
 
 
 def made(seed, count):
-    """A site with so many pending jobs, most of them late and fit to be rented for. From a seed: that is 20 times as fast as drawing each
-    field, so there are as many more examples; `count` is what a counterexample gets smaller by."""
+    """A site with so many pending jobs, most of them late and fit to be rented for. From a seed: that is 20 times as
+    fast as drawing each field, so there are as many more examples; `count` is what a counterexample gets smaller by.
+    """
     rng = Random(seed)
     often, once = (lambda value, *others: value if rng.random() < 0.75 else rng.choice(others)), rng.choice
     home = [Node(f"dgx{n}", ("home",), Resources(8, 2, 1000), often(("IDLE",), ("DRAIN",))) for n in (1, 2)]
@@ -53,15 +72,35 @@ def made(seed, count):
     rented = [_lease(rng, node) for node in ("p5-1", "p5-2", "g6-1") if rng.random() < 0.4]
     up = {"coming": (*OFF[:3], "POWERING_UP"), "joined": OFF[:3], "ready": ("CLOUD", "IDLE"), "leaving": OFF}
     states = {lease.node: up[lease.state] for lease in rented}
-    cloud = [Node(name, (pool.partition,), pool.each, states.get(name, OFF)) for pool in declared for name in pool.nodes]
+    cloud = [
+        Node(name, (pool.partition,), pool.each, states.get(name, OFF)) for pool in declared for name in pool.nodes
+    ]
     queue = [
-        Job(90 + n, "run", "u", "RUNNING", NOW - 99, 1, Resources(often(8, 4), 1, 9), 3600.0, ("home",), on=(node,),
-            end_s=NOW + often(rng.uniform(0, 90_000), -100.0))
-        for n, node in enumerate(("dgx1", "dgx2", "p5-1")) if rng.random() < (0.85 if n < 2 else 0.2)
-    ]  # fmt: skip
+        Job(
+            90 + n,
+            "run",
+            "u",
+            "RUNNING",
+            NOW - 99,
+            1,
+            Resources(often(8, 4), 1, 9),
+            3600.0,
+            ("home",),
+            on=(node,),
+            end_s=NOW + often(rng.uniform(0, 90_000), -100.0),
+        )
+        for n, node in enumerate(("dgx1", "dgx2", "p5-1"))
+        if rng.random() < (0.85 if n < 2 else 0.2)
+    ]
     queue += [_job(rng, n) for n in range(1, count + 1)]
-    closed = [CoolDown("p5", zone, "spot", once((1, 3)), once((None, NOW + 60, NOW - 60)), "ICE") for zone in "ab" if rng.random() < 0.3]
-    budget = often(Budget(once((300.0, 1500.0, 20_000.0)) * rng.random(), 0.0, 0.0, NOW + 86400), None, Budget(9.0, 9.0, 9.0, NOW))
+    closed = [
+        CoolDown("p5", zone, "spot", once((1, 3)), once((None, NOW + 60, NOW - 60)), "ICE")
+        for zone in "ab"
+        if rng.random() < 0.3
+    ]
+    budget = often(
+        Budget(once((300.0, 1500.0, 20_000.0)) * rng.random(), 0.0, 0.0, NOW + 86400), None, Budget(9.0, 9.0, 9.0, NOW)
+    )
     return Snapshot(NOW, tuple(queue), (*home, *cloud), declared, tuple(rented), tuple(closed), budget)
 
 
@@ -70,34 +109,70 @@ def _job(rng, id):
     limit_s = often(float(rng.randint(60, 20_000)), 90_000.0, None)
     deadline_s = often(None, NOW + rng.uniform(0, 30_000), NOW + (limit_s or 0.0) + rng.uniform(0, 1300))
     return Job(
-        id, "train", "u", often("PENDING", "SUSPENDED"), NOW - rng.uniform(0, 9000), once((1, 1, 1, 2, 3, 4)),
-        Resources(once((8, 8, 4, 2, 1, 9, 0)), once((0, 1, 2)), once((0, 400, 1000))), limit_s, often(("home",), ("home", "burst-p5")),
-        priority=rng.randint(0, 3), batch=often(True, False), requeue=often(True, False),
-        reason=often("", "Priority", "QOSGrpGRES", "Licenses"), gpu_type=often("", "h100", "a100"),
-        excluded=often((), ("p5-1",), ("dgx1",)), eligible_s=often(None, NOW - 50, NOW + 50), deadline_s=deadline_s,
-        data=often((), ("imagenet",), WORDS), licences=often((), ("matlab",)), fabric=often("", "infiniband"),
-    )  # fmt: skip
+        id,
+        "train",
+        "u",
+        often("PENDING", "SUSPENDED"),
+        NOW - rng.uniform(0, 9000),
+        once((1, 1, 1, 2, 3, 4)),
+        Resources(once((8, 8, 4, 2, 1, 9, 0)), once((0, 1, 2)), once((0, 400, 1000))),
+        limit_s,
+        often(("home",), ("home", "burst-p5")),
+        priority=rng.randint(0, 3),
+        batch=often(True, False),
+        requeue=often(True, False),
+        reason=often("", "Priority", "QOSGrpGRES", "Licenses"),
+        gpu_type=often("", "h100", "a100"),
+        excluded=often((), ("p5-1",), ("dgx1",)),
+        eligible_s=often(None, NOW - 50, NOW + 50),
+        deadline_s=deadline_s,
+        data=often((), ("imagenet",), WORDS),
+        licences=often((), ("matlab",)),
+        fabric=often("", "infiniband"),
+    )
 
 
 def _pool(rng, name, size):
     often, once = (lambda value, *others: value if rng.random() < 0.8 else rng.choice(others)), rng.choice
     return Pool(
-        name, f"burst-{name}", tuple(f"{name}-{n}" for n in range(1, size + 1)), "p5.48xlarge",
-        often(Resources(8, 2, 1000), Resources(4, 4, 4000)), once(("h100", "a100")), often(("spot", "on-demand"), ("on-demand",)),
-        {"spot": often(20.0, None), "on-demand": once((50.0, 30.0))}, often(("a", "b"), ("a",), ()), often(600.0, 0.0), often(300.0, 0.0),
-        often(86400.0, 7200.0), obstacle=often("", "no image"), ends_s=once((None, NOW + rng.uniform(0, 30_000))),
-        data=once(((), ("imagenet",), WORDS)), licences=once(((), ("matlab",))), fabric=once(("efa", "infiniband")),
+        name,
+        f"burst-{name}",
+        tuple(f"{name}-{n}" for n in range(1, size + 1)),
+        "p5.48xlarge",
+        often(Resources(8, 2, 1000), Resources(4, 4, 4000)),
+        once(("h100", "a100")),
+        often(("spot", "on-demand"), ("on-demand",)),
+        {"spot": often(20.0, None), "on-demand": once((50.0, 30.0))},
+        often(("a", "b"), ("a",), ()),
+        often(600.0, 0.0),
+        often(300.0, 0.0),
+        often(86400.0, 7200.0),
+        obstacle=often("", "no image"),
+        ends_s=once((None, NOW + rng.uniform(0, 30_000))),
+        data=once(((), ("imagenet",), WORDS)),
+        licences=once(((), ("matlab",))),
+        fabric=once(("efa", "infiniband")),
         min_billing_s=once((0.0, 3600.0)),
-    )  # fmt: skip
+    )
 
 
 def _lease(rng, node):
     once = rng.choice
     return Lease(
-        f"l/{node}", once(("l1", "l2")), node, node[:2], once("ab"), once(("spot", "on-demand")),
-        once(("coming", "joined", "ready", "ready", "leaving")), tuple(rng.sample(range(1, 9), rng.randint(0, 2))), 40.0,
-        NOW + rng.uniform(0, 5000), once((None, NOW - rng.uniform(0, 2000))), rng.random() < 0.5, once((None, NOW - rng.uniform(0, 9000))),
-    )  # fmt: skip
+        f"l/{node}",
+        once(("l1", "l2")),
+        node,
+        node[:2],
+        once("ab"),
+        once(("spot", "on-demand")),
+        once(("coming", "joined", "ready", "ready", "leaving")),
+        tuple(rng.sample(range(1, 9), rng.randint(0, 2))),
+        40.0,
+        NOW + rng.uniform(0, 5000),
+        once((None, NOW - rng.uniform(0, 2000))),
+        rng.random() < 0.5,
+        once((None, NOW - rng.uniform(0, 9000))),
+    )
 
 
 def sites():
@@ -134,15 +209,21 @@ def test_a_gang_never_spans_home_and_cloud_nor_two_places_in_it(profile):
         decision, jobs, pool_of, rented = decided(site, policy)
         for launch in decision.launches:
             assert all(jobs[id].nodes <= len(set(launch.nodes)) for id in launch.jobs)
-            assert set(launch.nodes) <= set(pool_of[launch.pool].nodes) and launch.market in pool_of[launch.pool].markets
+            assert (
+                set(launch.nodes) <= set(pool_of[launch.pool].nodes) and launch.market in pool_of[launch.pool].markets
+            )
         for assign in decision.assigns:
             places = {(rented[id].pool, rented[id].zone, rented[id].market) for id in assign.leases}
             assert len(places) == 1 and len(set(assign.leases)) == jobs[assign.job].nodes
         for widen in decision.widen:
             (pool,) = [pool for pool in site.pools if pool.partition in widen.partitions]
             assert widen.partitions == ("home", pool.partition)  # Slurm starts a job in one partition
-            assert set(pool.nodes) - set(widen.excluded) == set(widen.nodes) and len(widen.nodes) >= jobs[widen.job].nodes
-        served = Counter([id for launch in decision.launches for id in launch.jobs] + [assign.job for assign in decision.assigns])
+            assert (
+                set(pool.nodes) - set(widen.excluded) == set(widen.nodes) and len(widen.nodes) >= jobs[widen.job].nodes
+            )
+        served = Counter(
+            [id for launch in decision.launches for id in launch.jobs] + [assign.job for assign in decision.assigns]
+        )
         assert max(served.values(), default=1) == 1  # by one of them only
 
     check(profile, holds, site=sites(), policy=POLICIES)
@@ -152,12 +233,21 @@ def test_a_gang_never_spans_home_and_cloud_nor_two_places_in_it(profile):
 def test_nobody_is_placed_where_it_may_not_go(profile):
     def holds(site, policy):
         decision, jobs, pool_of, rented = decided(site, policy)
-        placed = [(id, launch.pool, launch.market, pool_of[launch.pool].boot_s) for launch in decision.launches for id in launch.jobs]
-        placed += [(each.job, rented[each.leases[0]].pool, rented[each.leases[0]].market, 0.0) for each in decision.assigns]
+        placed = [
+            (id, launch.pool, launch.market, pool_of[launch.pool].boot_s)
+            for launch in decision.launches
+            for id in launch.jobs
+        ]
+        placed += [
+            (each.job, rented[each.leases[0]].pool, rented[each.leases[0]].market, 0.0) for each in decision.assigns
+        ]
         for id, pool, market, boot_s in placed:
             job, pool = jobs[id], pool_of[pool]
             ends_s = NOW + boot_s + job.time_limit_s
-            assert ends_s <= min(pool.ends_s or math.inf, job.deadline_s or math.inf) and job.time_limit_s <= pool.max_run_s
+            assert (
+                ends_s <= min(pool.ends_s or math.inf, job.deadline_s or math.inf)
+                and job.time_limit_s <= pool.max_run_s
+            )
             assert (
                 set(job.data) <= set(pool.data)
                 and set(job.licences) <= set(pool.licences)
@@ -177,7 +267,9 @@ def spent(decision):
 
 @each_way
 def test_more_money_never_rents_for_less_and_never_beyond_the_budget(profile):
-    """The first job of the queue that more money changes is one that it lets rent. (Later ones may lose to it: the money is spent.)"""
+    """The first job of the queue that more money changes is one that it lets rent. (Later ones may lose to it: the
+    money is spent.)
+    """
 
     def holds(site, policy, more):
         if site.budget is None:
@@ -185,12 +277,17 @@ def test_more_money_never_rents_for_less_and_never_beyond_the_budget(profile):
             return
         richer = replace(site, budget=replace(site.budget, usd_per_month=site.budget.usd_per_month + more))
         poor, rich = decide(site, policy), decide(richer, policy)
-        assert spent(poor) <= max(site.budget.left_usd, 0) + 1e-6 and spent(rich) <= max(richer.budget.left_usd, 0) + 1e-6
+        assert (
+            spent(poor) <= max(site.budget.left_usd, 0) + 1e-6 and spent(rich) <= max(richer.budget.left_usd, 0) + 1e-6
+        )
         assert spent(poor) <= spent(rich) + 1e-6
         if policy.limits is None:
-            queue = sorted((job for job in site.jobs if job.pending), key=lambda job: (-job.priority, job.submit_s, job.id))
+            queue = sorted(
+                (job for job in site.jobs if job.pending), key=lambda job: (-job.priority, job.submit_s, job.id)
+            )
             served = [
-                {id for launch in each.launches for id in launch.jobs} | {assign.job for assign in each.assigns} for each in (poor, rich)
+                {id for launch in each.launches for id in launch.jobs} | {assign.job for assign in each.assigns}
+                for each in (poor, rich)
             ]
             first = next((job.id for job in queue if (job.id in served[0]) != (job.id in served[1])), None)
             assert first is None or first in served[1]
@@ -219,26 +316,42 @@ def applied(site, decision):
     for number, launch in enumerate(decision.launches):
         for node in launch.nodes:
             nodes[node] = replace(nodes[node], states=(*OFF[:3], "POWERING_UP"))
-            leases[node] = Lease(node, f"new{number}", node, launch.pool, launch.zones[0], launch.market, "coming", launch.jobs,
-                                 launch.usd_per_hour, launch.committed_until_s)  # fmt: skip
+            leases[node] = Lease(
+                node,
+                f"new{number}",
+                node,
+                launch.pool,
+                launch.zones[0],
+                launch.market,
+                "coming",
+                launch.jobs,
+                launch.usd_per_hour,
+                launch.committed_until_s,
+            )
     for release in decision.releases:
         leases[release.lease] = replace(leases[release.lease], state="leaving")
     budget = site.budget and replace(site.budget, committed_usd=site.budget.committed_usd + spent(decision))
-    return replace(site, jobs=tuple(jobs.values()), nodes=tuple(nodes.values()), leases=tuple(leases.values()), budget=budget)
+    return replace(
+        site, jobs=tuple(jobs.values()), nodes=tuple(nodes.values()), leases=tuple(leases.values()), budget=budget
+    )
 
 
 @each_way
 def test_a_decision_that_is_carried_out_is_not_taken_again(profile):
     def holds(site, policy):
         decision = decide(site, policy)
-        served = {id for launch in decision.launches for id in launch.jobs} | {assign.job for assign in decision.assigns}
+        served = {id for launch in decision.launches for id in launch.jobs} | {
+            assign.job for assign in decision.assigns
+        }
         again = decide(applied(site, decision), policy)
         twice = {id for launch in again.launches for id in launch.jobs} | {assign.job for assign in again.assigns}
         assert not served & twice
         assert not {each.job for each in decision.widen} & {each.job for each in again.widen}
         assert not {each.job for each in decision.narrow} & {each.job for each in again.narrow}
         assert not {each.lease for each in decision.releases} & {each.lease for each in again.releases}
-        kept = {node for launch in decision.launches for node in launch.nodes} | {id for assign in decision.assigns for id in assign.leases}
+        kept = {node for launch in decision.launches for node in launch.nodes} | {
+            id for assign in decision.assigns for id in assign.leases
+        }
         assert not kept & {each.lease for each in again.releases}  # nor taken back
 
     check(profile, holds, site=sites(), policy=POLICIES)
@@ -267,7 +380,9 @@ def spoiled(draw, value, kind=""):
         items = list(value)
         place = draw(st.integers(0, len(items) - 1))
         how = draw(st.sampled_from(["spoil", "spoil", "twice", "gone"]))
-        items[place : place + 1] = {"spoil": [spoiled(draw, items[place])], "twice": [items[place]] * 2, "gone": []}[how]
+        items[place : place + 1] = {"spoil": [spoiled(draw, items[place])], "twice": [items[place]] * 2, "gone": []}[
+            how
+        ]
         return tuple(items)
     return value
 
@@ -301,7 +416,8 @@ def test_a_file_of_anything_is_read_or_refused_in_one_sentence(profile):
     anything = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
         lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["jobs", "now_s", "id", "each", "x"]), inner, max_size=3)
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["jobs", "now_s", "id", "each", "x"]), inner, max_size=3)
         ),
         max_leaves=12,
     )

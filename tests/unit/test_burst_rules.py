@@ -26,8 +26,18 @@ def text_of(decision, id=1):
 @pytest.mark.parametrize(
     ("needs", "reaches", "code", "said"),
     [
-        ({"data": ("imagenet", "c4")}, {"data": ("imagenet",)}, "data", "needs the data set c4, which pool p5 doesn't reach"),
-        ({"licences": ("matlab",)}, {"data": ("matlab",)}, "licences", "needs the licence matlab, which pool p5 doesn't reach"),
+        (
+            {"data": ("imagenet", "c4")},
+            {"data": ("imagenet",)},
+            "data",
+            "needs the data set c4, which pool p5 doesn't reach",
+        ),
+        (
+            {"licences": ("matlab",)},
+            {"data": ("matlab",)},
+            "licences",
+            "needs the licence matlab, which pool p5 doesn't reach",
+        ),
         ({"fabric": "infiniband"}, {"fabric": "efa"}, "fabric", "must be on the fabric infiniband, pool p5 is on efa"),
     ],
 )
@@ -75,7 +85,10 @@ def test_a_job_that_home_would_end_too_late_is_rented_for_two_boots_before_it_mu
         if slack == 1201:
             assert decision.waits[0].look_again_s == decision.waits[0].rent_s == NOW + 1
     (missed,) = decision.infeasible
-    assert "is too late to end by its deadline" in missed.text and "in pool p5 it would end at 2026-11-21 14:10:00Z, after" in missed.text
+    assert (
+        "is too late to end by its deadline" in missed.text
+        and "in pool p5 it would end at 2026-11-21 14:10:00Z, after" in missed.text
+    )
 
 
 def test_only_a_place_that_is_soon_enough_is_rented_for_a_deadline():
@@ -96,7 +109,11 @@ def test_a_job_settles_before_it_is_rented_for():
     patient = replace(POLICY, settle_s=30.0)
     decision = decide(snapshot([*BUSY, job(submit_s=NOW - 29)]), patient)
     assert decision.launches == () and code_of(decision, 1) == "settling"
-    assert (decision.waits[0].look_again_s, decision.waits[0].rent_s, decision.waits[0].start_s) == (NOW + 1, NOW + 1, NOW + 10 * HOUR)
+    assert (decision.waits[0].look_again_s, decision.waits[0].rent_s, decision.waits[0].start_s) == (
+        NOW + 1,
+        NOW + 1,
+        NOW + 10 * HOUR,
+    )
     assert decide(snapshot([*BUSY, job(submit_s=NOW - 30)]), patient).launches
     assert decide(snapshot([job(submit_s=NOW - 29)]), patient).waits[0].code == "home_soon"
 
@@ -121,7 +138,9 @@ def test_a_start_at_home_that_never_comes_is_believed_for_a_boot_only():
 
 
 def adversary(boot_s, tick_s=60.0, most_s=6 * HOUR):
-    """Seconds from a job's submission to its node, if somebody of higher priority comes whenever home is about to be free."""
+    """Seconds from a job's submission to its node, if somebody of higher priority comes whenever home is about to be
+    free.
+    """
     victim, id, free_s, now = job(1, limit_s=1200.0, submit_s=NOW), 100, NOW + 300, NOW
     while now < NOW + most_s:
         if now >= free_s:  # the scheduler starts the one with the highest priority
@@ -198,7 +217,14 @@ def test_without_a_time_nothing_is_done(now):
 
 def test_a_running_job_whose_end_nobody_knows_holds_its_nodes():
     for broken in ({"end_s": NAN}, {"end_s": INF}, {"limit_s": NAN, "end_s": NAN, "start_s": NAN}):
-        on = {"limit_s": 7200.0, "state": "RUNNING", "nodes": 2, "on": ("dgx1", "dgx2"), "start_s": NOW, "end_s": NOW} | broken
+        on = {
+            "limit_s": 7200.0,
+            "state": "RUNNING",
+            "nodes": 2,
+            "on": ("dgx1", "dgx2"),
+            "start_s": NOW,
+            "end_s": NOW,
+        } | broken
         assert code_of(decide(snapshot([job(90, **on), job()]), POLICY), 1) == "home_down"
         assert decide(snapshot([job(90, **on), job(submit_s=NOW - HOUR - 1)]), POLICY).launches
 
@@ -214,7 +240,9 @@ def test_a_price_that_is_none_is_not_rented_at(usd):
     assert decide(snapshot([*BUSY, job()], pools=[free]), POLICY).launches
 
 
-@pytest.mark.parametrize("change", [{"boot_s": NAN}, {"idle_s": -1.0}, {"max_run_s": NAN}, {"min_billing_s": INF}, {"ends_s": NAN}])
+@pytest.mark.parametrize(
+    "change", [{"boot_s": NAN}, {"idle_s": -1.0}, {"max_run_s": NAN}, {"min_billing_s": INF}, {"ends_s": NAN}]
+)
 def test_a_damaged_pool_rents_nothing_and_says_why(change):
     decision = decide(snapshot([*BUSY, job()], pools=[pool(**change)]), POLICY)
     assert decision.launches == () and "the snapshot is damaged: " + next(iter(change)) in text_of(decision)
@@ -230,7 +258,9 @@ def test_a_budget_that_can_not_be_right_rents_nothing(change):
 def test_twins_are_one():
     """Nodes, pools and leases that stand in the snapshot twice give no more room than one."""
     shot = snapshot([*BUSY, job(1, nodes=3), job(2)])
-    assert code_of(decide(replace(shot, nodes=(*shot.nodes, *shot.nodes), pools=shot.pools * 2), POLICY), 2) == "max_nodes"
+    assert (
+        code_of(decide(replace(shot, nodes=(*shot.nodes, *shot.nodes), pools=shot.pools * 2), POLICY), 2) == "max_nodes"
+    )
     other = replace(pool("p6"), nodes=("p5-1", "p5-2", "p6-3"))
     decision = decide(snapshot([*BUSY, *(job(n) for n in range(1, 7))], pools=[pool(), other]), POLICY)
     assert sorted(node for launch in decision.launches for node in launch.nodes) == ["p5-1", "p5-2", "p5-3", "p6-3"]
@@ -240,7 +270,9 @@ def test_twins_are_one():
 
 @pytest.mark.parametrize("rate", [NAN, -1.0, float("inf")])
 def test_spot_with_a_rate_of_interruptions_that_cannot_be_is_not_rented(rate):
-    (launch,) = decide(snapshot([*BUSY, job()], pools=[pool(interruptions_per_hour={"spot": rate}, checkpoint_s=NAN)]), POLICY).launches
+    (launch,) = decide(
+        snapshot([*BUSY, job()], pools=[pool(interruptions_per_hour={"spot": rate}, checkpoint_s=NAN)]), POLICY
+    ).launches
     assert launch.market == "on-demand"
 
 
@@ -295,7 +327,10 @@ def test_a_job_larger_than_everything_and_a_site_without_nodes():
 @pytest.mark.slow
 def test_a_hundred_thousand_jobs_are_each_answered():
     sizes = (Resources(1, 1, 10), Resources(4, 1, 10), Resources(8, 1, 1000), Resources(16, 1, 10))
-    queue = [job(n, each=sizes[n % 4], limit_s=600.0 + n % 977, submit_s=NOW - n % 9000, priority=n % 7) for n in range(100_000)]
+    queue = [
+        job(n, each=sizes[n % 4], limit_s=600.0 + n % 977, submit_s=NOW - n % 9000, priority=n % 7)
+        for n in range(100_000)
+    ]
     decision = decide(snapshot(queue, home(100), [pool(size=20)], budget=1e6), POLICY)
     assert sorted(each.job for each in (*decision.waits, *decision.infeasible)) == list(range(100_000))
     assert sum(len(launch.nodes) for launch in decision.launches) == 20

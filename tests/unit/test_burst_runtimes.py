@@ -59,7 +59,9 @@ def test_a_running_job_is_compared_with_those_that_ran_longer():
     assert later.n == 20 and later.median_s == pytest.approx(0.8 * LIMIT, rel=1e-3)
     longest = estimate(experience, job(), 0.9 * LIMIT)  # longer than anything seen
     assert longest == Estimate(LIMIT, 0.9 * LIMIT, LIMIT, "limit")
-    assert estimate(experience, job(), 1.2 * LIMIT) == Estimate(*[1.2 * LIMIT] * 3, "limit")  # over its limit, not ended yet
+    assert estimate(experience, job(), 1.2 * LIMIT) == Estimate(
+        *[1.2 * LIMIT] * 3, "limit"
+    )  # over its limit, not ended yet
 
 
 def test_old_habits_are_forgotten():
@@ -96,7 +98,9 @@ def test_many_jobs_at_once_get_the_same_answers():
     [
         lambda rng, n: rng.lognormal(-1.5, 1.2, n).clip(1e-4, 1),
         lambda rng, n: 1 / rng.uniform(2, 5, n),
-        lambda rng, n: np.where(rng.random(n) < 0.4, 1.0, rng.uniform(0, 0.05, n) + 1e-4),  # time-outs, and crashes at once
+        lambda rng, n: np.where(
+            rng.random(n) < 0.4, 1.0, rng.uniform(0, 0.05, n) + 1e-4
+        ),  # time-outs, and crashes at once
         lambda rng, n: 10 ** rng.uniform(-4, 0, n),
     ],
     ids=["lognormal", "2 to 5", "two kinds", "log-uniform"],
@@ -118,7 +122,9 @@ def test_intervals_cover_what_they_say(draw, running):
 
 
 def online(stream):
-    """(mean |ln(median / true)|, the same of the limit, share held) over (finish order) jobs: (user, account, limit_s, run_s)."""
+    """(mean |ln(median / true)|, the same of the limit, share held) over (finish order) jobs: (user, account, limit_s,
+    run_s).
+    """
     experience, errors, naive, held = Experience(), [], [], []
     for user, account, limit_s, run_s in stream:
         each = job(user=user, account=account, limit_s=limit_s)
@@ -138,7 +144,9 @@ def test_a_factor_that_depends_on_the_queue_is_found_and_one_that_does_not_costs
         queue = "short" if rng.random() < 0.5 else "long"
         factor = (2.0 if queue == "short" else 5.0) if depends else 3.5
         run_s = 10 ** rng.uniform(2, 5)
-        stream.append((f"user{n % 400}", queue, run_s * factor * rng.uniform(0.9, 1.1), run_s))  # users with too few jobs for an own group
+        stream.append(
+            (f"user{n % 400}", queue, run_s * factor * rng.uniform(0.9, 1.1), run_s)
+        )  # users with too few jobs for an own group
     error, naive, held = online(stream)
     assert naive > 1.1 and error < 0.08 and held >= COVERAGE - 0.03
     mixed = online([(user, "", limit_s, run_s) for user, _, limit_s, run_s in stream])[0]  # not told the queue
@@ -148,7 +156,9 @@ def test_a_factor_that_depends_on_the_queue_is_found_and_one_that_does_not_costs
 @pytest.mark.skipif(not DATA.exists(), reason=f"no trace {DATA.name}: set IRONBURST_DATA")
 @pytest.mark.parametrize("limits", ["2 to 5 times", "one a queue"])
 def test_on_the_trace(limits):
-    """Philly, 5,000 jobs in order of their end, learned by virtual cluster; a fixed limit a queue is the hardest case for a ratio."""
+    """Philly, 5,000 jobs in order of their end, learned by virtual cluster; a fixed limit a queue is the hardest case
+    for a ratio.
+    """
     with lzma.open(DATA, "rt") as file:
         rows = [(float(r["submit_s"]), float(r["duration_s"]), r["vc"]) for r in csv.DictReader(file)][:5000]
     rng = np.random.default_rng(5)
@@ -198,7 +208,10 @@ def test_a_late_verdict_needs_doubt_to_be_over():
     waits = base.job(1, user="bob", limit_s=7200.0)
 
     def decided(limit_s):
-        return decide(base.snapshot([running, waits], experience=experience), dataclasses.replace(base.POLICY, wait_limit_s=limit_s))
+        return decide(
+            base.snapshot([running, waits], experience=experience),
+            dataclasses.replace(base.POLICY, wait_limit_s=limit_s),
+        )
 
     waited = base.NOW - waits.submit_s
     kept = decided(waited + median_s - 3600 - 600)
@@ -208,8 +221,12 @@ def test_a_late_verdict_needs_doubt_to_be_over():
 
 def test_told_run_times_leave_no_doubt():
     """What else was learned changes no decision then."""
-    jobs = [base.running(90 + n, [name], 3600.0, user="alice", run_s=20000.0 + n) for n, name in enumerate(("dgx1", "dgx2"))]
-    jobs += [base.job(n, user="alice", limit_s=36000.0, run_s=1800.0 * n, submit_s=base.NOW - 3600) for n in range(1, 6)]
+    jobs = [
+        base.running(90 + n, [name], 3600.0, user="alice", run_s=20000.0 + n) for n, name in enumerate(("dgx1", "dgx2"))
+    ]
+    jobs += [
+        base.job(n, user="alice", limit_s=36000.0, run_s=1800.0 * n, submit_s=base.NOW - 3600) for n in range(1, 6)
+    ]
     for policy in (base.POLICY, Policy("home", 0.0, limits=Limits(REFERENCE))):
         exact = decide(base.snapshot(jobs), policy)
         assert exact.waits
@@ -235,9 +252,14 @@ def test_a_waiting_job_is_expected_at_the_median_a_running_one_early_among_those
         longer = [each for each in ran_of["u1"] if each > ran_s]
         early_s = expected_s(experience, [running], now)[1]
         assert 0.1 <= np.mean([each < early_s * 0.999 for each in longer]) <= 0.4  # a quarter, but the young weigh more
-    for outlived_s in (0.85 * LIMIT, 1.2 * LIMIT):  # longer than anybody's: it may end at any moment, as its own group's do
+    for outlived_s in (
+        0.85 * LIMIT,
+        1.2 * LIMIT,
+    ):  # longer than anybody's: it may end at any moment, as its own group's do
         running = job(1, user="u1", state="RUNNING", on=("x",), start_s=now - outlived_s)
         assert expected_s(experience, [running], now)[1] == pytest.approx(outlived_s)
-    alone = [job(n, user="new", account="new", queue=f"q{n}") for n in (1, 2)]  # no group of its own has samples: as all
+    alone = [
+        job(n, user="new", account="new", queue=f"q{n}") for n in (1, 2)
+    ]  # no group of its own has samples: as all
     assert expected_s(experience, alone, now)[1] == estimate(experience, alone[0]).median_s
     assert expected_s(learned([0.5] * 8), alone, now) == {}

@@ -50,7 +50,13 @@ def test_platform_slugs(name, slug):
 
 def test_a_platform_is_joined_to_its_gpu():
     dgx = catalog.platform("dgx-h100")
-    assert (dgx.gpu_model, dgx.gpu_count, dgx.height_u, dgx.max_power_w, dgx.fabric_links) == ("H100 SXM5 80GB", 8, 8, 10200, 8)
+    assert (dgx.gpu_model, dgx.gpu_count, dgx.height_u, dgx.max_power_w, dgx.fabric_links) == (
+        "H100 SXM5 80GB",
+        8,
+        8,
+        10200,
+        8,
+    )
     assert catalog.platform("generic-hgx-h100-8-gpu").fabric_links is None
     assert len(catalog.platforms()) == 32  # no two names share a slug
 
@@ -80,7 +86,9 @@ def test_an_unknown_driver_branch():
 
 
 def test_every_nvidia_instance_type_is_joined_to_a_gpu_of_the_table():
-    rows = csv.DictReader(line for line in DATA.joinpath("aws_instance_types.csv").read_text().splitlines() if line[0] != "#")
+    rows = csv.DictReader(
+        line for line in DATA.joinpath("aws_instance_types.csv").read_text().splitlines() if line[0] != "#"
+    )
     nvidia = [row["instance_type"] for row in rows if row["accel_vendor"] == "NVIDIA"]
     assert len(nvidia) == 65
     for name in nvidia:
@@ -105,7 +113,13 @@ def test_every_nvidia_instance_type_is_joined_to_a_gpu_of_the_table():
 )
 def test_instance_types(name, model, count, cards, efa, usd):
     kind = catalog.instance_type(name)
-    assert (kind.gpu_model, kind.gpu_count, kind.network_cards, kind.efa_count, kind.od_usd_per_hour) == (model, count, cards, efa, usd)
+    assert (kind.gpu_model, kind.gpu_count, kind.network_cards, kind.efa_count, kind.od_usd_per_hour) == (
+        model,
+        count,
+        cards,
+        efa,
+        usd,
+    )
 
 
 def test_zones():
@@ -119,12 +133,23 @@ def layout(name):
     return [(each.card_index, each.device_index, each.interface_type) for each in catalog.network_interfaces(name)]
 
 
-EFA_CARDS = {"p5.48xlarge": 32, "p4d.24xlarge": 4, "p5en.48xlarge": 16, "p6-b200.48xlarge": 8, "g6e.48xlarge": 4, "g6e.24xlarge": 2}
+EFA_CARDS = {
+    "p5.48xlarge": 32,
+    "p4d.24xlarge": 4,
+    "p5en.48xlarge": 16,
+    "p6-b200.48xlarge": 8,
+    "g6e.48xlarge": 4,
+    "g6e.24xlarge": 2,
+}
 
 
 @pytest.mark.parametrize(("name", "cards"), EFA_CARDS.items())
 def test_interfaces_of_types_with_efa_on_every_card(name, cards):
-    assert layout(name) == [(0, 0, "interface"), (0, 1, "efa-only"), *((card, 0, "efa-only") for card in range(1, cards))]
+    assert layout(name) == [
+        (0, 0, "interface"),
+        (0, 1, "efa-only"),
+        *((card, 0, "efa-only") for card in range(1, cards)),
+    ]
 
 
 def test_p6_b300_has_no_efa_on_card_0():
@@ -154,7 +179,11 @@ def test_every_gpu_type_stays_within_its_limits_and_takes_one_address():
 
 
 def test_an_efa_interface_takes_an_address_and_an_efa_only_one_does_not():
-    kinds = [catalog.NetworkInterface(0, 0, "interface"), catalog.NetworkInterface(0, 1, "efa"), catalog.NetworkInterface(1, 0, "efa-only")]
+    kinds = [
+        catalog.NetworkInterface(0, 0, "interface"),
+        catalog.NetworkInterface(0, 1, "efa"),
+        catalog.NetworkInterface(1, 0, "efa-only"),
+    ]
     assert catalog.addresses(kinds) == 2
 
 

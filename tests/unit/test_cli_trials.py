@@ -52,12 +52,29 @@ def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
     path.write_text(SACCT)
     assert cli.main(["simulate", str(path), "--config", STACK, "--bound-seconds", "0", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["jobs"] == 2 and said["run_times"] == "limits" and said["left_out"] == {"never started": 1} and said["bound"] is None
+    assert (
+        said["jobs"] == 2
+        and said["run_times"] == "limits"
+        and said["left_out"] == {"never started": 1}
+        and said["bound"] is None
+    )
 
 
 def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     out = tmp_path / "out"
-    argv = ["size", str(trace), "--config", STACK, *OWNED, "--reserved-usd-per-gpu-hour", "1.5", "--nodes", "8,0,3", "--out", str(out)]
+    argv = [
+        "size",
+        str(trace),
+        "--config",
+        STACK,
+        *OWNED,
+        "--reserved-usd-per-gpu-hour",
+        "1.5",
+        "--nodes",
+        "8,0,3",
+        "--out",
+        str(out),
+    ]
     assert cli.main([*argv, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [one["nodes"] for one in said["candidates"]] == [0, 3, 8] and said["best"] in said["candidates"]
@@ -87,14 +104,21 @@ NOT_PLAYED = (
     ("a,b\n1,2\n", "is no known trace: its first line has a, b"),
     ("submit_s,duration_s,num_gpus\n0,-5,8\n", "line 2: duration_s is '-5'; allowed is a number of 0 or more"),
     ("submit_s,duration_s,num_gpus\n-1,5,8\n", "line 2: submit_s is '-1'; allowed is a number of 0 or more"),
-    ("submit_s,duration_s,num_gpus\n0,1e308,8\n", "line 2: duration_s is '1e308'; allowed is a number of 0 or more, up to 25340230"),
+    (
+        "submit_s,duration_s,num_gpus\n0,1e308,8\n",
+        "line 2: duration_s is '1e308'; allowed is a number of 0 or more, up to 25340230",
+    ),
     ("submit_s,duration_s,num_gpus\n0,3600\n", "line 2 has 2 values"),
 )
-TOO_LARGE = ("submit_s,duration_s,num_gpus\n0,3600,8\n90000,3600,72\n", "72 GPUs")  # for `simulate`: what `size` rents has no limit
+TOO_LARGE = (
+    "submit_s,duration_s,num_gpus\n0,3600,8\n90000,3600,72\n",
+    "72 GPUs",
+)  # for `simulate`: what `size` rents has no limit
 
 
 @pytest.mark.parametrize(
-    ("verb", "file", "says"), [*((verb, *each) for verb in (SIMULATE, SIZE) for each in NOT_PLAYED), (SIMULATE, *TOO_LARGE)]
+    ("verb", "file", "says"),
+    [*((verb, *each) for verb in (SIMULATE, SIZE) for each in NOT_PLAYED), (SIMULATE, *TOO_LARGE)],
 )
 def test_a_trace_that_can_not_be_played_is_one_sentence_and_exit_code_2(tmp_path, capsys, verb, file, says):
     path = tmp_path / "jobs.csv"
@@ -102,7 +126,12 @@ def test_a_trace_that_can_not_be_played_is_one_sentence_and_exit_code_2(tmp_path
         path.write_text(file)
     assert cli.main([verb[0], str(path), "--config", STACK, *verb[1:]]) == 2
     captured = capsys.readouterr()
-    assert says in captured.err and captured.err.startswith("ironburst: ") and captured.err.count("\n") == 1 and captured.out == ""
+    assert (
+        says in captured.err
+        and captured.err.startswith("ironburst: ")
+        and captured.err.count("\n") == 1
+        and captured.out == ""
+    )
 
 
 def test_a_history_of_minutes_says_nothing_of_a_year(tmp_path, capsys):
@@ -132,10 +161,19 @@ def test_submits_that_go_back_in_time_are_sorted_and_played(tmp_path, capsys):
     [
         (["simulate", "{trace}", "--config", "{tmp}/no.yaml"], "give the path of a stack file"),
         (["simulate", "{trace}", "--config", "README.md"], "README.md"),
-        (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "-1"], "--bound-seconds is -1; allowed is 0 or more"),
+        (
+            ["simulate", "{trace}", "--config", STACK, "--bound-seconds", "-1"],
+            "--bound-seconds is -1; allowed is 0 or more",
+        ),
         (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "nan"], "--bound-seconds is nan"),
-        (["simulate", "{trace}", "--config", STACK, "--bound-seconds", "0", "--out", "{trace}"], "--out {trace}: can't be written"),
-        (["size", "{trace}", "--config", STACK, "--owned-usd-per-gpu-hour", "0"], "ironburst: the owned price is 0 USD per GPU-hour; all"),
+        (
+            ["simulate", "{trace}", "--config", STACK, "--bound-seconds", "0", "--out", "{trace}"],
+            "--out {trace}: can't be written",
+        ),
+        (
+            ["size", "{trace}", "--config", STACK, "--owned-usd-per-gpu-hour", "0"],
+            "ironburst: the owned price is 0 USD per GPU-hour; all",
+        ),
         (["size", "{trace}", "--config", STACK, *OWNED, "--wait-p50", "-2"], "ironburst: the wanted wait p50_h is -2"),
         (["size", "{trace}", "--config", STACK, *OWNED, "--nodes", "8,x"], "--nodes is '8,x'"),
         (["size", "{trace}", "--config", STACK, *OWNED, "--jobs", "1"], "--jobs is 1; allowed is 2 or more"),
@@ -157,7 +195,11 @@ def test_a_folder_that_can_not_be_written_is_told_before_the_work(trace, monkeyp
 def test_home_nodes_of_two_sizes_are_refused_in_a_sentence(trace, tmp_path, capsys):
     text = open(STACK).read()
     mixed = tmp_path / "mixed.yaml"
-    mixed.write_text(text.replace("platform: dgx-h100", "platform: generic-pcie-server-4-gpu-a100-pcie-80gb\n            height: 4", 1))
+    mixed.write_text(
+        text.replace(
+            "platform: dgx-h100", "platform: generic-pcie-server-4-gpu-a100-pcie-80gb\n            height: 4", 1
+        )
+    )
     assert cli.main(["simulate", str(trace), "--config", str(mixed)]) == 2
     err = capsys.readouterr().err
     assert "equally many GPUs" in err and err.count("\n") == 1

@@ -24,7 +24,9 @@ def test_expand(text, names):
     assert expand(text) == names
 
 
-@pytest.mark.parametrize("text", ["a[2-1]", "a[", "a]", "a[x]", "a[1-]", "a[]", "a[01-100]", "a[1-99999]", "a[1-100]b[1-101]", "a[[1-2]]"])
+@pytest.mark.parametrize(
+    "text", ["a[2-1]", "a[", "a]", "a[x]", "a[1-]", "a[]", "a[01-100]", "a[1-99999]", "a[1-100]b[1-101]", "a[[1-2]]"]
+)
 def test_ranges_that_do_not_expand(text):
     with pytest.raises(RangeError, match=r".*\[?"):
         expand(text)
@@ -65,7 +67,14 @@ def test_secret_references(tmp_path, monkeypatch):
     assert secrets.resolve("env:IRONBURST_TEST_SECRET") == "abc"
     assert secrets.resolve(f"file:{tmp_path}/s") == "def"
     (tmp_path / "empty").write_text("")
-    for reference in ("env:IRONBURST_TEST_NOT_SET", "file:/no/such", f"file:{tmp_path}/empty", "vault:x", "plain", "env:"):
+    for reference in (
+        "env:IRONBURST_TEST_NOT_SET",
+        "file:/no/such",
+        f"file:{tmp_path}/empty",
+        "vault:x",
+        "plain",
+        "env:",
+    ):
         with pytest.raises(secrets.SecretError):
             secrets.resolve(reference)
 

@@ -47,7 +47,9 @@ class World:
         """Tick until the condition holds; fails at the limit."""
         end = self.clock.now() + limit_s
         while not condition():
-            assert self.clock.now() < end, f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"
+            assert self.clock.now() < end, (
+                f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"
+            )
             self.tick()
 
     def rounds(self):
@@ -88,8 +90,12 @@ def test_what_is_declared_of_a_pool_and_of_patience_reaches_the_policy(world):
     )
     world.fill_home()
     good = world.slurm.submit(data=("c4",), licences=("matlab",), fabric="efa")
-    others = [world.slurm.submit(data=("imagenet",)), world.slurm.submit(licences=("fluent",)), world.slurm.submit(fabric="infiniband"),
-              world.slurm.submit(limit_s=3 * 3600.0)]  # fmt: skip
+    others = [
+        world.slurm.submit(data=("imagenet",)),
+        world.slurm.submit(licences=("fluent",)),
+        world.slurm.submit(fabric="infiniband"),
+        world.slurm.submit(limit_s=3 * 3600.0),
+    ]
     world.tick(14)
     assert world.cloud.requests == [] and world.ledger.decisions(good)[-1].code == "settling"
     world.tick(3)
@@ -121,7 +127,9 @@ def test_the_whole_way_of_a_gang(world):
     # committed before the launch: nodes * price * (boot + limit + longest idle); spent afterwards: what it took
     ended = world.ledger.leases(open_only=False)
     spent = world.ledger.budget(20000, world.clock.now())
-    assert spent.committed_usd == 0 and spent.spent_usd == pytest.approx(sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended))
+    assert spent.committed_usd == 0 and spent.spent_usd == pytest.approx(
+        sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended)
+    )
     assert len(world.slurm.jobs[gang].started) == 1
 
 
@@ -147,7 +155,9 @@ def test_insufficient_capacity_goes_to_the_other_zone_within_the_tick(world):
         ("us-east-1b", world.cloud.requests[1].token),
     ]
     assert world.cloud.requests[0].token != world.cloud.requests[1].token
-    assert [(c.zone, c.market, c.nodes) for c in world.ledger.cool_downs(world.clock.now())] == [("us-east-1a", "spot", 1)]
+    assert [(c.zone, c.market, c.nodes) for c in world.ledger.cool_downs(world.clock.now())] == [
+        ("us-east-1a", "spot", 1)
+    ]
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 200)
     assert world.slurm.jobs[job].started[0][1] == ("p5-1",)
 
@@ -248,7 +258,9 @@ def test_a_spot_interruption_puts_the_job_back_and_it_is_decided_anew(world):
     assert world.slurm.jobs[job].job.state == "COMPLETING" and world.cloud.queue == []
     assert world.cloud.all[first.instance_id].instance.alive  # until the job has left it
     world.tick(3)
-    assert world.slurm.jobs[job].job.partitions == ("home",) and world.slurm.jobs[job].job.excluded == ()  # no lease is left
+    assert (
+        world.slurm.jobs[job].job.partitions == ("home",) and world.slurm.jobs[job].job.excluded == ()
+    )  # no lease is left
     assert world.slurm.forced == [] and not world.cloud.all[first.instance_id].instance.alive
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 1200)
     assert len(world.slurm.jobs[job].started) == 2
@@ -292,7 +304,10 @@ def test_an_idle_node_is_used_before_a_launch_and_released_when_idle(world):
     world.until(lambda: world.slurm.state(first) == "COMPLETED", 200)
     second = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(second) == "COMPLETED", 200)
-    assert len(world.cloud.requests) == 1 and world.slurm.jobs[second].started[0][1] == world.slurm.jobs[first].started[0][1]
+    assert (
+        len(world.cloud.requests) == 1
+        and world.slurm.jobs[second].started[0][1] == world.slurm.jobs[first].started[0][1]
+    )
     done = world.clock.now()
     world.until(lambda: not world.ledger.leases(), 200)
     assert world.clock.now() - done >= 60
@@ -311,7 +326,9 @@ def test_the_budget_bounds_what_is_rented(world):
 
 
 def test_the_reaper_ends_orphans_and_spares_the_young_and_the_working(world):
-    request = LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "on-demand", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+    request = LaunchRequest(
+        "ib-x", "lost", "lab", "p5", "us-east-1a", "on-demand", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}'
+    )
     world.cloud.launch(request)
     world.tick()
     assert len(world.cloud.alive()) == 1
@@ -348,7 +365,11 @@ def test_what_has_no_lease_is_put_right(world):
     world.slurm.nodes["p5-2"].states = {"DOWN", "CLOUD", "DRAIN", "POWERED_DOWN"}
     world.slurm.nodes["p5-3"].states = {"IDLE", "CLOUD"}
     world.tick()
-    assert world.slurm.leases == set() and "DRAIN" in world.slurm.nodes["p5-1"].states and "DOWN" not in world.slurm.nodes["p5-2"].states
+    assert (
+        world.slurm.leases == set()
+        and "DRAIN" in world.slurm.nodes["p5-1"].states
+        and "DOWN" not in world.slurm.nodes["p5-2"].states
+    )
     world.clock.at += 20
     world.tick()
     assert world.slurm.nodes["p5-3"].record().launchable
@@ -362,7 +383,11 @@ def test_a_tick_reads_no_whole_table_that_only_grows(world):
     world.ledger._db.set_trace_callback(queries.append)
     world.tick()
     world.ledger._db.set_trace_callback(None)
-    plans = [world.ledger._rows(f"EXPLAIN QUERY PLAN {query}") for query in queries if query.startswith(("SELECT", "UPDATE", "DELETE"))]
+    plans = [
+        world.ledger._rows(f"EXPLAIN QUERY PLAN {query}")
+        for query in queries
+        if query.startswith(("SELECT", "UPDATE", "DELETE"))
+    ]
     said = {row["detail"] for plan in plans for row in plan}
     assert {table for table in growing if any(each.startswith(f"SEARCH {table} ") for each in said)} == set(growing)
     assert not [each for each in said if each.startswith(tuple(f"SCAN {table}" for table in growing))]
@@ -419,8 +444,12 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
     (gap,) = account(world.ledger, "p5").history.gaps_s
     assert 18 <= gap <= 30  # ten rounds of 2 s, and what the hand-over took
-    assert account(world.ledger, "p5").history.credit_usd == pytest.approx(gap * 24 / 3600)  # kept: paid as the best in hindsight did
-    world.until(lambda: account(world.ledger, "p5").away, 400)  # having it again costs the minimum billing of 60 s: it goes then
+    assert account(world.ledger, "p5").history.credit_usd == pytest.approx(
+        gap * 24 / 3600
+    )  # kept: paid as the best in hindsight did
+    world.until(
+        lambda: account(world.ledger, "p5").away, 400
+    )  # having it again costs the minimum billing of 60 s: it goes then
     kept = account(world.ledger, "p5").away[0].kept_s
     assert 60 <= kept <= 64 and "as much as having it again" in world.events("release")[-1]
     world.until(lambda: not world.ledger.leases(), 100)
@@ -458,7 +487,9 @@ def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
     world.tick()
     ratios = experience(world.ledger).ratios
     assert set(ratios) == {"user:alice", "queue:home", "all"}
-    assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx([40, 80, 120], abs=2.5)  # a round is 2 s
+    assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx(
+        [40, 80, 120], abs=2.5
+    )  # a round is 2 s
     world.slurm.submit()
     world.tick()
     assert world.rounds()[-1].snapshot.experience.ratios == ratios
@@ -494,7 +525,9 @@ def interrupt_once(world):
 def live(world, limit_s=1500.0):
     end = world.clock.now() + limit_s
     while not world.quiet():
-        assert world.clock.now() < end, f"{world.states()} {[(j, world.slurm.state(j)) for j in world.slurm.jobs]} {world.events()[-12:]}"
+        assert world.clock.now() < end, (
+            f"{world.states()} {[(j, world.slurm.state(j)) for j in world.slurm.jobs]} {world.events()[-12:]}"
+        )
         interrupt_once(world)
         world.tick()
 
@@ -529,12 +562,17 @@ def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after
             assert len(starts) <= (1 if id == 2 else 2), (at, id, starts)
         assert world.slurm.forced == [] and world.slurm.leases == set(), at
         assert all(
-            node.record().launchable or "POWERING_DOWN" in node.states for n, node in world.slurm.nodes.items() if n.startswith("p5")
+            node.record().launchable or "POWERING_DOWN" in node.states
+            for n, node in world.slurm.nodes.items()
+            if n.startswith("p5")
         ), at
         tokens = [fake.instance.token for fake in world.cloud.all.values()]
         counts = {token: tokens.count(token) for token in tokens}
         assert all(counts[token] == world.cloud.tokens[token][0].count for token in counts), at
-        assert len(world.cloud.all) <= 5, (at, world.cloud.requests)  # gang 2, spot 1, after the interruption 1; at most one more
+        assert len(world.cloud.all) <= 5, (
+            at,
+            world.cloud.requests,
+        )  # gang 2, spot 1, after the interruption 1; at most one more
         assert not any(event.kind == "orphan" for event in world.ledger.events()), at
         world.ledger.close()
     assert died == total - 1

@@ -1,4 +1,6 @@
-"""status, explain, tick, run and reap: what they print, and their exit codes. Plus the lock and the ledger that they stand on."""
+"""status, explain, tick, run and reap: what they print, and their exit codes. Plus the lock and the ledger that they
+stand on.
+"""
 
 import json
 import os
@@ -38,7 +40,9 @@ def site(tmp_path, monkeypatch):
     for module in (tick, run, reap, status):
         monkeypatch.setattr(f"{module.__name__}.site_options.slurm", lambda arguments: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
-    return type("Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"})
+    return type(
+        "Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"}
+    )
 
 
 def rented(site):
@@ -60,7 +64,9 @@ def test_status_shows_queue_leases_and_money_with_the_prices_age(site, capsys):
     assert cli.main(["status", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [row["job"] for row in said["queue"]] == [1, 2, 3] and "no finite time limit" in said["queue"][2]["why"]
-    assert [(x["node"], x["market"], x["jobs"], x["state"]) for x in said["leases"]] == [("p5-1", "spot", [job], "ready")]
+    assert [(x["node"], x["market"], x["jobs"], x["state"]) for x in said["leases"]] == [
+        ("p5-1", "spot", [job], "ready")
+    ]
     assert said["money"]["usd_per_month"] == 20000 and said["money"]["prices_as_of"] == "2026-11-01"
     assert 0 < said["money"]["spent_usd"] < said["money"]["committed_usd"]
     assert [node["gpus_used"] for node in said["home"]] == [8, 8]
@@ -130,7 +136,10 @@ def test_explain_of_a_waiting_job_is_a_sentence_with_its_alternatives(site, caps
         assert f"Job {job} (16 GPUs, 2 h) waits until " in text and "two nodes free up at home by then" in text
         dollars = 2 * 55.04 * (7200 + 120) / 3600
         assert f"renting two p5.48xlarge now would cost about ${dollars:,.0f} and save {hours} h." in text
-        assert f"instead: two p5.48xlarge (on-demand, pool p5): ${dollars:,.0f} more, {hours} h sooner; home is soon enough" in text
+        assert (
+            f"instead: two p5.48xlarge (on-demand, pool p5): ${dollars:,.0f} more, {hours} h sooner; home is soon enough"
+            in text
+        )
     assert cli.main(["explain", str(job), "--json"]) == 0
     (said,) = [each for each in json.loads(capsys.readouterr().out)["story"] if each["kind"] == "wait"]
     assert said["run_s"] == 7200 and said["alternatives"][0]["usd_per_hour"] == pytest.approx(110.08)
@@ -152,7 +161,10 @@ def test_explain_of_an_infeasible_job_and_of_nobodys_job(site, capsys):
     assert cli.main(["explain", "3"]) == 0
     assert "can't be rented for" in capsys.readouterr().out
     assert cli.main(["explain", "99"]) == 2
-    assert capsys.readouterr().err == "ironburst: job 99 was never seen by the controller of this ledger: check the number, or --ledger\n"
+    assert (
+        capsys.readouterr().err
+        == "ironburst: job 99 was never seen by the controller of this ledger: check the number, or --ledger\n"
+    )
     assert cli.main(["explain", str(10**30)]) == 2
 
 
@@ -169,7 +181,9 @@ def test_tick_does_one_round_and_says_what_it_did(site, capsys):
 def test_reap_ends_orphans_and_dry_run_only_tells(site, capsys):
     from ironburst.ports import LaunchRequest
 
-    site.cloud.launch(LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}'))
+    site.cloud.launch(
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+    )
     assert cli.main(["reap", "--grace", "0", "--dry-run"]) == 0 and len(site.cloud.alive()) == 1
     assert "would be ended" in capsys.readouterr().out
     assert cli.main(["reap"]) == 0 and len(site.cloud.alive()) == 1  # young
@@ -285,7 +299,15 @@ def test_cool_downs_double_and_are_forgiven(tmp_path):
 
 def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
     ledger, day = Ledger(tmp_path / "l"), 86400.0
-    ledger.add_launch("l1", Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late"), "p5.48xlarge", "ami", 600.0, 1, 0.0)
+    ledger.add_launch(
+        "l1",
+        Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late"),
+        "p5.48xlarge",
+        "ami",
+        600.0,
+        1,
+        0.0,
+    )
     for number in (1, 2, 3):
         ledger.saw_jobs([Job(number, "train", "ann", "PENDING", 0.0, 1, Resources(8), 3600.0, ("home",))], 0.0)
         ledger.decided(number, "wait", "home_soon", "it waits", 0.0)
@@ -296,7 +318,9 @@ def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
     ledger.forget_old(KEEP_S)
     assert ledger.job(1) and len(ledger.events()) == 2
     ledger.forget_old(KEEP_S + 1.5 * day)
-    assert ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
+    assert (
+        ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
+    )
     assert ledger.job(2) and ledger.last_decision(2).text == "it waits"  # a node was rented for it
     assert ledger.job(3) and ledger.decisions(3)  # it is still in the queue
     assert ledger.events_of(2, ["l1"]) == ledger.events()

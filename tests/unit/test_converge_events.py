@@ -1,4 +1,6 @@
-"""What a run's events become: changes, what needs a drain, what is watched, the gate; and plain Ansible's own rolling playbook."""
+"""What a run's events become: changes, what needs a drain, what is watched, the gate; and plain Ansible's own rolling
+playbook.
+"""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +14,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def event(**changes):
-    fields = {"host": "n1", "role": "r", "task": "t", "status": "ok", "result": {}, "action": "ansible.builtin.copy", "tags": frozenset(),
-              "literal": {}, "handler": False, "changed": False}  # fmt: skip
+    fields = {
+        "host": "n1",
+        "role": "r",
+        "task": "t",
+        "status": "ok",
+        "result": {},
+        "action": "ansible.builtin.copy",
+        "tags": frozenset(),
+        "literal": {},
+        "handler": False,
+        "changed": False,
+    }
     made = SimpleNamespace(**(fields | changes))
     made.results = [made.result]
     return made
@@ -28,7 +40,10 @@ def heard(*events, covered=()):
 
 def command(**changes):
     return event(
-        **({"action": "ansible.builtin.command", "result": {"invocation": {"module_args": {"_raw_params": "x"}}}} | changes)
+        **(
+            {"action": "ansible.builtin.command", "result": {"invocation": {"module_args": {"_raw_params": "x"}}}}
+            | changes
+        )
     )
 
 
@@ -65,7 +80,9 @@ def test_a_failed_gate_is_told():
 
 
 def test_the_rolling_playbook_of_plain_ansible_reads_its_roles_from_site():
-    site, upgrade = (yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())[0] for name in ("site", "upgrade"))
+    site, upgrade = (
+        yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())[0] for name in ("site", "upgrade")
+    )
     assert "node_health" in site["vars"]["site_roles"] and "/site.yml" in upgrade["vars"]["upgrade_roles"]
     assert (
         upgrade["serial"] == "{{ upgrade_share | default(1) }}"
@@ -74,6 +91,8 @@ def test_the_rolling_playbook_of_plain_ansible_reads_its_roles_from_site():
     )
     names = [task["name"] for part in ("pre_tasks", "tasks", "post_tasks") for task in upgrade[part]]
     assert (
-        names.index("Drain the node") < names.index("Wait until nothing of a job is on it") < names.index("What every host has")
+        names.index("Drain the node")
+        < names.index("Wait until nothing of a job is on it")
+        < names.index("What every host has")
     )
     assert upgrade["post_tasks"][-1]["ansible.builtin.command"]["argv"][-1] == "state=resume"

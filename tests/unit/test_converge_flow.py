@@ -1,4 +1,6 @@
-"""A whole converge with a fake Ansible, fake hosts and a fake Slurm: who is run, who is drained, where it stops, how it goes on."""
+"""A whole converge with a fake Ansible, fake hosts and a fake Slurm: who is run, who is drained, where it stops, how it
+goes on.
+"""
 
 import ast
 import json
@@ -82,7 +84,9 @@ class Site:
             shown = states | ({"ALLOCATED"} if jobs else set())
             end = self.now + max(self.jobs.get(name, {}).values(), default=0) if jobs else 0.0
             registered = not states & {"UNKNOWN"}
-            found[name] = Occupancy(name, ("home",), frozenset(shown), self.reasons.get(name, ""), registered, jobs, end)
+            found[name] = Occupancy(
+                name, ("home",), frozenset(shown), self.reasons.get(name, ""), registered, jobs, end
+            )
         return found
 
     def drain(self, nodes, reason):
@@ -119,7 +123,9 @@ class Site:
         return {name: Connection(name) for name in hosts}
 
     def play(self, playbook, *, hosts=(), check=False, skip_tags=(), on_event=None):
-        self.plays.append((playbook.removesuffix(".yml") + (" --check" if check else ""), tuple(hosts), tuple(skip_tags)))
+        self.plays.append(
+            (playbook.removesuffix(".yml") + (" --check" if check else ""), tuple(hosts), tuple(skip_tags))
+        )
         results = {}
         for name in hosts:
             if name in self.dark:
@@ -146,7 +152,9 @@ class Site:
                 on_event(event(name, task, "ok", result))
             if name in self.bad and playbook == "site.yml" and not check:
                 failed = 1
-                on_event(event(name, Task("Gate", "", "", frozenset(), "node_health"), "failed", {"msg": "a GPU is missing"}))
+                on_event(
+                    event(name, Task("Gate", "", "", frozenset(), "node_health"), "failed", {"msg": "a GPU is missing"})
+                )
             results[name] = SimpleNamespace(
                 changed=changed, failed=failed, unreachable=0, error="Gate: a GPU is missing" if failed else None
             )
@@ -167,11 +175,20 @@ class Site:
     def converge(self, *names, **options):
         self.lines = []
         tools = Tools(
-            player=self, ask=self.ask, service=lambda connection: self, inputs=lambda name: {"playbooks": "1", **self.inputs},
-            role_watch=lambda role: None, store=self.store, say=self.lines.append, clock=lambda: self.now, pause=self.pause,
-        )  # fmt: skip
+            player=self,
+            ask=self.ask,
+            service=lambda connection: self,
+            inputs=lambda name: {"playbooks": "1", **self.inputs},
+            role_watch=lambda role: None,
+            store=self.store,
+            say=self.lines.append,
+            clock=lambda: self.now,
+            pause=self.pause,
+        )
         self.plays, self.calls = [], []
-        return converge(self.document, list(names) or [host.name for host in self.document.hosts], tools, Options(**options))
+        return converge(
+            self.document, list(names) or [host.name for host in self.document.hosts], tools, Options(**options)
+        )
 
     def sites(self):
         return [play for play in self.plays if play[0].startswith("site")]
@@ -180,9 +197,18 @@ class Site:
 def event(host, task, status, result):
     changed = status == "ok" and result.get("changed", False)
     return SimpleNamespace(
-        host=host, role=task.role, task=task.name, status=status, result=result, results=[result], action="ansible.builtin.copy",
-        tags=task.tags, literal={}, handler=False, changed=changed,
-    )  # fmt: skip
+        host=host,
+        role=task.role,
+        task=task.name,
+        status=status,
+        result=result,
+        results=[result],
+        action="ansible.builtin.copy",
+        tags=task.tags,
+        literal={},
+        handler=False,
+        changed=changed,
+    )
 
 
 def states(receipt) -> Mapping[str, str]:
@@ -227,7 +253,10 @@ def test_a_node_that_slurm_forgot_in_a_restart_counts_as_one_that_has_joined(sit
     real = site.occupancy
 
     def forgotten():
-        return {name: replace(node, registered=False, states=node.states | {"NOT_RESPONDING"}) for name, node in real().items()}
+        return {
+            name: replace(node, registered=False, states=node.states | {"NOT_RESPONDING"})
+            for name, node in real().items()
+        }
 
     monkeypatch.setattr(site, "occupancy", forgotten)
     site.converge("n1")
@@ -249,8 +278,18 @@ def test_a_live_change_is_made_under_running_jobs_and_drain_tasks_are_left_out(s
     site.jobs = {name: {7: 1e9} for name in NODES}
     site.facts["n2"]["file /etc/a"] = "file 0600 root:root 1"
     receipt = site.converge()
-    assert states(receipt) == {"head": "unchanged", "n1": "unchanged", "n2": "converged", "n3": "unchanged", "n4": "unchanged"}
-    assert site.sites() == [("site --check", ("n2",), ()), ("site", ("n2",), ("drain",))] and not site.calls and not site.hurt
+    assert states(receipt) == {
+        "head": "unchanged",
+        "n1": "unchanged",
+        "n2": "converged",
+        "n3": "unchanged",
+        "n4": "unchanged",
+    }
+    assert (
+        site.sites() == [("site --check", ("n2",), ()), ("site", ("n2",), ("drain",))]
+        and not site.calls
+        and not site.hurt
+    )
     assert receipt.hosts["n2"].why == ["file /etc/a: mode was 0644, is 0600"]
 
 
@@ -278,7 +317,8 @@ def test_waiting_says_for_which_job(site):
 
 
 @pytest.mark.parametrize(
-    ("share", "batches"), [(Share(2), [2, 2]), (Share(None, 0.25), [1] * 4), (Share(9), [3, 1]), (Share(None, 1.0), [4])]
+    ("share", "batches"),
+    [(Share(2), [2, 2]), (Share(None, 0.25), [1] * 4), (Share(9), [3, 1]), (Share(None, 1.0), [4])],
 )
 def test_the_share_is_kept_and_never_the_whole_partition_unless_told(site, share, batches):
     upgrade(site)
@@ -306,13 +346,25 @@ def test_a_bad_node_stops_it_and_a_second_call_goes_on(site):
     site.bad = {"n2"}
     upgrade(site)
     receipt = site.converge()
-    assert states(receipt) == {"head": "converged", "n1": "converged", "n2": "failed", "n3": "not started", "n4": "not started"}
+    assert states(receipt) == {
+        "head": "converged",
+        "n1": "converged",
+        "n2": "failed",
+        "n3": "not started",
+        "n4": "not started",
+    }
     assert site.states["n2"] == {"IDLE", "DRAIN"} and site.reasons["n2"] == "ironburst converge: Gate: a GPU is missing"
     assert site.states["n1"] == site.states["n3"] == site.states["n4"] == {"IDLE"} and site.jobs["n4"]
     assert "n2 is bad" in receipt.hosts["n3"].error
     site.bad = set()
     again = site.converge()
-    assert states(again) == {"head": "unchanged", "n1": "unchanged", "n2": "converged", "n3": "converged", "n4": "converged"}
+    assert states(again) == {
+        "head": "unchanged",
+        "n1": "unchanged",
+        "n2": "converged",
+        "n3": "converged",
+        "n4": "converged",
+    }
     assert [hosts for name, hosts, _ in site.sites() if name == "site"][0] == ("n2",)
     assert set(map(frozenset, site.states.values())) == {frozenset({"IDLE"})} and not site.hurt
     assert set(states(site.converge()).values()) == {"unchanged"}
@@ -369,7 +421,13 @@ def test_jobs_that_do_not_end_in_time_leave_the_node_busy_and_serving(site):
     site.jobs = {"n1": {5: 1e9}}
     upgrade(site)
     receipt = site.converge(drain_timeout=30.0)
-    assert states(receipt) == {"head": "converged", "n1": "busy", "n2": "converged", "n3": "converged", "n4": "converged"}
+    assert states(receipt) == {
+        "head": "converged",
+        "n1": "busy",
+        "n2": "converged",
+        "n3": "converged",
+        "n4": "converged",
+    }
     assert site.states["n1"] == {"IDLE"} and 5 in site.jobs["n1"] and not site.hurt
 
 
@@ -377,7 +435,9 @@ def test_check_says_what_differs_and_touches_nothing(site):
     assert set(states(site.converge(check=True)).values()) == {"unchanged"}
     site.facts["n3"]["file /etc/a"] = "absent"
     receipt = site.converge(check=True)
-    assert states(receipt)["n3"] == "drifted" and receipt.hosts["n3"].why == ["file /etc/a: is gone"] and site.plays == []
+    assert (
+        states(receipt)["n3"] == "drifted" and receipt.hosts["n3"].why == ["file /etc/a: is gone"] and site.plays == []
+    )
     upgrade(site)
     before = json.dumps(site.facts)
     receipt = site.converge(check=True)
@@ -386,7 +446,9 @@ def test_check_says_what_differs_and_touches_nothing(site):
         and receipt.hosts["n1"].drained
         and receipt.hosts["n1"].tasks == ["slurm_node: Driver packages"]
     )
-    assert json.dumps(site.facts) == before and not site.calls and site.sites() == [("site --check", ("head", *NODES), ())]
+    assert (
+        json.dumps(site.facts) == before and not site.calls and site.sites() == [("site --check", ("head", *NODES), ())]
+    )
 
 
 def test_what_ansible_does_not_undo_is_said_and_then_taken_as_it_is(site):

@@ -85,7 +85,9 @@ def test_people_kernel_and_commands():
 
 def test_what_cannot_be_found_out_is_said_and_never_silent(monkeypatch):
     monkeypatch.setattr(probe, "LIMIT_S", 0.1)
-    facts = probe.look({"salt": SALT, "commands": [["sleep", "5"]], "services": {"x.service": ["active"]}, "packages": []})
+    facts = probe.look(
+        {"salt": SALT, "commands": [["sleep", "5"]], "services": {"x.service": ["active"]}, "packages": []}
+    )
     assert facts["command sleep 5"].startswith("? TimeoutExpired")
     assert facts["service x.service"]
 
@@ -99,11 +101,16 @@ def test_dpkg_versions_and_holds(tmp_path, monkeypatch):
     real = open
     (tmp_path / "status").write_text(status)
     monkeypatch.setitem(
-        probe.__dict__, "open", lambda path, *a, **k: real(tmp_path / "status" if "dpkg" in str(path) else path, *a, **k)
+        probe.__dict__,
+        "open",
+        lambda path, *a, **k: real(tmp_path / "status" if "dpkg" in str(path) else path, *a, **k),
     )
     assert probe.dpkg(["slurmd", "slurmd-dev", "gone", "never"]) == {
-        "slurmd": "24.11.5-4 hold", "slurmd-dev": "1", "gone": "absent", "never": "absent",
-    }  # fmt: skip
+        "slurmd": "24.11.5-4 hold",
+        "slurmd-dev": "1",
+        "gone": "absent",
+        "never": "absent",
+    }
 
 
 def test_rpm_versions_by_name_or_spec(monkeypatch):

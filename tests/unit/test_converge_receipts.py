@@ -10,15 +10,18 @@ from ironburst.convergence.receipts import Entry, HostState, Store
 
 def entry(**changes):
     return Entry(
-        **({"at": 1.0, "seconds": 2.0, "outcome": "converged", "why": ["first converge"], "serial": 1, "lock": None} | changes)
+        **(
+            {"at": 1.0, "seconds": 2.0, "outcome": "converged", "why": ["first converge"], "serial": 1, "lock": None}
+            | changes
+        )
     )
 
 
 def test_what_is_written_is_read_again(tmp_path):
     store = Store(tmp_path / "r")
-    state = HostState("dgx01", "lab", {"address": "10.0.0.1"}, {"a": "1"}, {"packages": ["x"]}, {"package x": "1"}).with_entry(
-        entry()
-    )
+    state = HostState(
+        "dgx01", "lab", {"address": "10.0.0.1"}, {"a": "1"}, {"packages": ["x"]}, {"package x": "1"}
+    ).with_entry(entry())
     store.write(state)
     assert store.read("dgx01", "lab") == state
     assert (tmp_path / "r" / "dgx01.json").stat().st_mode & 0o077 == 0 and (tmp_path / "r").stat().st_mode & 0o077 == 0
@@ -26,7 +29,8 @@ def test_what_is_written_is_read_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"version": 9}', '{"version": 1, "cluster": "lab"}', '{"version": 1, "cluster": "lab", "x": 1}']
+    "text",
+    ["", "{", "[]", '{"version": 9}', '{"version": 1, "cluster": "lab"}', '{"version": 1, "cluster": "lab", "x": 1}'],
 )
 def test_a_damaged_receipt_is_none(tmp_path, text):
     (tmp_path / "dgx01.json").write_text(text)
@@ -61,10 +65,20 @@ def test_a_history_keeps_the_last(tmp_path):
         ("file /a", "file 0644 root:root 1", "absent", "file /a: is gone"),
         ("file /a", "absent", "file 0644 root:root 1", "file /a: is there, was not"),
         ("file /a", "file 0644 root:root 1", "file 0600 root:root 1", "file /a: mode was 0644, is 0600"),
-        ("file /a", "file 0644 root:root 1", "file 0644 slurm:root 2", "file /a: owner was root:root, is slurm:root, content is another"),
+        (
+            "file /a",
+            "file 0644 root:root 1",
+            "file 0644 slurm:root 2",
+            "file /a: owner was root:root, is slurm:root, content is another",
+        ),
         ("package x", "1 hold", "1", "package x: was 1 hold, is 1"),
         ("package x", "1", "absent", "package x: was 1, is absent"),
-        ("service s", "enabled active /u=1", "enabled inactive /u=1", "service s: was enabled active, is enabled inactive"),
+        (
+            "service s",
+            "enabled active /u=1",
+            "enabled inactive /u=1",
+            "service s: was enabled active, is enabled inactive",
+        ),
         ("service s", "enabled active /u=1", "enabled active /u=1 /d/o.conf=2", "service s: /d/o.conf is another"),
         ("command x", "0 aa", "0 bb", "command x: is another"),
         ("sysctl v", "1", "2", "sysctl v: was 1, is 2"),
@@ -72,7 +86,7 @@ def test_a_history_keeps_the_last(tmp_path):
         ("command x", "0 aa", "? TimeoutExpired: x", "command x: TimeoutExpired: x"),
         ("command x", "? broken", "? broken", "command x: broken"),
     ],
-)  # fmt: skip
+)
 def test_differences_are_words(fact, old, new, told):
     assert receipts.differences({fact: old}, {fact: new}) == [told]
 
@@ -85,7 +99,11 @@ def test_no_difference_and_facts_on_one_side_only():
 def test_package_changes_from_and_to():
     before = {"package driver": "580 hold", "package gone": "1", "file /a": "x"}
     now = {"package driver": "590 hold", "package gone": "absent", "package new": "2", "file /a": "y"}
-    assert receipts.package_changes(before, now) == {"driver": ["580 hold", "590 hold"], "gone": ["1", None], "new": [None, "2"]}
+    assert receipts.package_changes(before, now) == {
+        "driver": ["580 hold", "590 hold"],
+        "gone": ["1", None],
+        "new": [None, "2"],
+    }
 
 
 def test_where_receipts_are():
@@ -97,14 +115,19 @@ def test_where_receipts_are():
 # ---- inputs
 
 DOCUMENT = {
-    "version": 1, "serial": 3, "cluster": "lab", "software": {"driver": "580"}, "ssh": {"user": "root"},
-    "scheduler": {"munge_key": "env:KEY"}, "pools": [{"name": "p5"}],
+    "version": 1,
+    "serial": 3,
+    "cluster": "lab",
+    "software": {"driver": "580"},
+    "ssh": {"user": "root"},
+    "scheduler": {"munge_key": "env:KEY"},
+    "pools": [{"name": "p5"}],
     "hosts": [
         {"name": "head", "roles": ["slurm_head"], "address": "10.0.0.1"},
         {"name": "n1", "roles": ["slurm_node"], "address": "10.0.0.2"},
         {"name": "n2", "roles": ["slurm_node"], "address": "10.0.0.3"},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -124,7 +147,9 @@ def repository(tmp_path):
 
 
 def of(repository, name, document=DOCUMENT, secret="s3cr3t", environment=None):
-    sources = inputs.Sources(repository, repository / "inventory", "00" * 32, lambda reference: secret, environment or {})
+    sources = inputs.Sources(
+        repository, repository / "inventory", "00" * 32, lambda reference: secret, environment or {}
+    )
     return sources.of(document, name)
 
 
@@ -137,7 +162,9 @@ def test_inputs_of_a_host_change_with_what_it_is_made_from(repository):
     assert changed(repository, "n1", before) == []
     assert changed(repository, "n1", before, secret="other") == ["secret env:KEY"]
     assert changed(repository, "n1", before, environment={"TUNING": "1"}) == ["environment TUNING"]
-    assert changed(repository, "n1", before, document=DOCUMENT | {"software": {"driver": "590"}}) == ["cluster_software"]
+    assert changed(repository, "n1", before, document=DOCUMENT | {"software": {"driver": "590"}}) == [
+        "cluster_software"
+    ]
     assert "s3cr3t" not in json.dumps(before)
     (repository / "playbooks" / "roles" / "slurm_node" / "tasks" / "main.yml").write_text("other")
     assert "playbooks" in changed(repository, "n1", before)

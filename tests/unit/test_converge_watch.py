@@ -27,27 +27,47 @@ def of(action, arguments, **result):
         ("lineinfile", {"path": "/etc/fstab", "line": "x"}, {"files": {"/etc/fstab": "content"}}),
         ("apt", {"name": ["slurmd=24.11.*", "munge"]}, {"packages": ["munge", "slurmd"]}),
         ("dnf", {"name": ["nvidia-open-580.95.05"]}, {"packages": ["nvidia-open-580.95.05"]}),
-        ("systemd_service", {"name": "slurmd", "state": "started", "enabled": True},
-         {"services": {"slurmd.service": ["active", "enabled"]}}),
+        (
+            "systemd_service",
+            {"name": "slurmd", "state": "started", "enabled": True},
+            {"services": {"slurmd.service": ["active", "enabled"]}},
+        ),
         ("systemd_service", {"name": "x.path", "enabled": True, "state": None}, {"services": {"x.path": ["enabled"]}}),
         ("systemd_service", {"daemon_reload": True}, {}),
-        ("services", {"services": [{"name": "slurmd", "state": "started", "enabled": None, "masked": False, "reads": ["/x"]},
-                                   {"name": "opensm.service", "state": "stopped", "enabled": None, "masked": True, "reads": []}]},
-         {"services": {"opensm.service": ["active", "enabled"], "slurmd.service": ["active"]}}),
+        (
+            "services",
+            {
+                "services": [
+                    {"name": "slurmd", "state": "started", "enabled": None, "masked": False, "reads": ["/x"]},
+                    {"name": "opensm.service", "state": "stopped", "enabled": None, "masked": True, "reads": []},
+                ]
+            },
+            {"services": {"opensm.service": ["active", "enabled"], "slurmd.service": ["active"]}},
+        ),
         ("user", {"name": "alice", "groups": ["gpu"]}, {"users": ["alice"], "groups": ["gpu"]}),
         ("command", {"creates": "/opt/done", "_raw_params": "x"}, {"files": {"/opt/done": "exists"}}),
         ("command", {"_raw_params": "x"}, {}),
-        ("sysctl", {"name": "vm.max_map_count"}, {"sysctls": ["vm.max_map_count"], "files": {"/etc/sysctl.conf": "content"}}),
-        ("modprobe", {"name": "ib_umad", "persistent": "present"},
-         {"modules": ["ib_umad"], "files": {"/etc/modules-load.d/ib_umad.conf": "content"}}),
+        (
+            "sysctl",
+            {"name": "vm.max_map_count"},
+            {"sysctls": ["vm.max_map_count"], "files": {"/etc/sysctl.conf": "content"}},
+        ),
+        (
+            "modprobe",
+            {"name": "ib_umad", "persistent": "present"},
+            {"modules": ["ib_umad"], "files": {"/etc/modules-load.d/ib_umad.conf": "content"}},
+        ),
         ("mount", {"path": "/shared"}, {"mounts": ["/shared"], "files": {"/etc/fstab": "content"}}),
         ("yum_repository", {"name": "nv"}, {"files": {"/etc/yum.repos.d/nv.repo": "content"}}),
-        ("files", {"files": [{"path": "/etc/a", "content": "x"}, {"path": "/etc/d", "state": "directory"}]},
-         {"files": {"/etc/a": "content", "/etc/d": "content"}}),
+        (
+            "files",
+            {"files": [{"path": "/etc/a", "content": "x"}, {"path": "/etc/d", "state": "directory"}]},
+            {"files": {"/etc/a": "content", "/etc/d": "content"}},
+        ),
         ("node_state", {}, {}),
         ("assert", {}, {}),
     ],
-)  # fmt: skip
+)
 def test_a_task_says_what_it_manages(action, arguments, expected):
     assert of(action, arguments) == watch.merge(expected)
 
@@ -79,7 +99,9 @@ def test_a_role_may_say_it_itself_in_terms_of_its_variables():
 
 
 def test_merging_keeps_the_stronger_way_and_everything_once():
-    found = watch.merge({"files": {"/a": "exists"}, "packages": ["x", "x"]}, {"files": {"/a": "content"}, "packages": ["x"]})
+    found = watch.merge(
+        {"files": {"/a": "exists"}, "packages": ["x", "x"]}, {"files": {"/a": "content"}, "packages": ["x"]}
+    )
     assert found == {"files": {"/a": "content"}, "packages": ["x"]}
 
 
@@ -93,7 +115,12 @@ def test_facts_of_a_watch_can_be_taken_out_again():
         }
     )
     assert looking.probe_facts(watched) == ["file /a", "file /b", "package p", "service s.service", "command x y"]
-    assert watch.without(watched, looking.probe_facts(watched)) == {"files": {}, "packages": [], "services": {}, "commands": []}
+    assert watch.without(watched, looking.probe_facts(watched)) == {
+        "files": {},
+        "packages": [],
+        "services": {},
+        "commands": [],
+    }
     assert watch.without(watched, []) == watched
 
 
@@ -133,7 +160,10 @@ def tasks(path):
 
 def module_of(task):
     own = {path.stem for path in (ROLES.parent / "plugins" / "modules").glob("*.py")}
-    return next((key for key in task if key in own or re.fullmatch(r"(ansible\.(builtin|posix)|community\.\w+)\.\w+", key)), None)
+    return next(
+        (key for key in task if key in own or re.fullmatch(r"(ansible\.(builtin|posix)|community\.\w+)\.\w+", key)),
+        None,
+    )
 
 
 FILES = sorted(path for folder in ("tasks", "handlers") for path in ROLES.glob(f"*/{folder}/*.yml"))
@@ -144,7 +174,9 @@ def test_every_module_of_the_roles_can_be_watched(path):
     named = (path.parents[1] / "meta" / "watch.yml").exists()
     for task in tasks(path):
         module = watch.module_name(module_of(task) or "")
-        assert module in watch.MODULES or module in watch.READ_ONLY or named, f"{task.get('name')}: name it in meta/watch.yml"
+        assert module in watch.MODULES or module in watch.READ_ONLY or named, (
+            f"{task.get('name')}: name it in meta/watch.yml"
+        )
         if task.get("no_log") and module in watch.MODULES:
             where = [str(task[module_of(task)].get(key, "")) for key in ("dest", "path", "name")]
             literal = any(text and "{{" not in text for text in where)

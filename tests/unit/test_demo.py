@@ -29,7 +29,13 @@ def test_a_job_leaves_one_checked_result(tmp_path):
     srun = tmp_path / "srun"
     srun.write_text('#!/bin/sh\nshift\nexec "$@"\n')
     srun.chmod(0o755)
-    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a", "SLURM_NODEID": "0", "SLURMD_NODENAME": "a"}
+    env = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "a",
+        "SLURM_NODEID": "0",
+        "SLURMD_NODENAME": "a",
+    }
     done = subprocess.run(["bash"], input=trace.script(job), cwd=tmp_path, env=env, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     text, checksum = (tmp_path / "result-philly-03").read_text().splitlines()
@@ -51,7 +57,10 @@ def past():
     return History(
         home_gpus=16,
         gpus_per_node=8,
-        jobs=(JobHistory(1, "a", 8, 1, 0.0, (home,), "home"), JobHistory(2, "b<script>", 4, 1, 2.0, (first, second), "rented")),
+        jobs=(
+            JobHistory(1, "a", 8, 1, 0.0, (home,), "home"),
+            JobHistory(2, "b<script>", 4, 1, 2.0, (first, second), "rented"),
+        ),
         leases=(LeaseHistory("p5-1", "p5.48xlarge", "us-east-1a", "spot", 2.0, 7.0, 1.5, "interrupted"),),
         marks=(Mark(2.0, "rent", "job 2 would wait 60 s & more"),),
         run_twice=0,
@@ -125,12 +134,25 @@ def test_the_slowest_reaction_counts():
     class Told:
         def events(self, since):
             return [
-                event(100.0, "rent", "a", 7), event(101.5, "requested", "a"), event(104.0, "joined", "a"), event(105.0, "joined", "a"),
-                event(110.0, "rent", "b", 8), event(110.5, "requested", "b"), event(111.0, "requested", "b"),
-            ]  # fmt: skip
+                event(100.0, "rent", "a", 7),
+                event(101.5, "requested", "a"),
+                event(104.0, "joined", "a"),
+                event(105.0, "joined", "a"),
+                event(110.0, "rent", "b", 8),
+                event(110.5, "requested", "b"),
+                event(111.0, "requested", "b"),
+            ]
 
     run = Run(start=7.0, end=20.0, nodes=("p5-1", "p5-2"), rented=True, state="COMPLETED")
-    told = History(16, 8, (JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")), (), (), 0, 1.0)
+    told = History(
+        16,
+        8,
+        (JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")),
+        (),
+        (),
+        0,
+        1.0,
+    )
     said = figures.reaction(Told(), told, began=100.0, tick_s=2)
     assert said == {"tick_s": 2, "rent_to_request_s": 1.5, "joined_to_running_s": 2.0}
 
@@ -145,5 +167,9 @@ slurmd.service +212ms
     └─network-online.target @890ms
       └─systemd-networkd-wait-online.service @300ms +50ms
 """
-    assert boot.path_of(chain) == (("ironburst-join.service", 0.6), ("ironburst-gate.service", 2.3), ("slurmd.service", 0.21))
+    assert boot.path_of(chain) == (
+        ("ironburst-join.service", 0.6),
+        ("ironburst-gate.service", 2.3),
+        ("slurmd.service", 0.21),
+    )
     assert boot.seconds_of("1min 2.500s") == 62.5 and boot.path_of("") == ()

@@ -34,7 +34,11 @@ def test_the_lab_document(lab):
         ("fixed-1", "cloud", "fixed"),
     ]
     assert lab.scheduler.head_address == "10.78.0.10"
-    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (8, 8, "LAB-DGX01")
+    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (
+        8,
+        8,
+        "LAB-DGX01",
+    )
     pool = lab.pool("p5")
     assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
     assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
@@ -113,7 +117,9 @@ def test_a_damaged_document_gives_way_to_the_last_good_copy(tmp_path, lab, text)
 
 def test_a_place_that_can_not_be_written_is_one_sentence(lab, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(document.DocumentError, match=r"file/lab\.json can't be written \(.*\): give a place that may be written to"):
+    with pytest.raises(
+        document.DocumentError, match=r"file/lab\.json can't be written \(.*\): give a place that may be written to"
+    ):
         document.publish(lab, tmp_path / "file" / "lab.json")
 
 
@@ -138,17 +144,39 @@ def built(change):
 
 def test_every_host_and_pool_has_its_exact_software(lab):
     dgx = lab.host("dgx01")
-    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == ("debian13", "580.95.05", "580.95.05", "inbox")
+    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == (
+        "debian13",
+        "580.95.05",
+        "580.95.05",
+        "inbox",
+    )
     assert dgx.software.packages["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
     assert (lab.pool("p5").software.rdma, lab.pool("p5").os) == ("efa", "debian13")
     head = lab.host("head")
-    assert head.software.driver is None and head.software.packages["slurm_head"] and not head.software.packages["slurm_node"]
+    assert (
+        head.software.driver is None
+        and head.software.packages["slurm_head"]
+        and not head.software.packages["slurm_node"]
+    )
     cluster = lab.software
-    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == ("580.95.05", "containerd", ["containerd"])
+    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == (
+        "580.95.05",
+        "containerd",
+        ["containerd"],
+    )
 
 
 def test_roles_are_what_the_declaration_needs(lab):
-    least = ["base", "nvidia_driver", "fabric_manager", "cuda", "nvidia_container_toolkit", "container_runtime", "rdma", "dcgm"]
+    least = [
+        "base",
+        "nvidia_driver",
+        "fabric_manager",
+        "cuda",
+        "nvidia_container_toolkit",
+        "container_runtime",
+        "rdma",
+        "dcgm",
+    ]
     assert lab.host("dgx01").roles == lab.pool("p5").roles == [*least, "node_health", "slurm_node"]
     assert lab.host("head").roles == ["base", "slurm_head"]
 
@@ -169,12 +197,20 @@ def test_roles_are_what_the_declaration_needs(lab):
 def test_mig_scratch_file_system_and_subnet_managers():
     def change(value):
         value["halls"][0]["subnet_managers"] = ["head", "dgx01"]
-        value["halls"][0]["nodes"][1].update(mig=[{"profiles": {"1g.10gb": 7}}], scratch={"path": "/local", "devices": ["/dev/nvme1n1"]})
+        value["halls"][0]["nodes"][1].update(
+            mig=[{"profiles": {"1g.10gb": 7}}], scratch={"path": "/local", "devices": ["/dev/nvme1n1"]}
+        )
         value["filesystem"] = {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
 
     found = built(change)
-    assert [one.model_dump() for one in found.host("dgx01").mig] == [{"gpus": list(range(8)), "profiles": {"1g.10gb": 7}}]
-    assert found.host("dgx02").scratch.model_dump() == {"path": "/local", "devices": ["/dev/nvme1n1"], "filesystem": "xfs"}
+    assert [one.model_dump() for one in found.host("dgx01").mig] == [
+        {"gpus": list(range(8)), "profiles": {"1g.10gb": 7}}
+    ]
+    assert found.host("dgx02").scratch.model_dump() == {
+        "path": "/local",
+        "devices": ["/dev/nvme1n1"],
+        "filesystem": "xfs",
+    }
     assert found.host("fixed-1").mig is None and found.host("fixed-1").scratch is None
     assert found.filesystem.model_dump() == {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
     managers = [one.model_dump() for one in found.subnet_managers["hall-a"]]
@@ -221,7 +257,12 @@ def test_where_jobs_may_go_and_how_long_they_settle():
 
     found = built(change)
     pool = found.pool("p5")
-    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (1796124600.0, ["imagenet"], ["matlab"], "efa")
+    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (
+        1796124600.0,
+        ["imagenet"],
+        ["matlab"],
+        "efa",
+    )
     assert found.burst.settle_s == 30
 
 

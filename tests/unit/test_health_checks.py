@@ -43,7 +43,8 @@ def test_nvidia_smi_fails_closed(outcome, text):
 
 
 @pytest.mark.parametrize(
-    "outcome", [Outcome(None, "", "is not installed"), Outcome(0, ""), Outcome(1, LSPCI), Outcome(0, "pcilib: Cannot open\n")]
+    "outcome",
+    [Outcome(None, "", "is not installed"), Outcome(0, ""), Outcome(1, LSPCI), Outcome(0, "pcilib: Cannot open\n")],
 )
 def test_lspci_fails_closed(outcome):
     assert set(failed(GOOD._replace(lspci=outcome))) == {"gpus_on_bus"}
@@ -60,9 +61,15 @@ def test_an_nvswitch_is_no_gpu():
 
 
 def test_another_driver_or_two_of_them():
-    assert "declared 580.95.05" in failed(GOOD._replace(nvidia_smi=Outcome(0, SMI.replace("580.95.05", "575.57.08"))))["driver"]
+    assert (
+        "declared 580.95.05"
+        in failed(GOOD._replace(nvidia_smi=Outcome(0, SMI.replace("580.95.05", "575.57.08"))))["driver"]
+    )
     mixed = SMI.replace("580.95.05", "575.57.08", 1)
-    assert failed(GOOD._replace(nvidia_smi=Outcome(0, mixed)))["driver"] == "driver 575.57.08, 580.95.05, declared 580.95.05"
+    assert (
+        failed(GOOD._replace(nvidia_smi=Outcome(0, mixed)))["driver"]
+        == "driver 575.57.08, 580.95.05, declared 580.95.05"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,8 +134,13 @@ def test_model_matches(model, name, mib, matches):
 
 
 SETTINGS = {
-    "driver": "580.95.05", "gpu_model": "H100 SXM5 80GB", "gpu_count": 8, "fabric": "infiniband", "fabric_links": 8, "mounts": ["/shared"],
-}  # fmt: skip
+    "driver": "580.95.05",
+    "gpu_model": "H100 SXM5 80GB",
+    "gpu_count": 8,
+    "fabric": "infiniband",
+    "fabric_links": 8,
+    "mounts": ["/shared"],
+}
 
 
 def test_expected_from():
@@ -138,10 +150,16 @@ def test_expected_from():
 @pytest.mark.parametrize(
     "change",
     [
-        {"gpu_count": 0}, {"gpu_count": "8"}, {"gpu_count": True}, {"gpu_model": ""}, {"driver": None}, {"fabric": "ethernet"},
-        {"fabric_links": 0}, {"mounts": "/shared"},
+        {"gpu_count": 0},
+        {"gpu_count": "8"},
+        {"gpu_count": True},
+        {"gpu_model": ""},
+        {"driver": None},
+        {"fabric": "ethernet"},
+        {"fabric_links": 0},
+        {"mounts": "/shared"},
     ],
-)  # fmt: skip
+)
 def test_settings_that_would_let_every_node_pass_are_refused(change):
     with pytest.raises(Unreadable):
         checks.expected_from(SETTINGS | change)

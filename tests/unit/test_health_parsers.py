@@ -1,4 +1,6 @@
-"""The parsers of the gate: every healthy sample passes, every damage to one is refused, and a sample is what health_samples writes."""
+"""The parsers of the gate: every healthy sample passes, every damage to one is refused, and a sample is what
+health_samples writes.
+"""
 
 import ast
 import functools
@@ -21,7 +23,9 @@ from tests.unit import health_samples as written
 
 REPOSITORY = Path(__file__).parents[2]
 WHOLE = damage.samples()
-EXPECTED = Expectation(models=tables.models(data("gpus.csv")), thresholds=tables.thresholds(data("acceptance_thresholds.csv")))
+EXPECTED = Expectation(
+    models=tables.models(data("gpus.csv")), thresholds=tables.thresholds(data("acceptance_thresholds.csv"))
+)
 
 
 def parse(tool, text, **declared):
@@ -48,7 +52,9 @@ def test_the_samples_cover_every_tool_and_generation_and_are_as_written():
     assert {damage.tool_of(name) for name in WHOLE} == set(tools.TOOLS)
     assert {name: text for name, text in WHOLE.items() if not name.endswith("-captured")} == written.samples()
     served = {gpu.architecture for gpu in gpus().values()}
-    shown = {gpus()[model.name].architecture for spec in written.SPECS for model in find_models(spec.name, EXPECTED.models)}
+    shown = {
+        gpus()[model.name].architecture for spec in written.SPECS for model in find_models(spec.name, EXPECTED.models)
+    }
     assert served == shown
     assert len(WHOLE) >= 30
 
@@ -63,14 +69,20 @@ def test_every_damage_is_refused(capsys):
     let_through = [f"{each.tool} {each.sample}: {each.what}" for each, findings in judged() if tools.healthy(findings)]
     counts = Counter(each.tool for each, _ in judged())
     with capsys.disabled():
-        print(f"\ngate: damaged outputs tried {len(judged())}, let through {len(let_through)} ({dict(counts)}); healthy tried {len(WHOLE)}")
+        print(
+            f"\ngate: damaged outputs tried {len(judged())}, let through {len(let_through)} ({dict(counts)}); healthy tried {len(WHOLE)}"
+        )
     assert let_through == []
     assert len(judged()) >= 300
     assert min(counts.values()) >= 30
 
 
 def test_no_parser_ever_crashes():
-    broken = [(each.sample, each.what) for each, findings in judged() if any("parser itself failed" in each.text for each in findings)]
+    broken = [
+        (each.sample, each.what)
+        for each, findings in judged()
+        if any("parser itself failed" in each.text for each in findings)
+    ]
     assert broken == []
 
 
@@ -152,7 +164,11 @@ def test_accepted_errors_must_be_declared():
 
 def run(*arguments, stdin=""):
     return subprocess.run(
-        [sys.executable, "-m", "ironburst.cli", "health", *arguments], input=stdin, text=True, capture_output=True, cwd=REPOSITORY
+        [sys.executable, "-m", "ironburst.cli", "health", *arguments],
+        input=stdin,
+        text=True,
+        capture_output=True,
+        cwd=REPOSITORY,
     )
 
 

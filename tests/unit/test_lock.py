@@ -1,4 +1,6 @@
-"""`ironburst lock`: the file beside the stack, sticky, checked, refused when damaged; validate and the Pulumi program go by it."""
+"""`ironburst lock`: the file beside the stack, sticky, checked, refused when damaged; validate and the Pulumi program
+go by it.
+"""
 
 import copy
 import json
@@ -51,7 +53,9 @@ def stack(tmp_path, monkeypatch):
 def test_the_locks_in_the_repository_fit_their_stacks(path):
     found = lockfile.plan(load.load(path), path)
     assert found.fits, f"run `ironburst lock {path.name}`: {[str(change) for change in found.changes]}"
-    assert lockfile.text(path, found.lock) == lockfile.path_of_lock(path).read_text(), "written by another version: lock anew"
+    assert lockfile.text(path, found.lock) == lockfile.path_of_lock(path).read_text(), (
+        "written by another version: lock anew"
+    )
 
 
 def test_the_lock_has_a_set_for_every_group_and_says_who_wrote_it(stack):
@@ -253,7 +257,11 @@ def test_json_says_state_changes_and_sets(stack, capsys):
     stack.run("--check", "--json")
     report = json.loads(capsys.readouterr().out)
     first = next(each for each in report["changes"] if each["group"] == DGX)
-    assert report["state"] == "stale" and (first["key"], first["old"], first["new"]) == ("driver", "580.95.05", "580.105.08")
+    assert report["state"] == "stale" and (first["key"], first["old"], first["new"]) == (
+        "driver",
+        "580.95.05",
+        "580.105.08",
+    )
     assert report["groups"][DGX]["software"]["driver"] == "580.105.08"
 
 
@@ -292,7 +300,9 @@ def test_the_document_has_the_locked_sets(stack):
     )
     built = build.build(config, observed, sets)
     assert not warnings and {host.software.driver for host in built.hosts} == {None, "580.105.08"}
-    assert built.pool("p5").software.packages["nvidia_driver"] == ["nvidia-open=580.105.08-*"], "image and metal have one lock"
+    assert built.pool("p5").software.packages["nvidia_driver"] == ["nvidia-open=580.105.08-*"], (
+        "image and metal have one lock"
+    )
     assert built.software.driver == "580.105.08"
 
 

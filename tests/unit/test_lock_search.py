@@ -1,4 +1,6 @@
-"""A search for exceptions: invented stack files and damaged locks. `ironburst lock` solves, or refuses with a rule or a sentence."""
+"""A search for exceptions: invented stack files and damaged locks. `ironburst lock` solves, or refuses with a rule or a
+sentence.
+"""
 
 import copy
 import json
@@ -43,7 +45,15 @@ def invented(base, dice):
     nodes = value["halls"][0]["nodes"]
     nodes[1]["platform"] = dice.choice(PLATFORMS)
     more = copy.deepcopy(nodes[1])
-    more.update(names="x01", addresses="10.78.0.13", macs=None, serials=None, units=[20], height=4, platform=dice.choice(PLATFORMS))
+    more.update(
+        names="x01",
+        addresses="10.78.0.13",
+        macs=None,
+        serials=None,
+        units=[20],
+        height=4,
+        platform=dice.choice(PLATFORMS),
+    )
     more["bmc"]["addresses"] = "http://10.78.8.13"
     if dice.random() < 0.3:
         nodes.append(more)
@@ -77,7 +87,11 @@ def test_an_invented_stack_is_solved_or_refused_with_a_rule(folder, capsys, monk
         report = json.loads(capsys.readouterr().out)
         states.append(report["state"])
         if code == 2:
-            assert report["state"] == "invalid" and report["errors"] or {each["rule"] for each in report["conflicts"]} <= FACTS.rules.keys()
+            assert (
+                report["state"] == "invalid"
+                and report["errors"]
+                or {each["rule"] for each in report["conflicts"]} <= FACTS.rules.keys()
+            )
             assert report["state"] == "invalid" or report["conflicts"]
             continue
         assert code == 0 and main(["lock", str(path), "--check"]) == 0

@@ -1,4 +1,6 @@
-"""Rounds on disk: read back as they were, only when something changed, small, kept for a while, and one clear error for a damaged file."""
+"""Rounds on disk: read back as they were, only when something changed, small, kept for a while, and one clear error for
+a damaged file.
+"""
 
 import gzip
 import itertools
@@ -24,7 +26,9 @@ def job(id, **more):
 
 
 def shot(at_s=NOW, jobs=3, **more):
-    return Snapshot(at_s, tuple(job(n) for n in range(1, jobs + 1)), (), (), budget=Budget(1e4, at_s - NOW, 0.0, NOW + 1e6), **more)
+    return Snapshot(
+        at_s, tuple(job(n) for n in range(1, jobs + 1)), (), (), budget=Budget(1e4, at_s - NOW, 0.0, NOW + 1e6), **more
+    )
 
 
 def said(*texts):
@@ -39,7 +43,10 @@ def test_rounds_come_back_as_they_were(tmp_path):
     written = []
     for n in range(40):
         item = Round(
-            NOW + 10 * n, shot(NOW + 10 * n, jobs=n % 7), said(*["soon"] * (n % 5)), replace(POLICY, wait_limit_s=60.0 * (1 + n // 20))
+            NOW + 10 * n,
+            shot(NOW + 10 * n, jobs=n % 7),
+            said(*["soon"] * (n % 5)),
+            replace(POLICY, wait_limit_s=60.0 * (1 + n // 20)),
         )
         assert recorder.record(item.policy, item.snapshot, item.decision)
         written.append(item)
@@ -68,8 +75,11 @@ def test_each_process_and_each_hour_has_its_own_file(tmp_path):
     again = Recorder(tmp_path)  # restarted in the same second
     again.record(POLICY, shot(NOW + 1800 * 4, jobs=9), said())
     assert [path.name[7:-9] for path in sorted(tmp_path.iterdir())] == [
-        "20261121T120000Z-000", "20261121T130000Z-000", "20261121T140000Z-000", "20261121T140000Z-001",
-    ]  # fmt: skip
+        "20261121T120000Z-000",
+        "20261121T130000Z-000",
+        "20261121T140000Z-000",
+        "20261121T140000Z-001",
+    ]
     assert [len(each.snapshot.jobs) for each in rounds(tmp_path)] == [0, 1, 2, 3, 4, 9]
 
 
@@ -97,7 +107,10 @@ def test_changes_are_exact_whatever_changes(seed):
         after = value()
         change = json.loads(json.dumps(changes.between(before, after)))
         assert changes.applied(before, change) == after
-        assert changes.between(after, after) in (changes.SAME, {"value": after}) or changes.between(after, after)["runs"] is not None
+        assert (
+            changes.between(after, after) in (changes.SAME, {"value": after})
+            or changes.between(after, after)["runs"] is not None
+        )
         before = after
 
 
@@ -154,7 +167,9 @@ def foreign(data):
     return data + gzip.compress(b'{"at_s": 1, "policy": {"runs": [[5, 1]]}, "snapshot": {}, "decision": {}}\n')
 
 
-@pytest.mark.parametrize(("damage", "good"), [(cut, 2), (flipped, 2), (foreign, 3), (lambda data: b"hello", 0), (lambda data: data[:9], 0)])
+@pytest.mark.parametrize(
+    ("damage", "good"), [(cut, 2), (flipped, 2), (foreign, 3), (lambda data: b"hello", 0), (lambda data: data[:9], 0)]
+)
 def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, good):
     path = three(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
@@ -162,7 +177,12 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     with pytest.raises(RecordError) as error:
         for each in rounds(tmp_path):
             found.append(each)
-    assert len(found) == good and str(path) in str(error.value) and "is damaged" in str(error.value) and "\n" not in str(error.value)
+    assert (
+        len(found) == good
+        and str(path) in str(error.value)
+        and "is damaged" in str(error.value)
+        and "\n" not in str(error.value)
+    )
     told = []
     Recorder(tmp_path).record(POLICY, shot(NOW + 99), said())  # a file behind it
     assert [each.at_s for each in rounds(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1

@@ -17,6 +17,12 @@ def test_a_page_is_fresh(name, monkeypatch):
 
 def test_every_section_of_the_stack_file_is_there():
     page = PAGES["config.md"]()
-    for heading in ("`ironburst:cluster`", "`halls[].nodes[].bmc`", "`cloud.pools[]`", "`cloud.network.hall_link`", "`cloud.price.<name>`"):
+    for heading in (
+        "`ironburst:cluster`",
+        "`halls[].nodes[].bmc`",
+        "`cloud.pools[]`",
+        "`cloud.network.hall_link`",
+        "`cloud.price.<name>`",
+    ):
         assert f"## {heading}\n" in page
     assert "| `max_nodes` | integer | required | never more than this many at a time; above 0 up to 1000 |" in page

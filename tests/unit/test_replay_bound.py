@@ -1,4 +1,6 @@
-"""The certified bound: never above what the best schedule of all rents, found by trying every one; and not far below it."""
+"""The certified bound: never above what the best schedule of all rents, found by trying every one; and not far below
+it.
+"""
 
 import itertools
 from dataclasses import replace
@@ -24,7 +26,9 @@ def small(seed):
 
 
 def optimum(trace, limits):
-    """The least GPU-hours that any schedule rents: every subset, every start. Waits are counted as the figures count them."""
+    """The least GPU-hours that any schedule rents: every subset, every start. Waits are counted as the figures count
+    them.
+    """
     waits = [-1, *range(int(limits.max_h) + 1)]  # -1: rented, at once
     plans = np.array(list(itertools.product(waits, repeat=len(trace))))
     rented, wait = plans < 0, np.maximum(plans, 0)
@@ -67,7 +71,9 @@ def plainly(problem, prices):
         for start in starts[(starts >= submit) & (starts <= submit + most)] if gpus <= problem.pool_gpus else ():
             wait = start - submit
             tails = sum(getattr(prices, name) for name, limit in problem.tails.items() if wait > limit)
-            costs.append(gpus * (paid(start + run) - paid(start)) + (prices.mean + prices.weighted * gpus * run) * wait + tails)
+            costs.append(
+                gpus * (paid(start + run) - paid(start)) + (prices.mean + prices.weighted * gpus * run) * wait + tails
+            )
         total += min(costs)
     worth = problem.pool_gpus * prices.bucket_h * prices.gpu_hour.sum()
     return total - worth - sum(getattr(prices, name) * amount for name, amount in problem.allowed.items())
@@ -83,7 +89,9 @@ def test_the_value_is_the_sum_of_the_cheapest_choices(seed):
     random = np.random.default_rng(seed)
     n = random.integers(1, 9)
     trace = in_order(random.uniform(0, 8, n) * 3600, random.exponential(2, n) * 3600, random.integers(1, 6, n))
-    problem = Problem(trace, POOL, WaitLimits(*(None if random.random() < 0.4 else random.uniform(0, 3) for _ in range(5))))
+    problem = Problem(
+        trace, POOL, WaitLimits(*(None if random.random() < 0.4 else random.uniform(0, 3) for _ in range(5)))
+    )
     prices = some_prices(problem, random)
     assert problem.value(prices).value == pytest.approx(plainly(problem, prices), abs=1e-6)
 
@@ -105,13 +113,17 @@ def test_searched_for_it_is_below_every_schedule_and_near():
         bounds.append(lower_bound(trace, POOL, limits, rounds=100, bucket_h=0.5).gpu_hours)
         optima.append(optimum(trace, limits))
     assert (np.array(bounds) <= np.array(optima) + TOLERANCE).all()
-    assert sum(bounds) >= 0.85 * sum(optima)  # what is lost: whole jobs (four jobs are the worst case for that), and the search
+    assert sum(bounds) >= 0.85 * sum(
+        optima
+    )  # what is lost: whole jobs (four jobs are the worst case for that), and the search
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda trace, limits: lower_bound(trace, POOL - 1, limits, rounds=40, bucket_h=0.5).gpu_hours,  # a GPU less than there is
+        lambda trace, limits: (
+            lower_bound(trace, POOL - 1, limits, rounds=40, bucket_h=0.5).gpu_hours
+        ),  # a GPU less than there is
         lambda trace, limits: lower_bound(trace, POOL, replace(limits, max_h=0.0), rounds=40, bucket_h=0.5).gpu_hours,
         lambda trace, limits: 1.05 * lower_bound(trace, POOL, limits, rounds=100, bucket_h=0.5).gpu_hours,
     ],
@@ -129,7 +141,10 @@ def test_longer_waits_never_raise_it():
         loose = replace(tight, **{name: getattr(tight, name) + 1})
         for _ in range(20):
             prices = some_prices(Problem(trace, POOL, tight), random)
-            assert Problem(trace, POOL, loose).value(prices).value <= Problem(trace, POOL, tight).value(prices).value + TOLERANCE
+            assert (
+                Problem(trace, POOL, loose).value(prices).value
+                <= Problem(trace, POOL, tight).value(prices).value + TOLERANCE
+            )
         assert optimum(trace, replace(loose, max_h=3.0)) <= optimum(trace, replace(tight, max_h=2.0))
 
 
@@ -154,7 +169,9 @@ def test_as_many_may_be_above_a_percentile_as_are_counted():
         for name, percent in (("p99", 99), ("p999", 99.9)):
             for above in {int(problem.allowed[name]) + 1, int(problem.allowed[name]) + 3} - set(range(n + 1, n + 9)):
                 waits = np.where(np.arange(n) < above, 1 + random.exponential(5, n) + 1e-3, 0.5)
-                assert np.percentile(waits, percent) > 1, "more above the limit than counted, but the percentile is kept"
+                assert np.percentile(waits, percent) > 1, (
+                    "more above the limit than counted, but the percentile is kept"
+                )
 
 
 def test_a_job_may_wait_until_the_pool_costs_nothing():

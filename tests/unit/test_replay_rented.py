@@ -1,4 +1,6 @@
-"""A trace played in money: what leases cost, to the cent where a hand can compute it; what an interruption loses; what is prepaid."""
+"""A trace played in money: what leases cost, to the cent where a hand can compute it; what an interruption loses; what
+is prepaid.
+"""
 
 from dataclasses import replace
 
@@ -33,14 +35,20 @@ def fixed(wait_h=1.0, **others):
 
 
 def test_a_lease_costs_its_boot_its_run_and_the_time_until_it_is_given_back():
-    """The second job is rented for at once: 10 min of boot, 2 h of work, then break-even (another boot's worth) of idle time."""
+    """The second job is rented for at once: 10 min of boot, 2 h of work, then break-even (another boot's worth) of idle
+    time.
+    """
     played = play(trace((0, 10, 8), (1, 2, 8)), Home(1), fixed(), Cloud((pool(),)))
     assert played.rented.tolist() == [False, True] and played.pool == ("", "x8")
     assert played.start_s[1] == HOUR + 600 and played.end_s[1] == 3 * HOUR + 600
     (bill,) = played.bills
     assert (bill.from_s, bill.to_s, bill.jobs, bill.interrupted) == (HOUR, 3 * HOUR + 1200, 1, False)
     assert bill.usd == pytest.approx(8 * (2 + 1 / 3)) == pytest.approx(played.total_usd)
-    assert bill.boot_usd == pytest.approx(8 / 6) and bill.idle_usd == pytest.approx(8 / 6) and played.usd[1] == pytest.approx(16)
+    assert (
+        bill.boot_usd == pytest.approx(8 / 6)
+        and bill.idle_usd == pytest.approx(8 / 6)
+        and played.usd[1] == pytest.approx(16)
+    )
     assert played.idle_usd == pytest.approx(8 / 6) and played.boot_usd == pytest.approx(8 / 6)
 
 
@@ -109,7 +117,9 @@ def test_prepaid_nodes_cost_the_same_used_or_not():
     used = play(trace((0, 10, 8), (1, 4, 8)), Home(1), fixed(), Cloud((reserved,)))
     assert idle.total_usd == used.total_usd == pytest.approx(2 * 3.0 * 10)
     assert not idle.rented.any() and used.rented[1]
-    assert idle.idle_usd == pytest.approx(60) and used.idle_usd == pytest.approx(60 - 4 * 3 - used.bills[0].boot_usd, abs=0.5)
+    assert idle.idle_usd == pytest.approx(60) and used.idle_usd == pytest.approx(
+        60 - 4 * 3 - used.bills[0].boot_usd, abs=0.5
+    )
 
 
 def test_minimum_billing_and_steps():
@@ -120,15 +130,26 @@ def test_minimum_billing_and_steps():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_books_add_up(seed):
-    """Never more paid than clock x price; every job ran once, whole; what jobs are charged is what their leases were busy."""
+    """Never more paid than clock x price; every job ran once, whole; what jobs are charged is what their leases were
+    busy.
+    """
     random = np.random.default_rng(seed)
     count = 80
     jobs = Trace(
-        np.sort(random.uniform(0, 40 * HOUR, count)), random.exponential(3 * HOUR, count), random.choice([1, 1, 2, 4, 8, 16], count),
+        np.sort(random.uniform(0, 40 * HOUR, count)),
+        random.exponential(3 * HOUR, count),
+        random.choice([1, 1, 2, 4, 8, 16], count),
         requeue=random.random(count) < 0.7,
-    )  # fmt: skip
+    )
     pools = tuple(
-        pool(f"x{gpus}", gpus, {SPOT: 0.4 * gpus, ON_DEMAND: float(gpus)}, 40, interruptions_per_hour={SPOT: 0.05}, checkpoint_s=1800.0)
+        pool(
+            f"x{gpus}",
+            gpus,
+            {SPOT: 0.4 * gpus, ON_DEMAND: float(gpus)},
+            40,
+            interruptions_per_hour={SPOT: 0.05},
+            checkpoint_s=1800.0,
+        )
         for gpus in (1, 4, 8)
     )
     shortages = {SPOT: Shortage(0.2, HOUR), ON_DEMAND: Shortage(0.3, HOUR)}
@@ -143,7 +164,10 @@ def test_the_books_add_up(seed):
         assert bill.boot_usd + bill.idle_usd <= bill.usd + 1e-9 and bill.boot_usd >= 0 and bill.idle_usd >= 0
         assert bill.market != SPOT or not bill.prepaid
     worked = sum(bill.usd - bill.boot_usd - bill.idle_usd for bill in played.bills)
-    assert played.usd.sum() == pytest.approx(worked) and (played.usd[~played.rented & (played.interruptions == 0)] == 0).all()
+    assert (
+        played.usd.sum() == pytest.approx(worked)
+        and (played.usd[~played.rented & (played.interruptions == 0)] == 0).all()
+    )
     assert played.prepaid_usd == pytest.approx(3.0 * (played.end_s.max() - jobs.submit_s[0]) / HOUR)
     on_spot = {number for number in range(count) if played.interruptions[number]}
     assert all(jobs.requeue[number] for number in on_spot)

@@ -43,7 +43,12 @@ def test_curves_hold_all_the_work_and_all_the_waiting():
 
 def test_a_picture_is_well_formed_and_the_same_for_the_same_numbers():
     panels = [
-        Panel("waits & money <1>", "h", "USD", {"a": Series([0, 1, 2], [3, float("nan"), 5]), "b": Series([1], [2], True, ["x < y"])}),
+        Panel(
+            "waits & money <1>",
+            "h",
+            "USD",
+            {"a": Series([0, 1, 2], [3, float("nan"), 5]), "b": Series([1], [2], True, ["x < y"])},
+        ),
         Panel("nothing", "h", "USD", {}),
     ]
     text = svg(panels)
@@ -54,6 +59,8 @@ def test_a_picture_is_well_formed_and_the_same_for_the_same_numbers():
     assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(0, 10, [0, 2, 4, 6, 8, 10]), (0, 0.31, [0, 0.1, 0.2, 0.3]), (5, 5, [5])])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(0, 10, [0, 2, 4, 6, 8, 10]), (0, 0.31, [0, 0.1, 0.2, 0.3]), (5, 5, [5])]
+)
 def test_ticks_are_round_numbers(low, high, expected):
     assert ticks(low, high)[: len(expected)] == pytest.approx(expected)

@@ -31,23 +31,43 @@ def running(number, ends_h, start_h=-1.0):
 
 def shot(at_h, *jobs, leases=()):
     nodes = (Node("dgx01", ("home",), NODE, ("ALLOCATED",)), Node("p5-1", ("burst-p5",), NODE, OFF))
-    pool = Pool("p5", "burst-p5", ("p5-1",), "p5.48xlarge", NODE, "h100", ("on-demand",), {"on-demand": 50.0}, ("a",), 600.0, 600.0, 9e5)
+    pool = Pool(
+        "p5",
+        "burst-p5",
+        ("p5-1",),
+        "p5.48xlarge",
+        NODE,
+        "h100",
+        ("on-demand",),
+        {"on-demand": 50.0},
+        ("a",),
+        600.0,
+        600.0,
+        9e5,
+    )
     return Snapshot(NOW + at_h * HOUR, jobs, nodes, (pool,), leases, budget=Budget(1e6, 0.0, 0.0, NOW + 1e6))
 
 
 def recorded(*snapshots, policy=PATIENT):
-    return [SimpleNamespace(at_s=each.now_s, snapshot=each, decision=decide(each, policy), policy=policy) for each in snapshots]
+    return [
+        SimpleNamespace(at_s=each.now_s, snapshot=each, decision=decide(each, policy), policy=policy)
+        for each in snapshots
+    ]
 
 
 def test_the_same_policy_finds_no_difference():
-    found = rounds.compare(recorded(shot(0, running(1, 3), job(2)), shot(3, job(2, "RUNNING", on=("dgx01",), start_s=NOW + 3 * HOUR))))
+    found = rounds.compare(
+        recorded(shot(0, running(1, 3), job(2)), shot(3, job(2, "RUNNING", on=("dgx01",), start_s=NOW + 3 * HOUR)))
+    )
     assert (found.rounds, found.differ, found.first, found.jobs) == (2, 0, None, ())
     assert found.recorded.usd == found.replayed.usd == 0 and found.hours == rounds.Hours()
 
 
 def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_saves():
     # job 2 starts at home after 3 h; the candidate rents for it at once, and a node boots in 10 minutes
-    history = recorded(shot(0, running(1, 3), job(2)), shot(1, running(1, 3), job(2)), shot(3, replace(running(2, 5, 3), submit_s=NOW)))
+    history = recorded(
+        shot(0, running(1, 3), job(2)), shot(1, running(1, 3), job(2)), shot(3, replace(running(2, 5, 3), submit_s=NOW))
+    )
     found = rounds.compare(history, HASTY)
     assert found.first.job == 2 and found.first.at_s == NOW and not found.first.between
     assert (found.first.recorded.kind, str(found.first.replayed)) == (rounds.WAIT, "rent 1 x p5 on-demand")
@@ -59,7 +79,8 @@ def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_
 def test_a_candidate_that_waits_where_the_record_rented_saves_money_and_nobody_knows_the_wait():
     lease = Lease("l1", "a", "p5-1", "p5", "a", "on-demand", "coming", (2,), 50.0, NOW + 9 * HOUR)
     found = rounds.compare(
-        recorded(shot(0, running(1, 3), job(2)), shot(0.1, running(1, 3), job(2), leases=(lease,)), policy=HASTY), PATIENT
+        recorded(shot(0, running(1, 3), job(2)), shot(0.1, running(1, 3), job(2), leases=(lease,)), policy=HASTY),
+        PATIENT,
     )
     assert found.recorded.rents == 1 and found.replayed.rents == 0 and found.hours.unknown == 1
     assert found.recorded.usd > 0 == found.replayed.usd and [one.job for one in found.jobs] == [2]
@@ -67,7 +88,9 @@ def test_a_candidate_that_waits_where_the_record_rented_saves_money_and_nobody_k
 
 def test_between_two_rounds_it_looks_when_it_asked_to():
     # home is down, so nothing is predicted: job 2 waits for 4 h by the record, for half an hour by the candidate
-    down = replace(shot(0, job(2)), nodes=(Node("dgx01", ("home",), NODE, ("DOWN",)), Node("p5-1", ("burst-p5",), NODE, OFF)))
+    down = replace(
+        shot(0, job(2)), nodes=(Node("dgx01", ("home",), NODE, ("DOWN",)), Node("p5-1", ("burst-p5",), NODE, OFF))
+    )
     found = rounds.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
     assert found.first.between and found.first.at_s == NOW + 1791.0 and found.looks >= 1
     later = rounds.compare(recorded(down, replace(down, now_s=NOW + 5 * HOUR)), replace(HASTY, wait_limit_s=1.5 * HOUR))
@@ -104,7 +127,11 @@ def test_replay_of_the_controllers_own_rounds_says_that_nothing_changed(folder, 
     assert cli.main(["replay", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["rounds"] >= 3 and said["rounds_that_differ"] == 0 and said["first_difference"] is None
-    assert said["recorded"] == said["replayed"] and said["recorded"]["launched_for"] == 1 and said["recorded"]["committed_usd"] > 0
+    assert (
+        said["recorded"] == said["replayed"]
+        and said["recorded"]["launched_for"] == 1
+        and said["recorded"]["committed_usd"] > 0
+    )
     assert said["mb_a_day"] > 0
     assert cli.main(["replay"]) == 0  # of the ledger's folder
     out = capsys.readouterr().out
@@ -112,11 +139,16 @@ def test_replay_of_the_controllers_own_rounds_says_that_nothing_changed(folder, 
 
 
 def test_replay_by_a_candidates_policy_tells_the_first_difference(folder, capsys):
-    assert cli.main(["replay", str(folder), "--config", STACK, "--json"]) == 0  # it lets jobs wait for 4 h instead of a minute
+    assert (
+        cli.main(["replay", str(folder), "--config", STACK, "--json"]) == 0
+    )  # it lets jobs wait for 4 h instead of a minute
     said = json.loads(capsys.readouterr().out)
     first = said["first_difference"]
     assert first["job"] == 2 and first["recorded"]["kind"] == "rent" and first["replayed"]["kind"] == "wait"
-    assert said["committed_usd_difference"] == pytest.approx(-said["recorded"]["committed_usd"]) and said["hours"]["unknown"] == 1
+    assert (
+        said["committed_usd_difference"] == pytest.approx(-said["recorded"]["committed_usd"])
+        and said["hours"]["unknown"] == 1
+    )
     assert cli.main(["replay", str(folder), "--config", STACK]) == 0
     out = capsys.readouterr().out
     assert "job 2: rent 1 x p5 spot ($" in out and "committed usd" in out

@@ -46,7 +46,9 @@ def test_a_job_that_waits_within_its_limit_stays_home():
 
 def test_a_job_without_a_time_limit_stays_at_home_and_one_of_no_length_is_rented_for():
     nan = math.nan
-    jobs = Trace(np.arange(4) * HOUR, np.array([20.0, 2.0, 2.0, 0.0]) * HOUR, np.full(4, 8), limit_s=[nan, nan, 3 * HOUR, nan])
+    jobs = Trace(
+        np.arange(4) * HOUR, np.array([20.0, 2.0, 2.0, 0.0]) * HOUR, np.full(4, 8), limit_s=[nan, nan, 3 * HOUR, nan]
+    )
     played = play(jobs, Home(1), fixed(HOUR))
     assert played.rented.tolist() == [False, False, True, False] and played.start_s[1] == 20 * HOUR
     known = Trace(jobs.submit_s, jobs.duration_s, jobs.gpus)
@@ -73,7 +75,9 @@ def test_what_is_played_can_be(seed):
     random = np.random.default_rng(seed)
     count = 120
     jobs = Trace(
-        np.sort(random.uniform(0, 30 * HOUR, count)), random.exponential(2 * HOUR, count), random.choice([1, 1, 2, 4, 8, 12, 16], count)
+        np.sort(random.uniform(0, 30 * HOUR, count)),
+        random.exponential(2 * HOUR, count),
+        random.choice([1, 1, 2, 4, 8, 12, 16], count),
     )
     home = Home(3)
     played = play(jobs, home, Policy("home", 0.0, limits=Limits(REFERENCE)))
@@ -101,7 +105,10 @@ def test_run_times_are_not_told_where_the_trace_has_limits_but_learned(monkeypat
     play(jobs, Home(2), Policy("home", 0.0, limits=Limits(REFERENCE)))
     assert all(job.run_s is None for shot in seen for job in shot.jobs)
     for job in (job for shot in seen for job in shot.jobs):
-        assert job.time_limit_s == jobs.limit_s[job.id] and job.end_s in (None, job.start_s and job.start_s + job.time_limit_s)
+        assert job.time_limit_s == jobs.limit_s[job.id] and job.end_s in (
+            None,
+            job.start_s and job.start_s + job.time_limit_s,
+        )
     assert not seen[0].experience.ratios
     ratios = seen[-1].experience.ratios["account:vc"]
     assert len(ratios) > 50 and np.allclose(ratios, np.log(0.25), atol=0.001)

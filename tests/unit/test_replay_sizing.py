@@ -13,7 +13,20 @@ from ironburst.replay.sizing import Prices, SizingError, Wanted, reservation
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
-POOL = Pool("p5", "burst-p5", ("p5-1",), "p5", Resources(8), "h100", ("on-demand",), {"on-demand": 1.0}, ("a",), 600.0, 600.0, HOUR)
+POOL = Pool(
+    "p5",
+    "burst-p5",
+    ("p5-1",),
+    "p5",
+    Resources(8),
+    "h100",
+    ("on-demand",),
+    {"on-demand": 1.0},
+    ("a",),
+    600.0,
+    600.0,
+    HOUR,
+)
 CLOUD, POLICY = Cloud((POOL,)), Policy("home", 2 * HOUR)
 
 
@@ -25,7 +38,13 @@ def steady(days=1.5, every_h=1.0, hours=4.0, gpus=8):
 
 def sized(trace=None, wanted=None, nodes=(0, 4), **prices):
     return sizing.size(
-        trace or steady(), Home(1), POLICY, CLOUD, Prices(**{"owned": 1.0, "rented": 3.0} | prices), wanted or Wanted(), nodes
+        trace or steady(),
+        Home(1),
+        POLICY,
+        CLOUD,
+        Prices(**{"owned": 1.0, "rented": 3.0} | prices),
+        wanted or Wanted(),
+        nodes,
     )
 
 
@@ -67,7 +86,12 @@ def test_the_most_patient_policy_that_keeps_the_wait_is_chosen():
 def test_candidates_lie_around_the_mean_use():
     found = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
     counts = [one.nodes for one in found.candidates]
-    assert counts[0] == 0 and counts == sorted(set(counts)) and found.mean_gpus == pytest.approx(32, rel=0.05) and {4, 8} <= set(counts)
+    assert (
+        counts[0] == 0
+        and counts == sorted(set(counts))
+        and found.mean_gpus == pytest.approx(32, rel=0.05)
+        and {4, 8} <= set(counts)
+    )
 
 
 def test_reservations_by_hand():
@@ -77,11 +101,15 @@ def test_reservations_by_hand():
     assert reservation(leases, 10, 0.5) == (2, 2.0)
     assert reservation(leases, 10, 0.7) == (1, 8.0)
     assert reservation([], 10, 0.5) == reservation([(HOUR, HOUR, 1.0)], 10, 0.5) == (0, 0.0)
-    assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (0, 20.0)  # outlasts the history: that makes no reservation worth it
+    assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (
+        0,
+        20.0,
+    )  # outlasts the history: that makes no reservation worth it
 
 
 def test_a_reservation_takes_the_dearest_lease_of_each_moment():
-    # spot all the time, and on demand for 5 of 10 h: the first node takes 5 h of each (19 USD), the second one 5 h of spot (4)
+    # spot all the time, and on demand for 5 of 10 h: the first node takes 5 h of each (19 USD), the second one 5 h of
+    # spot (4)
     leases = [(0, 10 * HOUR, 0.8), (2 * HOUR, 7 * HOUR, 3.0)]
     assert reservation(leases, 10, 1.8) == (1, pytest.approx(4.0))
     assert reservation(leases, 10, 2.0) == (0, pytest.approx(23.0))

@@ -37,7 +37,8 @@ def test_plain_is_sorted_by_submit(tmp_path, name):
 
 def test_plain_may_know_more(tmp_path):
     trace = read(
-        tmp_path, "submit_s,duration_s,num_gpus,user,limit_s,deadline_s\n0,30,1,ann,60,\n1,30,0,ann,60,\n2,5,2,bob,,99\n"
+        tmp_path,
+        "submit_s,duration_s,num_gpus,user,limit_s,deadline_s\n0,30,1,ann,60,\n1,30,0,ann,60,\n2,5,2,bob,,99\n",
     )
     assert trace.user == ("ann", "bob") and trace.queue is None and trace.left_out == {"wants no GPU": 1}
     assert trace.limit_s[0] == 60 and math.isnan(trace.limit_s[1])
@@ -60,14 +61,18 @@ def test_sacct_with_times_as_seconds(tmp_path):
 
 
 def test_chronus_counts_minutes(tmp_path):
-    trace = read(tmp_path, "job_id,user,num_gpu,submit_time,duration,expect_time_list\n0,vc_1,4,100,20,50\n1,vc_2,0,1,20,50\n")
+    trace = read(
+        tmp_path, "job_id,user,num_gpu,submit_time,duration,expect_time_list\n0,vc_1,4,100,20,50\n1,vc_2,0,1,20,50\n"
+    )
     assert (trace.submit_s[0], trace.duration_s[0], trace.deadline_s[0]) == (6000, 1200, 9000)
     assert trace.user == ("vc_1",) and trace.left_out == {"wants no GPU": 1}
 
 
 def test_openb_rounds_a_part_of_a_gpu_up(tmp_path):
     header = "name,num_gpu,gpu_milli,qos,creation_time,deletion_time,scheduled_time\n"
-    trace = read(tmp_path, header + "a,1,460,LS,5,100,10.0\nb,2,1000,BE,6,50,6.0\nc,0,0,BE,6,50,6.0\nd,1,1000,BE,6,50,\n")
+    trace = read(
+        tmp_path, header + "a,1,460,LS,5,100,10.0\nb,2,1000,BE,6,50,6.0\nc,0,0,BE,6,50,6.0\nd,1,1000,BE,6,50,\n"
+    )
     assert trace.gpus.tolist() == [1, 2] and trace.submit_s.tolist() == [5, 6] and trace.duration_s.tolist() == [90, 44]
     assert trace.queue == ("LS", "BE") and trace.left_out == {"wants no GPU": 1, "never started": 1}
 
@@ -113,7 +118,11 @@ def test_a_cut_off_archive_and_a_missing_file(tmp_path):
 
 def test_jitter_is_drawn_as_the_reference_figures_were():
     trace = Trace(
-        np.arange(50.0) // 5, np.full(50, 9.0), np.ones(50), queue=tuple(f"q{i}" for i in range(50)), limit_s=np.arange(50)
+        np.arange(50.0) // 5,
+        np.full(50, 9.0),
+        np.ones(50),
+        queue=tuple(f"q{i}" for i in range(50)),
+        limit_s=np.arange(50),
     )
     moved = traces.jittered(trace, 1)
     random = np.random.default_rng(1)

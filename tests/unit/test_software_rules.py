@@ -57,7 +57,15 @@ def mig(gpu, profiles, **given):
 
 TOOLKIT = dict.fromkeys(catalog.package_names()["container_toolkit"]["packages_same_version"], "1.18.0-1")
 DMA_BUF = {"peer_memory": "dma-buf", "kernel_module": "open", "kernel": "5.15", "cuda": "12.8"}
-ROW = {"name": "all_reduce", "gpu": H100, "minimum": 350.0, "message_size": "8G", "nodes": 2, "unit": "GB/s", "statistic": "busbw-at-size"}
+ROW = {
+    "name": "all_reduce",
+    "gpu": H100,
+    "minimum": 350.0,
+    "message_size": "8G",
+    "nodes": 2,
+    "unit": "GB/s",
+    "statistic": "busbw-at-size",
+}
 
 CASES = [
     ("DRV-001", stack(V100, "595.71.05"), stack(V100, "580.95.05")),
@@ -67,14 +75,22 @@ CASES = [
     ("DRV-003", stack("T4G", "615.78.08"), stack(T4, "615.78.08")),  # T4G was never in the open list, T4 is
     ("DRV-004", stack(B200, kernel_module="proprietary"), stack(H100, kernel_module="proprietary")),
     ("DRV-004", stack("GH200 96GB", kernel_module="proprietary"), stack("GH200 96GB")),
-    ("DRV-005", stack(H100, "620.10.01", kernel_module="proprietary"), stack(H100, "615.78.08", kernel_module="proprietary")),
+    (
+        "DRV-005",
+        stack(H100, "620.10.01", kernel_module="proprietary"),
+        stack(H100, "615.78.08", kernel_module="proprietary"),
+    ),
     ("DRV-006", stack(T4, "570.211.01"), stack(T4, "575.51.03")),
     ("DRV-006", stack(T4, "570.211.01"), stack(T4, "570.211.01", kernel_module="proprietary")),
     ("DRV-007", stack(B200, "570.86.15"), stack(B200, "570.133.20")),
     ("DRV-007", stack("B300 288GB", "580.65.06"), stack("B300 288GB", "580.82.07")),
     ("DRV-007", stack(H100, "515.48.07", "11.8"), stack(H100, "525.60.13", "11.8")),  # only the branch is known
     ("DRV-008", stack(H100, "570.211.01"), stack(H100, "580.95.05")),
-    ("DRV-008", stack(H100, "550.90.07"), stack(H100, "620.10.01")),  # no date, but the vendor's list says so; unknown says nothing
+    (
+        "DRV-008",
+        stack(H100, "550.90.07"),
+        stack(H100, "620.10.01"),
+    ),  # no date, but the vendor's list says so; unknown says nothing
     ("DRV-009", [node(V100), node(B200)], [node(V100), node(H100)]),
     ("DRV-009", [node("P100 PCIe 16GB"), node("GH200 96GB")], [node(T4), node("GH200 96GB")]),
     ("DRV-010", node(H100, not_held=("nvidia-open",)), node(H100, not_held=())),
@@ -87,10 +103,16 @@ CASES = [
     (
         "DRV-011",  # the transitional package: what it would install tells
         node(
-            os="ubuntu2404", package_source="distro", packages={"nvidia-headless-550": ""}, candidates={"nvidia-headless-550": "580.95-0"}
+            os="ubuntu2404",
+            package_source="distro",
+            packages={"nvidia-headless-550": ""},
+            candidates={"nvidia-headless-550": "580.95-0"},
         ),
         node(
-            os="ubuntu2404", package_source="distro", packages={"nvidia-headless-550": ""}, candidates={"nvidia-headless-550": "550.163-0"}
+            os="ubuntu2404",
+            package_source="distro",
+            packages={"nvidia-headless-550": ""},
+            candidates={"nvidia-headless-550": "550.163-0"},
         ),
     ),
     (
@@ -115,7 +137,11 @@ CASES = [
     ("CUD-003", stack(B200, cuda="12.6"), stack(B200, cuda="12.8")),
     ("FAB-001", node(board=HGX, fabric_manager=ABSENT), node(board=PCIE, fabric_manager=ABSENT)),
     ("FAB-001", node(board=HGX, fabric_manager_active=False), node(board=HGX, fabric_manager_active=True)),
-    ("FAB-002", node(driver="580.95.05", fabric_manager="580.105.08"), node(driver="580.95.05", fabric_manager="580.95.05")),
+    (
+        "FAB-002",
+        node(driver="580.95.05", fabric_manager="580.105.08"),
+        node(driver="580.95.05", fabric_manager="580.95.05"),
+    ),
     ("FAB-002", node(driver="580.95.05", fabric_manager="580.95"), node(driver="580.95.05", fabric_manager=ABSENT)),
     ("FAB-003", node(board=PCIE, fabric_manager="580.95.05"), node(board=HGX, fabric_manager="580.95.05")),
     ("FAB-003", node(board=PCIE, fabric_manager="580.95.05"), node(board=NoBoard(None), fabric_manager="580.95.05")),
@@ -146,12 +172,24 @@ CASES = [
         node(board=NVLINK5, nvlsm=True, loaded_modules=frozenset({"mlx5_core", "ib_umad"})),
     ),
     ("FAB-006", node(board=TRAY, imex=ABSENT), node(board=TRAY, imex="580.95.05", fabric_manager=ABSENT)),
-    ("FAB-006", node(board=TRAY, imex="580.95.05", fabric_manager="580.95.05"), node(board=HGX, imex=ABSENT, fabric_manager="580.95.05")),
+    (
+        "FAB-006",
+        node(board=TRAY, imex="580.95.05", fabric_manager="580.95.05"),
+        node(board=HGX, imex=ABSENT, fabric_manager="580.95.05"),
+    ),
     ("FAB-007", DetectionState("tool", ("10de:22a3", "10de:2901")), DetectionState("tool", ("10de:1af1", "10de:22a3"))),
     ("MIG-001", mig(T4, {"1g.10gb": 7}), mig(H100, {"1g.10gb": 7})),
-    ("MIG-002", mig("H200 SXM 141GB", {"1g.18gb": 7}, driver="535.274.02"), mig("H200 SXM 141GB", {"1g.18gb": 7}, driver="550.90.07")),
+    (
+        "MIG-002",
+        mig("H200 SXM 141GB", {"1g.18gb": 7}, driver="535.274.02"),
+        mig("H200 SXM 141GB", {"1g.18gb": 7}, driver="550.90.07"),
+    ),
     ("MIG-003", mig("A100 SXM4 40GB", {"1g.20gb": 1}), mig("A100 SXM4 80GB", {"1g.20gb": 1})),
-    ("MIG-003", mig("A100 SXM4 40GB", {"1g.10gb": 7}), mig("A100 SXM4 80GB", {"1g.10gb": 7})),  # 4 fit on the small board
+    (
+        "MIG-003",
+        mig("A100 SXM4 40GB", {"1g.10gb": 7}),
+        mig("A100 SXM4 80GB", {"1g.10gb": 7}),
+    ),  # 4 fit on the small board
     ("MIG-003", mig(H100, {"3g.40gb": 2, "2g.20gb": 1}), mig(H100, {"3g.40gb": 1, "2g.20gb": 2})),
     ("MIG-003", replace(mig(H100, {"7g.80gb": 1}), gpu_count=0), mig(H100, {"7g.80gb": 1})),
     (
@@ -172,8 +210,16 @@ CASES = [
         node(packages={"datacenter-gpu-manager-4-core": "", "datacenter-gpu-manager-4-cuda13": ""}),
     ),
     ("PKG-002", node(packages=TOOLKIT | {"libnvidia-container1": "1.17.8-1"}), node(packages=TOOLKIT)),
-    ("PKG-003", ClusterState(operator_driver=True, host_driver=True), ClusterState(operator_driver=False, host_driver=True)),
-    ("PKG-003", ClusterState(operator_toolkit=True, host_driver=True), ClusterState(operator_toolkit=True, host_driver=False)),
+    (
+        "PKG-003",
+        ClusterState(operator_driver=True, host_driver=True),
+        ClusterState(operator_driver=False, host_driver=True),
+    ),
+    (
+        "PKG-003",
+        ClusterState(operator_toolkit=True, host_driver=True),
+        ClusterState(operator_toolkit=True, host_driver=False),
+    ),
     ("NET-001", node(peer_memory="peermem", rdma="inbox"), node(peer_memory="peermem", rdma="doca-ofed")),
     ("NET-001", node(peer_memory="peermem", rdma="efa"), node(peer_memory="dma-buf", rdma="inbox")),
     ("NET-002", node(H100, **DMA_BUF | {"kernel_module": "proprietary"}), node(H100, **DMA_BUF)),
@@ -188,7 +234,11 @@ CASES = [
     ),
     ("NET-003", node(rdma="mlnx-ofed", kernel="6.8.0"), node(rdma="doca-ofed", kernel="6.8.0")),
     ("NET-004", node(gds=True, kernel_module="proprietary"), node(gds=True, kernel_module="open")),
-    ("NET-004", node(gds=True, kernel_module="open", secure_boot=True), node(gds=False, kernel_module="open", secure_boot=True)),
+    (
+        "NET-004",
+        node(gds=True, kernel_module="open", secure_boot=True),
+        node(gds=False, kernel_module="open", secure_boot=True),
+    ),
     ("NET-005", FabricState("hall", masters=2), FabricState("hall", masters=1)),
     ("NET-005", FabricState("hall", masters=0), FabricState("hall")),
     ("NET-005", FabricState("hall", managers=("a", "b", "c")), FabricState("hall", managers=("a", "b"))),
@@ -207,14 +257,22 @@ CASES = [
         FabricState("hall", partitions_conf="# Default=0x7fff : ALL=full;\n"),
         FabricState("hall", partitions_conf="# first\nDefault=0x7fff, ipoib :\n ALL=full;\nteam=0x8001 : ALL;\n"),
     ),
-    ("SLM-003", ClusterState(gres_autodetect="nvidia", mig_used=True), ClusterState(gres_autodetect="nvml", mig_used=True)),
+    (
+        "SLM-003",
+        ClusterState(gres_autodetect="nvidia", mig_used=True),
+        ClusterState(gres_autodetect="nvml", mig_used=True),
+    ),
     (
         "SLM-003",
         ClusterState(gres_autodetect="nvidia", nvlink_affinity=True),
         ClusterState(gres_autodetect="nvidia", nvlink_affinity=False),
     ),
     ("ACC-001", ThresholdState(**ROW | {"message_size": None}), ThresholdState(**ROW)),
-    ("ACC-001", ThresholdState(**ROW | {"unit": None}), ThresholdState(**ROW | {"kind": "dcgm-memory-bandwidth", "unit": None})),
+    (
+        "ACC-001",
+        ThresholdState(**ROW | {"unit": None}),
+        ThresholdState(**ROW | {"kind": "dcgm-memory-bandwidth", "unit": None}),
+    ),
     ("ACC-001", ThresholdState(**ROW | {"statistic": "average-over-sweep"}), ThresholdState(**ROW)),
     (
         "ACC-002",
@@ -243,7 +301,9 @@ def ids(state):
     return {hit.id for hit in CHECKS[type(state)](state)}
 
 
-@pytest.mark.parametrize(("rule", "hit", "miss"), [pytest.param(*case, id=f"{case[0]}-{n}") for n, case in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("rule", "hit", "miss"), [pytest.param(*case, id=f"{case[0]}-{n}") for n, case in enumerate(CASES)]
+)
 def test_each_rule_hits_and_misses(rule, hit, miss):
     assert rule in ids(hit)
     assert rule not in ids(miss)
@@ -255,7 +315,9 @@ def test_every_software_rule_is_code_and_has_a_hit_and_a_miss():
     assert NOT_SOFTWARE.keys() <= {rule.id for rule in catalog.rules()}, "a listed id is gone from rules.yaml"
 
 
-@pytest.mark.parametrize("state", [NodeState(), [NodeState()], FabricState("f"), ClusterState(), DetectionState("d", ())], ids=str)
+@pytest.mark.parametrize(
+    "state", [NodeState(), [NodeState()], FabricState("f"), ClusterState(), DetectionState("d", ())], ids=str
+)
 def test_what_is_unknown_breaks_no_rule(state):
     assert ids(state) == set()
 
@@ -267,7 +329,9 @@ def test_an_unknown_cell_is_never_zero():
     a100_64 = "A100 SXM 64GB"  # whether it has MIG is not sourced
     assert ids(mig(a100_64, {"1g.8gb": 7})) == set()
     gh200 = catalog.board(catalog.gpu("GH200 96GB"), 1)
-    assert gh200.nvswitch is None and not ids(node("GH200 96GB", board=gh200, fabric_manager=ABSENT, nvlsm=False, imex=ABSENT))
+    assert gh200.nvswitch is None and not ids(
+        node("GH200 96GB", board=gh200, fabric_manager=ABSENT, nvlsm=False, imex=ABSENT)
+    )
 
 
 def test_a_good_stack_breaks_nothing():
@@ -300,7 +364,13 @@ def test_the_table_of_thresholds_held_against_the_rules():
         if row["kind"] == "gate" and ("bandwidth" in row["metric"] or "busbw" in row["metric"]):
             nodes = int(row["nodes"]) if row["nodes"] else None
             given = ThresholdState(
-                row["id"], row["gpu"], "bandwidth", float(row["value"]), row["message_size"] or None, nodes, row["unit"] or None
+                row["id"],
+                row["gpu"],
+                "bandwidth",
+                float(row["value"]),
+                row["message_size"] or None,
+                nodes,
+                row["unit"] or None,
             )
             broken |= {row["id"]} if "ACC-001" in ids(given) else set()
     assert broken == {"T32", "T33", "T34", "T50"}
@@ -339,7 +409,14 @@ def test_every_gpu_has_a_board_with_any_count():
 
 @pytest.mark.parametrize(
     ("older", "newer"),
-    [("580.95.05", "580.105.08"), ("580.95.05", "580.142"), ("570.9", "570.26"), ("12.8", "12.8u1"), ("9.2", "10.0"), ("12.9u1", "13.0")],
+    [
+        ("580.95.05", "580.105.08"),
+        ("580.95.05", "580.142"),
+        ("570.9", "570.26"),
+        ("12.8", "12.8u1"),
+        ("9.2", "10.0"),
+        ("12.9u1", "13.0"),
+    ],
 )
 def test_versions_are_compared_as_numbers(older, newer):
     assert rules.version(older) < rules.version(newer)

@@ -1,4 +1,6 @@
-"""The solver: exact sets, sticky, one driver a partition, ways out of conflicts; and a search for exceptions over all GPUs."""
+"""The solver: exact sets, sticky, one driver a partition, ways out of conflicts; and a search for exceptions over all
+GPUs.
+"""
 
 import copy
 import itertools
@@ -20,7 +22,9 @@ WISH = Wish(driver="580", cuda="13.0", slurm="24.11")
 def group(gpu=H100, name="g", span="home", os="debian13", count=8, fabric="infiniband", mig=(), **wish):
     model = catalog.gpu(gpu) if gpu else None
     board = catalog.board(model, count) if model else NoBoard()
-    return Group(name, (f"{name}-1",), span, os, model, count if model else 0, board, fabric, replace(WISH, **wish), mig)
+    return Group(
+        name, (f"{name}-1",), span, os, model, count if model else 0, board, fabric, replace(WISH, **wish), mig
+    )
 
 
 def one(*args, **kwargs):
@@ -31,7 +35,9 @@ def one(*args, **kwargs):
 
 def conflicts(*groups):
     found = solve(groups, FACTS)
-    assert not {each.name for each in groups if each.gpu} <= found.sets.keys(), "a conflict leaves a group without a set"
+    assert not {each.name for each in groups if each.gpu} <= found.sets.keys(), (
+        "a conflict leaves a group without a set"
+    )
     return found.conflicts
 
 
@@ -114,7 +120,12 @@ def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
     [
         ("debian13", "580.95.05", "nvidia_driver", ["nvidia-open=580.95.05-*"]),
         ("debian12", "580.95.05", "fabric_manager", ["nvidia-fabricmanager=580.95.05-*", "libnvidia-nscq=580.95.05-*"]),
-        ("ubuntu2204", "570.211.01", "fabric_manager", ["nvidia-fabricmanager-570=570.211.01-*", "libnvidia-nscq-570=570.211.01-*"]),
+        (
+            "ubuntu2204",
+            "570.211.01",
+            "fabric_manager",
+            ["nvidia-fabricmanager-570=570.211.01-*", "libnvidia-nscq-570=570.211.01-*"],
+        ),
         ("ubuntu2404", "595.91.07", "nvidia_driver", ["nvidia-driver-pinning-595", "nvidia-open=595.91.07-*"]),
         ("debian12", "535.309.01", "nvidia_driver", ["cuda-drivers-535=535.309.01-*"]),
         ("rhel9", "580.95.05", "fabric_manager", ["nvidia-fabricmanager-580.95.05", "libnvidia-nscq-580.95.05"]),
@@ -125,8 +136,18 @@ def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
             "nvidia_driver",
             ["nvidia-driver-cuda-580.95.05", "nvidia-persistenced-580.95.05", "kmod-nvidia-open-dkms-580.95.05"],
         ),
-        ("debian13", "580.95.05", "dcgm", ["datacenter-gpu-manager-4-core=1:4.6.0-*", "datacenter-gpu-manager-4-cuda13=1:4.6.0-*"]),
-        ("rhel9", "570.211.01", "dcgm", ["datacenter-gpu-manager-4-core-4.6.0", "datacenter-gpu-manager-4-cuda12-4.6.0"]),
+        (
+            "debian13",
+            "580.95.05",
+            "dcgm",
+            ["datacenter-gpu-manager-4-core=1:4.6.0-*", "datacenter-gpu-manager-4-cuda13=1:4.6.0-*"],
+        ),
+        (
+            "rhel9",
+            "570.211.01",
+            "dcgm",
+            ["datacenter-gpu-manager-4-core-4.6.0", "datacenter-gpu-manager-4-cuda12-4.6.0"],
+        ),
         ("debian13", "580.95.05", "slurm_node", ["slurmd=24.11*", "slurm-client=24.11*", "munge"]),
         ("rhel9", "580.95.05", "slurm_node", ["slurm-slurmd-24.11*", "slurm-24.11*", "munge"]),
         ("debian13", "580.95.05", "slurm_head", []),
@@ -307,7 +328,9 @@ def test_versions_that_may_be_locked_agree_with_the_package_table():
         assert known[key]["current"] in known[key]["versions"]
 
 
-@pytest.mark.parametrize(("name", "gpu"), [("training-2026", B200), ("inference-2026", "L40S"), ("legacy-pascal-volta", "P100 PCIe 16GB")])
+@pytest.mark.parametrize(
+    ("name", "gpu"), [("training-2026", B200), ("inference-2026", "L40S"), ("legacy-pascal-volta", "P100 PCIe 16GB")]
+)
 def test_a_profile_solves_and_says_why(name, gpu):
     profile = dict(catalog.profile(name))
     assert profile.pop("reason") and profile.pop("source") and profile.pop("confidence")
@@ -324,16 +347,24 @@ def test_a_profile_solves_and_says_why(name, gpu):
 WISHES = [
     Wish(driver=driver, cuda=cuda, slurm="24.11", kernel_module=module)
     for driver, cuda in [
-        ("535", "12.2"), ("570", None), ("580", None), ("580", "13.0"), ("580.95.05", "12.9"), ("595", "13.2"), ("620", "13.0"),
+        ("535", "12.2"),
+        ("570", None),
+        ("580", None),
+        ("580", "13.0"),
+        ("580.95.05", "12.9"),
+        ("595", "13.2"),
+        ("620", "13.0"),
         ("610.43.02", None),
     ]
     for module in (("auto", "open") if driver == "580" else ("auto",))
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("os", OS_TARGETS)
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
-    monkeypatch.setattr("ironburst.software.solve.ways_out", lambda *_: ())  # tried above; here it would be most of the time
+    monkeypatch.setattr(
+        "ironburst.software.solve.ways_out", lambda *_: ()
+    )  # tried above; here it would be most of the time
     solved = refused = 0
     for gpu, wish in itertools.product(catalog.gpus().values(), WISHES):
         count = 16 if gpu.form_factor == "SXM3" else 8

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from lab.aws_plugin.resources import compute, iam, launch_template, messaging, monitoring, network, routing, security, storage, vpn
+from lab.aws_plugin.resources import (
+    compute,
+    iam,
+    launch_template,
+    messaging,
+    monitoring,
+    network,
+    routing,
+    security,
+    storage,
+    vpn,
+)
 from lab.aws_plugin.spec import Resource
 
 MODULES = (network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage)

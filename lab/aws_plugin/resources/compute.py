@@ -47,16 +47,30 @@ def instance(aws: Aws, rid: str) -> Props | None:
 
 def run_parameters(aws: Aws, new: Props) -> Props:
     """An Instance's inputs as RunInstances wants them."""
-    props = {**new, "imageId": new.get("ami"), "privateIpAddress": new.get("privateIp"), "securityGroupIds": new.get("vpcSecurityGroupIds")}
-    placement = {"availabilityZone": new.get("availabilityZone"), "groupName": new.get("placementGroup"), "tenancy": new.get("tenancy")}
+    props = {
+        **new,
+        "imageId": new.get("ami"),
+        "privateIpAddress": new.get("privateIp"),
+        "securityGroupIds": new.get("vpcSecurityGroupIds"),
+    }
+    placement = {
+        "availabilityZone": new.get("availabilityZone"),
+        "groupName": new.get("placementGroup"),
+        "tenancy": new.get("tenancy"),
+    }
     props["placement"] = {k: v for k, v in placement.items() if v} or None
     props["monitoring"] = {"enabled": new["monitoring"]} if "monitoring" in new else None
     props["iamInstanceProfile"] = {"name": new["iamInstanceProfile"]} if new.get("iamInstanceProfile") else None
     if template := new.get("launchTemplate"):
-        renamed = {"launchTemplateId": template.get("id"), "launchTemplateName": template.get("name"), "version": template.get("version")}
+        renamed = {
+            "launchTemplateId": template.get("id"),
+            "launchTemplateName": template.get("name"),
+            "version": template.get("version"),
+        }
         props["launchTemplate"] = {k: v for k, v in renamed.items() if v}
     disks = [
-        {"deviceName": d["deviceName"], "ebs": {k: v for k, v in d.items() if k != "deviceName"}} for d in new.get("ebsBlockDevices") or []
+        {"deviceName": d["deviceName"], "ebs": {k: v for k, v in d.items() if k != "deviceName"}}
+        for d in new.get("ebsBlockDevices") or []
     ]
     if root := new.get("rootBlockDevice"):
         image = one(aws.ec2.describe_images(ImageIds=[new["ami"]])["Images"]) if new.get("ami") else None
@@ -77,7 +91,9 @@ def create_instance(aws: Aws, new: Props) -> str:
 def running(aws: Aws, rid: str) -> bool:
     found = instance(aws, rid)
     if found and found["State"]["Name"] in ("shutting-down", "terminated"):
-        raise PluginError(f"{rid} ended while it was expected to run: {found.get('StateReason', {}).get('Message', 'no reason given')}")
+        raise PluginError(
+            f"{rid} ended while it was expected to run: {found.get('StateReason', {}).get('Message', 'no reason given')}"
+        )
     return bool(found) and found["State"]["Name"] == "running"
 
 
@@ -107,7 +123,9 @@ def move_profile(aws: Aws, rid: str, name: str | None) -> None:
     filters = [{"Name": "instance-id", "Values": [rid]}]
     there = one(aws.ec2.describe_iam_instance_profile_associations(Filters=filters)["IamInstanceProfileAssociations"])
     if there and name:
-        aws.ec2.replace_iam_instance_profile_association(AssociationId=there["AssociationId"], IamInstanceProfile={"Name": name})
+        aws.ec2.replace_iam_instance_profile_association(
+            AssociationId=there["AssociationId"], IamInstanceProfile={"Name": name}
+        )
     elif there:
         aws.ec2.disassociate_iam_instance_profile(AssociationId=there["AssociationId"])
     elif name:
@@ -152,14 +170,19 @@ def read_instance(aws: Aws, rid: str, state: Props) -> Props | None:
     if found.get("MetadataOptions"):
         shown = from_boto(found["MetadataOptions"])
         out["metadataOptions"] = {
-            k: shown[k] for k in ("httpEndpoint", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags") if k in shown
+            k: shown[k]
+            for k in ("httpEndpoint", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags")
+            if k in shown
         }
     return {k: v for k, v in out.items() if v is not None}
 
 
 def delete_instance(aws: Aws, rid: str, state: Props) -> None:
     aws.ec2.terminate_instances(InstanceIds=[rid])
-    aws.wait(f"{rid} terminated", lambda: (instance(aws, rid) or {"State": {"Name": "terminated"}})["State"]["Name"] == "terminated")
+    aws.wait(
+        f"{rid} terminated",
+        lambda: (instance(aws, rid) or {"State": {"Name": "terminated"}})["State"]["Name"] == "terminated",
+    )
 
 
 def check_instance(olds: Props, news: Props) -> list[tuple[str, str]]:
@@ -181,7 +204,8 @@ def check_instance(olds: Props, news: Props) -> list[tuple[str, str]]:
 # ---- PlacementGroup: its id is its name
 def create_group(aws: Aws, new: Props) -> str:
     aws.ec2.create_placement_group(
-        **given({**new, "groupName": new["name"]}, "groupName strategy partitionCount spreadLevel"), **tag_spec("placement-group", new)
+        **given({**new, "groupName": new["name"]}, "groupName strategy partitionCount spreadLevel"),
+        **tag_spec("placement-group", new),
     )
     return new["name"]
 
@@ -208,9 +232,9 @@ def tag_group(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[
 
 # ---- KeyPair: its id is its name
 def create_key(aws: Aws, new: Props) -> str:
-    return aws.ec2.import_key_pair(KeyName=new["keyName"], PublicKeyMaterial=new["publicKey"].encode(), **tag_spec("key-pair", new))[
-        "KeyName"
-    ]
+    return aws.ec2.import_key_pair(
+        KeyName=new["keyName"], PublicKeyMaterial=new["publicKey"].encode(), **tag_spec("key-pair", new)
+    )["KeyName"]
 
 
 def key(aws: Aws, rid: str) -> Props:

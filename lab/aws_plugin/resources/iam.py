@@ -37,16 +37,18 @@ def tagger(kind: str, parameter: str) -> Any:
 # ---- Role
 def create_role(aws: Aws, new: Props) -> str:
     asked = given(new, "path description maxSessionDuration permissionsBoundary")
-    return iam(aws).create_role(RoleName=new["name"], AssumeRolePolicyDocument=new["assumeRolePolicy"], **asked, **tags(new))["Role"][
-        "RoleName"
-    ]
+    return iam(aws).create_role(
+        RoleName=new["name"], AssumeRolePolicyDocument=new["assumeRolePolicy"], **asked, **tags(new)
+    )["Role"]["RoleName"]
 
 
 def apply_role(aws: Aws, rid: str, old: Props, new: Props) -> None:
     if old:
         if changed(old, new, "description maxSessionDuration"):
             iam(aws).update_role(
-                RoleName=rid, Description=new.get("description") or "", MaxSessionDuration=new.get("maxSessionDuration") or 3600
+                RoleName=rid,
+                Description=new.get("description") or "",
+                MaxSessionDuration=new.get("maxSessionDuration") or 3600,
             )
         if changed(old, new, "assumeRolePolicy"):
             iam(aws).update_assume_role_policy(RoleName=rid, PolicyDocument=new["assumeRolePolicy"])
@@ -121,7 +123,9 @@ def detach(aws: Aws, rid: str, state: Props) -> None:
 # ---- InstanceProfile
 def create_profile(aws: Aws, new: Props) -> str:
     asked = given(new, "path")
-    return iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))["InstanceProfile"]["InstanceProfileName"]
+    return iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))["InstanceProfile"][
+        "InstanceProfileName"
+    ]
 
 
 def apply_profile(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -153,7 +157,9 @@ def delete_profile(aws: Aws, rid: str, state: Props) -> None:
 # ---- Policy
 def create_policy(aws: Aws, new: Props) -> str:
     asked = given(new, "path description")
-    return iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))["Policy"]["Arn"]
+    return iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))["Policy"][
+        "Arn"
+    ]
 
 
 def other_versions(aws: Aws, rid: str) -> list[str]:
@@ -169,7 +175,9 @@ def apply_policy(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read_policy(aws: Aws, rid: str, state: Props) -> Props | None:
     found = iam(aws).get_policy(PolicyArn=rid)["Policy"]
-    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=found["DefaultVersionId"])["PolicyVersion"]["Document"]
+    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=found["DefaultVersionId"])["PolicyVersion"][
+        "Document"
+    ]
     return {
         **pick(found, "arn path description attachmentCount policyId"),
         "name": found["PolicyName"],

@@ -38,16 +38,24 @@ def described(new: Props) -> Props:
 def create(aws: Aws, new: Props) -> str:
     tags = tag_list(new.get("tagsAll"))
     spec = {"TagSpecifications": [{"ResourceType": "launch-template", "Tags": tags}]} if tags else {}
-    made = aws.ec2.create_launch_template(LaunchTemplateName=new["name"], LaunchTemplateData=data_of(aws, new), **described(new), **spec)
+    made = aws.ec2.create_launch_template(
+        LaunchTemplateName=new["name"], LaunchTemplateData=data_of(aws, new), **described(new), **spec
+    )
     return made["LaunchTemplate"]["LaunchTemplateId"]
 
 
 def apply(aws: Aws, rid: str, old: Props, new: Props) -> None:
     """Any change of the data or the description is a new version; the default follows only where it was asked to."""
     latest = None
-    body = {k for k in {*old, *new} - {"updateDefaultVersion", "defaultVersion"} - {"tags", "tagsAll"} if old.get(k) != new.get(k)}
+    body = {
+        k
+        for k in {*old, *new} - {"updateDefaultVersion", "defaultVersion"} - {"tags", "tagsAll"}
+        if old.get(k) != new.get(k)
+    }
     if body:
-        made = aws.ec2.create_launch_template_version(LaunchTemplateId=rid, LaunchTemplateData=data_of(aws, new), **described(new))
+        made = aws.ec2.create_launch_template_version(
+            LaunchTemplateId=rid, LaunchTemplateData=data_of(aws, new), **described(new)
+        )
         latest = made["LaunchTemplateVersion"]["VersionNumber"]
     default = latest if new.get("updateDefaultVersion") else new.get("defaultVersion")
     if default:
@@ -56,11 +64,15 @@ def apply(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read(aws: Aws, rid: str, state: Props) -> Props | None:
     found = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
-    version = first(aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"])
+    version = first(
+        aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"]
+    )
     data = from_boto(version["LaunchTemplateData"])
     if "tagSpecifications" in data:  # moto puts the template's own tags into version 1
         data["tagSpecifications"] = [t for t in data["tagSpecifications"] if t["resourceType"] != "launch-template"]
-    seen = {k: data.get(k) for k in state if k in SPECS[0].tree and k not in OWN}  # what was taken out of the data shows as a drift
+    seen = {
+        k: data.get(k) for k in state if k in SPECS[0].tree and k not in OWN
+    }  # what was taken out of the data shows as a drift
     return {
         **seen,
         **data,
@@ -75,7 +87,12 @@ def read(aws: Aws, rid: str, state: Props) -> Props | None:
 
 def check(olds: Props, news: Props) -> list[tuple[str, str]]:
     if news.get("networkInterfaces") and news.get("vpcSecurityGroupIds"):
-        return [("vpcSecurityGroupIds", "does not go beside networkInterfaces: name the groups in each interface's securityGroups")]
+        return [
+            (
+                "vpcSecurityGroupIds",
+                "does not go beside networkInterfaces: name the groups in each interface's securityGroups",
+            )
+        ]
     return []
 
 

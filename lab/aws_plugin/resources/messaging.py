@@ -18,7 +18,13 @@ QUEUE = {
     "redrivePolicy": "RedrivePolicy",
     "policy": "Policy",
 }
-NUMBERS = {"messageRetentionSeconds", "visibilityTimeoutSeconds", "receiveWaitTimeSeconds", "delaySeconds", "maxMessageSize"}
+NUMBERS = {
+    "messageRetentionSeconds",
+    "visibilityTimeoutSeconds",
+    "receiveWaitTimeSeconds",
+    "delaySeconds",
+    "maxMessageSize",
+}
 
 
 def as_text(value: Any) -> str:
@@ -28,7 +34,9 @@ def as_text(value: Any) -> str:
 # ---- Queue: its id is its URL
 def create_queue(aws: Aws, new: Props) -> str:
     attributes = {boto: as_text(new[wire]) for wire, boto in QUEUE.items() if new.get(wire) is not None}
-    return aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})["QueueUrl"]
+    return aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})[
+        "QueueUrl"
+    ]
 
 
 def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -38,7 +46,11 @@ def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
     found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
-    seen = {wire: int(found[boto]) if wire in NUMBERS else found[boto] for wire, boto in QUEUE.items() if found.get(boto) not in (None, "")}
+    seen = {
+        wire: int(found[boto]) if wire in NUMBERS else found[boto]
+        for wire, boto in QUEUE.items()
+        if found.get(boto) not in (None, "")
+    }
     if "sqsManagedSseEnabled" in seen:
         seen["sqsManagedSseEnabled"] = seen["sqsManagedSseEnabled"] == "true"
     seen.pop("policy", None) if "policy" not in state else None  # a QueuePolicy's business
@@ -65,7 +77,12 @@ def put_queue_policy(aws: Aws, new: Props) -> str:
 
 
 def read_queue_policy(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"]).get("Attributes", {}).get("Policy")
+    found = (
+        aws.client("sqs")
+        .get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
+        .get("Attributes", {})
+        .get("Policy")
+    )
     return {"queueUrl": rid, "policy": found} if found else None
 
 
@@ -84,7 +101,10 @@ def put_rule(aws: Aws, new: Props, tags: bool = True) -> str:
 def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
     found = aws.client("events").describe_rule(Name=rid, **bus(state))
     tags = aws.client("events").list_tags_for_resource(ResourceARN=found["Arn"])["Tags"]
-    return {**pick(found, "name arn description eventPattern scheduleExpression state roleArn eventBusName"), "tags": tag_map(tags)}
+    return {
+        **pick(found, "name arn description eventPattern scheduleExpression state roleArn eventBusName"),
+        "tags": tag_map(tags),
+    }
 
 
 def tag_rule(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
@@ -117,12 +137,16 @@ SUBSCRIPTION = {"rawMessageDelivery": "RawMessageDelivery", "filterPolicy": "Fil
 
 def create_topic(aws: Aws, new: Props) -> str:
     attributes = {boto: new[wire] for wire, boto in TOPIC.items() if new.get(wire)}
-    return aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))["TopicArn"]
+    return aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))[
+        "TopicArn"
+    ]
 
 
 def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
     for key in changed(old, new, " ".join(TOPIC)):
-        aws.client("sns").set_topic_attributes(TopicArn=rid, AttributeName=TOPIC[key], AttributeValue=new.get(key) or "")
+        aws.client("sns").set_topic_attributes(
+            TopicArn=rid, AttributeName=TOPIC[key], AttributeValue=new.get(key) or ""
+        )
 
 
 def read_topic(aws: Aws, rid: str, state: Props) -> Props | None:
@@ -146,7 +170,11 @@ def tag_topic(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[
 def subscribe(aws: Aws, new: Props) -> str:
     attributes = {boto: as_text(new[wire]) for wire, boto in SUBSCRIPTION.items() if new.get(wire) is not None}
     return aws.client("sns").subscribe(
-        TopicArn=new["topic"], Protocol=new["protocol"], Endpoint=new["endpoint"], Attributes=attributes, ReturnSubscriptionArn=True
+        TopicArn=new["topic"],
+        Protocol=new["protocol"],
+        Endpoint=new["endpoint"],
+        Attributes=attributes,
+        ReturnSubscriptionArn=True,
     )["SubscriptionArn"]
 
 

@@ -90,7 +90,11 @@ def notification(n: Props) -> Props:
 
 
 def subscribers(n: Props) -> list[Props]:
-    return [{"SubscriptionType": kind, "Address": address} for key, kind in SUBSCRIBERS.items() for address in n.get(key) or []]
+    return [
+        {"SubscriptionType": kind, "Address": address}
+        for key, kind in SUBSCRIBERS.items()
+        for address in n.get(key) or []
+    ]
 
 
 def create_budget(aws: Aws, new: Props) -> str:
@@ -103,7 +107,9 @@ def create_budget(aws: Aws, new: Props) -> str:
 
 def apply_budget(aws: Aws, rid: str, old: Props, new: Props) -> None:
     where = split(rid)
-    if changed(old, new, "limitAmount limitUnit budgetType timeUnit timePeriodStart timePeriodEnd costFilters costTypes"):
+    if changed(
+        old, new, "limitAmount limitUnit budgetType timeUnit timePeriodStart timePeriodEnd costFilters costTypes"
+    ):
         budgets(aws).update_budget(AccountId=where["AccountId"], NewBudget=budget_of(new))
     before, after = old.get("notifications") or [], new.get("notifications") or []
     for n in before:
@@ -122,7 +128,9 @@ def read_budget(aws: Aws, rid: str, state: Props) -> Props | None:
     for n in budgets(aws).describe_notifications_for_budget(**where).get("Notifications", []):
         asked = {k: n[k] for k in ("NotificationType", "ComparisonOperator", "Threshold", "ThresholdType") if k in n}
         addresses = budgets(aws).describe_subscribers_for_notification(**where, Notification=asked)["Subscribers"]
-        sent = {key: [s["Address"] for s in addresses if s["SubscriptionType"] == kind] for key, kind in SUBSCRIBERS.items()}
+        sent = {
+            key: [s["Address"] for s in addresses if s["SubscriptionType"] == kind] for key, kind in SUBSCRIBERS.items()
+        }
         notes.append({**from_boto(asked), **{k: v for k, v in sent.items() if v}})
     period = {
         wire: found["TimePeriod"][boto].astimezone(dt.UTC).strftime(TIME)

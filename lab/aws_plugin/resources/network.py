@@ -21,8 +21,14 @@ def apply_vpc(aws: Aws, rid: str, old: Props, new: Props) -> None:
 def read_vpc(aws: Aws, rid: str, state: Props) -> Props | None:
     vpc = first(aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"])
     in_vpc = {"Name": "vpc-id", "Values": [rid]}
-    main = one(aws.ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])["RouteTables"])
-    group = one(aws.ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])["SecurityGroups"])
+    main = one(
+        aws.ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])["RouteTables"]
+    )
+    group = one(
+        aws.ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])[
+            "SecurityGroups"
+        ]
+    )
     acl = one(aws.ec2.describe_network_acls(Filters=[in_vpc, {"Name": "default", "Values": ["true"]}])["NetworkAcls"])
     dns = {
         name: aws.ec2.describe_vpc_attribute(VpcId=rid, Attribute=name)[name[:1].upper() + name[1:]]["Value"]
@@ -49,7 +55,9 @@ def create_subnet(aws: Aws, new: Props) -> str:
 
 def apply_subnet(aws: Aws, rid: str, old: Props, new: Props) -> None:
     if bool(old.get("mapPublicIpOnLaunch")) != bool(new.get("mapPublicIpOnLaunch")):
-        aws.ec2.modify_subnet_attribute(SubnetId=rid, MapPublicIpOnLaunch={"Value": bool(new.get("mapPublicIpOnLaunch"))})
+        aws.ec2.modify_subnet_attribute(
+            SubnetId=rid, MapPublicIpOnLaunch={"Value": bool(new.get("mapPublicIpOnLaunch"))}
+        )
 
 
 def read_subnet(aws: Aws, rid: str, state: Props) -> Props | None:
@@ -86,7 +94,9 @@ def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
 
 
 def delete_igw(aws: Aws, rid: str, state: Props) -> None:
-    for attached in first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"]).get("Attachments", []):
+    for attached in first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"]).get(
+        "Attachments", []
+    ):
         aws.ec2.detach_internet_gateway(InternetGatewayId=rid, VpcId=attached["VpcId"])
     aws.ec2.delete_internet_gateway(InternetGatewayId=rid)
 
@@ -98,7 +108,9 @@ def create_eip(aws: Aws, new: Props) -> str:
 
 
 def read_eip(aws: Aws, rid: str, state: Props) -> Props | None:
-    """Without the association, which appears when a gateway takes the address: every refresh after the first up would be a change."""
+    """Without the association, which appears when a gateway takes the address: every refresh after the first up would
+    be a change.
+    """
     found = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
     seen = pick(found, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
     return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(found.get("Tags"))}
@@ -131,7 +143,10 @@ def delete_nat(aws: Aws, rid: str, state: Props) -> None:
     aws.ec2.delete_nat_gateway(NatGatewayId=rid)
     aws.wait(
         f"{rid} deleted",
-        lambda: (one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"]) or {}).get("State", "deleted") == "deleted",
+        lambda: (
+            (one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"]) or {}).get("State", "deleted")
+            == "deleted"
+        ),
     )
 
 
@@ -156,7 +171,9 @@ def apply_endpoint(aws: Aws, rid: str, old: Props, new: Props) -> None:
     asked: Props = {}
     for name, boto in ATTACHED.items():
         before, after = set(old.get(name) or []), set(new.get(name) or [])
-        asked |= {key: sorted(ids) for key, ids in ((f"Add{boto}", after - before), (f"Remove{boto}", before - after)) if ids}
+        asked |= {
+            key: sorted(ids) for key, ids in ((f"Add{boto}", after - before), (f"Remove{boto}", before - after)) if ids
+        }
     if old.get("policy") != new.get("policy"):
         asked |= {"PolicyDocument": new["policy"]} if new.get("policy") else {"ResetPolicy": True}
     if old.get("privateDnsEnabled") != new.get("privateDnsEnabled"):
@@ -197,7 +214,9 @@ def check_endpoint(olds: Props, news: Props) -> list[tuple[str, str]]:
     gateway = same(news.get("vpcEndpointType", "Gateway"), "Gateway")
     wrong = ("subnetIds", "securityGroupIds", "privateDnsEnabled") if gateway else ("routeTableIds",)
     return [
-        (key, f"does not go with an endpoint of type {'Gateway' if gateway else news['vpcEndpointType']}") for key in wrong if news.get(key)
+        (key, f"does not go with an endpoint of type {'Gateway' if gateway else news['vpcEndpointType']}")
+        for key in wrong
+        if news.get(key)
     ]
 
 
@@ -224,7 +243,16 @@ SPECS = [
         tag=ec2_tag,
         replace="vpcId cidrBlock availabilityZone availabilityZoneId",
     ),
-    Resource("aws:ec2/internetGateway:InternetGateway", "vpcId", create_igw, read_igw, delete_igw, apply_igw, finish=True, tag=ec2_tag),
+    Resource(
+        "aws:ec2/internetGateway:InternetGateway",
+        "vpcId",
+        create_igw,
+        read_igw,
+        delete_igw,
+        apply_igw,
+        finish=True,
+        tag=ec2_tag,
+    ),
     Resource(
         "aws:ec2/eip:Eip",
         "domain networkBorderGroup publicIpv4Pool",

@@ -85,7 +85,9 @@ def delete_route(aws: Aws, rid: str, state: Props) -> None:
 def check_route(olds: Props, news: Props) -> list[tuple[str, str]]:
     missing = [] if news.get("destinationCidrBlock") else [("destinationCidrBlock", "is required by the stand-in")]
     count = sum(t in news for t in TARGETS.split())
-    return missing + ([] if count == 1 else [("gatewayId", f"exactly one target is needed ({TARGETS}), {count} are given")])
+    return missing + (
+        [] if count == 1 else [("gatewayId", f"exactly one target is needed ({TARGETS}), {count} are given")]
+    )
 
 
 # ---- RouteTableAssociation: found by its subnet, because replacing it gives it another id
@@ -104,7 +106,9 @@ def current(aws: Aws, rid: str, state: Props) -> Props | None:
 def apply_association(aws: Aws, rid: str, old: Props, new: Props) -> None:
     if not (found := association(aws, new["subnetId"])):
         raise PluginError(f"subnet {new['subnetId']} has no association any more: run a refresh")
-    aws.ec2.replace_route_table_association(AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"])
+    aws.ec2.replace_route_table_association(
+        AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
+    )
 
 
 def read_association(aws: Aws, rid: str, state: Props) -> Props | None:
@@ -138,7 +142,9 @@ SPECS = [
     Resource(
         "aws:ec2/routeTable:RouteTable",
         "vpcId routes{cidrBlock " + TARGETS + "} propagatingVgws",
-        lambda aws, new: aws.ec2.create_route_table(VpcId=new["vpcId"], **tag_spec("route-table", new))["RouteTable"]["RouteTableId"],
+        lambda aws, new: aws.ec2.create_route_table(VpcId=new["vpcId"], **tag_spec("route-table", new))["RouteTable"][
+            "RouteTableId"
+        ],
         read_table,
         lambda aws, rid, state: aws.ec2.delete_route_table(RouteTableId=rid),
         apply_table,
@@ -159,7 +165,9 @@ SPECS = [
     Resource(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
         "subnetId routeTableId",
-        lambda aws, new: aws.ec2.associate_route_table(SubnetId=new["subnetId"], RouteTableId=new["routeTableId"])["AssociationId"],
+        lambda aws, new: aws.ec2.associate_route_table(SubnetId=new["subnetId"], RouteTableId=new["routeTableId"])[
+            "AssociationId"
+        ],
         read_association,
         delete_association,
         apply_association,

@@ -17,7 +17,12 @@ RANGES = {
     "prefixListId": ("PrefixListIds", "PrefixListId"),
     "group": ("UserIdGroupPairs", "GroupId"),
 }
-LISTS = {"cidrBlocks": "cidrIpv4", "ipv6CidrBlocks": "cidrIpv6", "prefixListIds": "prefixListId", "securityGroups": "group"}
+LISTS = {
+    "cidrBlocks": "cidrIpv4",
+    "ipv6CidrBlocks": "cidrIpv6",
+    "prefixListIds": "prefixListId",
+    "securityGroups": "group",
+}
 
 
 # ---- a group's inline rules: compared one peer at a time, because AWS groups them its own way
@@ -26,7 +31,9 @@ def atoms(blocks: Iterable[Props], own: str) -> set[Atom]:
     for b in blocks:
         protocol = "-1" if str(b["protocol"]) in ("all", "-1") else str(b["protocol"])
         ports = (None, None) if protocol == "-1" else (b.get("fromPort"), b.get("toPort"))
-        peers = [(kind, peer) for key, kind in LISTS.items() for peer in b.get(key) or []] + ([("group", own)] if b.get("self") else [])
+        peers = [(kind, peer) for key, kind in LISTS.items() for peer in b.get(key) or []] + (
+            [("group", own)] if b.get("self") else []
+        )
         out |= {(protocol, *ports, kind, peer, b.get("description") or "") for kind, peer in peers}
     return out
 
@@ -50,12 +57,18 @@ def permission(atom: Atom) -> Props:
     protocol, start, end, kind, peer, description = atom
     key, name = RANGES[kind]
     ports = {} if start is None else {"FromPort": start, "ToPort": end}
-    return {"IpProtocol": protocol, **ports, key: [{name: peer, **({"Description": description} if description else {})}]}
+    return {
+        "IpProtocol": protocol,
+        **ports,
+        key: [{name: peer, **({"Description": description} if description else {})}],
+    }
 
 
 def block(atom: Atom, own: str) -> Props:
     protocol, start, end, kind, peer, description = atom
-    where = {"self": True} if (kind, peer) == ("group", own) else {next(k for k, v in LISTS.items() if v == kind): [peer]}
+    where = (
+        {"self": True} if (kind, peer) == ("group", own) else {next(k for k, v in LISTS.items() if v == kind): [peer]}
+    )
     return {
         "protocol": protocol,
         "fromPort": start or 0,
@@ -73,12 +86,17 @@ def group(aws: Aws, rid: str) -> Props:
 def create_group(aws: Aws, new: Props) -> str:
     where = {"VpcId": new["vpcId"]} if new.get("vpcId") else {}
     return aws.ec2.create_security_group(
-        GroupName=new["name"], Description=new.get("description") or "Managed by Pulumi", **where, **tag_spec("security-group", new)
+        GroupName=new["name"],
+        Description=new.get("description") or "Managed by Pulumi",
+        **where,
+        **tag_spec("security-group", new),
     )["GroupId"]
 
 
 def apply_group(aws: Aws, rid: str, old: Props, new: Props) -> None:
-    """As the real provider: a new group loses the allow-all egress rule that AWS gives it; inline rules are the whole list."""
+    """As the real provider: a new group loses the allow-all egress rule that AWS gives it; inline rules are the whole
+    list.
+    """
     for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
         if old and old.get(side) == new.get(side):
             continue
@@ -86,7 +104,9 @@ def apply_group(aws: Aws, rid: str, old: Props, new: Props) -> None:
         if gone := sorted(there - wanted, key=str):
             getattr(aws.ec2, f"revoke_security_group_{side}")(GroupId=rid, IpPermissions=list(map(permission, gone)))
         if fresh := sorted(wanted - there, key=str):
-            getattr(aws.ec2, f"authorize_security_group_{side}")(GroupId=rid, IpPermissions=list(map(permission, fresh)))
+            getattr(aws.ec2, f"authorize_security_group_{side}")(
+                GroupId=rid, IpPermissions=list(map(permission, fresh))
+            )
 
 
 def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
@@ -99,7 +119,11 @@ def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
     }
     for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
         there, known = atoms_of(found.get(key, [])), state.get(side)
-        out[side] = known if known is not None and atoms(known, rid) == there else [block(a, rid) for a in sorted(there, key=str)]
+        out[side] = (
+            known
+            if known is not None and atoms(known, rid) == there
+            else [block(a, rid) for a in sorted(there, key=str)]
+        )
     return out
 
 
@@ -108,7 +132,9 @@ def delete_group(aws: Aws, rid: str, state: Props) -> None:
         found = group(aws, rid)
         for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
             if there := sorted(atoms_of(found.get(key, [])), key=str):
-                getattr(aws.ec2, f"revoke_security_group_{side}")(GroupId=rid, IpPermissions=list(map(permission, there)))
+                getattr(aws.ec2, f"revoke_security_group_{side}")(
+                    GroupId=rid, IpPermissions=list(map(permission, there))
+                )
     aws.ec2.delete_security_group(GroupId=rid)
 
 
@@ -134,10 +160,17 @@ def check_rule(olds: Props, news: Props) -> list[tuple[str, str]]:
     out = (
         []
         if count == 1
-        else [("cidrIpv4", f"exactly one of cidrIpv4, cidrIpv6, prefixListId, referencedSecurityGroupId is needed, {count} are given")]
+        else [
+            (
+                "cidrIpv4",
+                f"exactly one of cidrIpv4, cidrIpv6, prefixListId, referencedSecurityGroupId is needed, {count} are given",
+            )
+        ]
     )
     ports = news.get("fromPort", -1) != -1 or news.get("toPort", -1) != -1
-    return out + ([("fromPort", "a rule of protocol -1 takes no ports")] if str(news.get("ipProtocol")) == "-1" and ports else [])
+    return out + (
+        [("fromPort", "a rule of protocol -1 takes no ports")] if str(news.get("ipProtocol")) == "-1" and ports else []
+    )
 
 
 def apply_rule(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -182,7 +215,9 @@ def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
 def rule(side: str) -> Resource:
     def create(aws: Aws, new: Props) -> str:
         made = getattr(aws.ec2, f"authorize_security_group_{side}")(
-            GroupId=new["securityGroupId"], IpPermissions=[permission(atom_of(new))], **tag_spec("security-group-rule", new)
+            GroupId=new["securityGroupId"],
+            IpPermissions=[permission(atom_of(new))],
+            **tag_spec("security-group-rule", new),
         )
         return made["SecurityGroupRules"][0]["SecurityGroupRuleId"]
 

@@ -11,7 +11,9 @@ PARAMETER = "type value dataType description tier keyId allowedPattern"
 # ---- Parameter: its id is its name
 def create_parameter(aws: Aws, new: Props) -> str:
     tags = {"Tags": tag_list(new["tagsAll"])} if new.get("tagsAll") and not new.get("overwrite") else {}
-    aws.client("ssm").put_parameter(Name=new["name"], Overwrite=bool(new.get("overwrite")), **given(new, PARAMETER), **tags)
+    aws.client("ssm").put_parameter(
+        Name=new["name"], Overwrite=bool(new.get("overwrite")), **given(new, PARAMETER), **tags
+    )
     return new["name"]
 
 
@@ -26,7 +28,14 @@ def finish_parameter(aws: Aws, rid: str, old: Props, new: Props) -> None:
 def read_parameter(aws: Aws, rid: str, state: Props) -> Props | None:
     ssm = aws.client("ssm")
     found = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
-    about = one(ssm.describe_parameters(ParameterFilters=[{"Key": "Name", "Option": "Equals", "Values": [rid]}])["Parameters"]) or {}
+    about = (
+        one(
+            ssm.describe_parameters(ParameterFilters=[{"Key": "Name", "Option": "Equals", "Values": [rid]}])[
+                "Parameters"
+            ]
+        )
+        or {}
+    )
     tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=rid)["TagList"]
     return {
         **pick(found, "name type value version dataType"),

@@ -18,7 +18,9 @@ def create_customer(aws: Aws, new: Props) -> str:
         "IpAddress": new.get("ipAddress"),
         "DeviceName": new.get("deviceName"),
     }
-    made = aws.ec2.create_customer_gateway(**{k: v for k, v in asked.items() if v is not None}, **tag_spec("customer-gateway", new))
+    made = aws.ec2.create_customer_gateway(
+        **{k: v for k, v in asked.items() if v is not None}, **tag_spec("customer-gateway", new)
+    )
     return made["CustomerGateway"]["CustomerGatewayId"]
 
 
@@ -40,12 +42,21 @@ def vpn_gateway(aws: Aws, rid: str) -> Props | None:
 
 
 def attached(found: Props | None) -> str | None:
-    return next((a["VpcId"] for a in (found or {}).get("VpcAttachments", []) if a.get("State") not in ("detached", "detaching")), None)
+    return next(
+        (
+            a["VpcId"]
+            for a in (found or {}).get("VpcAttachments", [])
+            if a.get("State") not in ("detached", "detaching")
+        ),
+        None,
+    )
 
 
 def create_gateway(aws: Aws, new: Props) -> str:
     asn = {"AmazonSideAsn": int(new["amazonSideAsn"])} if new.get("amazonSideAsn") else {}
-    return aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))["VpnGateway"]["VpnGatewayId"]
+    return aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))["VpnGateway"][
+        "VpnGatewayId"
+    ]
 
 
 def apply_gateway(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -92,7 +103,10 @@ def tunnel_options(new: Props, n: int) -> Props:
 
 
 def create_connection(aws: Aws, new: Props) -> str:
-    options = {"StaticRoutesOnly": bool(new.get("staticRoutesOnly")), "TunnelOptions": [tunnel_options(new, 1), tunnel_options(new, 2)]}
+    options = {
+        "StaticRoutesOnly": bool(new.get("staticRoutesOnly")),
+        "TunnelOptions": [tunnel_options(new, 1), tunnel_options(new, 2)],
+    }
     made = aws.ec2.create_vpn_connection(
         Type=new["type"],
         CustomerGatewayId=new["customerGatewayId"],
@@ -111,7 +125,9 @@ def apply_connection(aws: Aws, rid: str, old: Props, new: Props) -> None:
         key = f"tunnel{n}PresharedKey"
         if changed(old, new, key) and new.get(key):
             aws.ec2.modify_vpn_tunnel_options(
-                VpnConnectionId=rid, VpnTunnelOutsideIpAddress=seen[f"tunnel{n}Address"], TunnelOptions={"PreSharedKey": new[key]}
+                VpnConnectionId=rid,
+                VpnTunnelOutsideIpAddress=seen[f"tunnel{n}Address"],
+                TunnelOptions={"PreSharedKey": new[key]},
             )
 
 
@@ -143,7 +159,11 @@ def read_connection(aws: Aws, rid: str, state: Props) -> Props | None:
         if t.get("TunnelInsideCidr")
     }
     telemetry = [
-        {"outsideIpAddress": t.get("OutsideIpAddress"), "status": t.get("Status"), "acceptedRouteCount": t.get("AcceptedRouteCount", 0)}
+        {
+            "outsideIpAddress": t.get("OutsideIpAddress"),
+            "status": t.get("Status"),
+            "acceptedRouteCount": t.get("AcceptedRouteCount", 0),
+        }
         for t in found.get("VgwTelemetry", [])
     ]
     return {

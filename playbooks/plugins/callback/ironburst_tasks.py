@@ -1,4 +1,6 @@
-"""Tells `ironburst converge` what Ansible's events don't say of a task: its tags, and the arguments of one whose output is hidden."""
+"""Tells `ironburst converge` what Ansible's events don't say of a task: its tags, and the arguments of one whose output
+is hidden.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ class CallbackModule(CallbackBase):
         literal = {}
         if task.no_log:
             given = {key: task.args[key] for key in PLACES if key in task.args}
-            literal = {key: value for key, value in given.items() if isinstance(value, bool | str | list) and "{{" not in str(value)}
+            literal = {
+                key: value
+                for key, value in given.items()
+                if isinstance(value, bool | str | list) and "{{" not in str(value)
+            }
         line = {"uuid": task._uuid, "tags": [str(tag) for tag in task.tags], "handler": handler, "literal": literal}
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

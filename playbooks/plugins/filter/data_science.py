@@ -10,7 +10,9 @@ from ansible.errors import AnsibleFilterError
 
 
 def version_of(text: str, package: str) -> str:
-    """The exact version of `package` in a requirements file. Raises AnsibleFilterError if it has none, or is not locked with hashes."""
+    """The exact version of `package` in a requirements file. Raises AnsibleFilterError if it has none, or is not locked
+    with hashes.
+    """
     lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
     pinned = [line for line in lines if not line.startswith((" ", "\t", "-"))]
     loose = [line for line in pinned if not re.match(r"[A-Za-z0-9._-]+(\[[a-z0-9,_-]+\])?==[^ ;]+", line)]
@@ -25,7 +27,8 @@ def version_of(text: str, package: str) -> str:
 
 
 def data_science_lists_of(frameworks: list[str], lists: dict, cuda_major: str, own: dict, folder: str) -> list[dict]:
-    """[{name, list (path on the control node), version, key, module}], key = name-version-cudaN-hash: the name of the environment's folder.
+    """[{name, list (path on the control node), version, key, module}], key = name-version-cudaN-hash: the name of the
+    environment's folder.
 
     Raises AnsibleFilterError with a sentence for an unknown framework, or one that is not built for the node's CUDA.
     """
@@ -49,7 +52,9 @@ def data_science_lists_of(frameworks: list[str], lists: dict, cuda_major: str, o
         version = version_of(text, each["package"])
         suffix = "" if "any" in each else f"-cuda{cuda_major}"
         key = f"{name}-{version}{suffix}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-        chosen.append({"name": name, "list": str(path), "version": f"{version}{suffix}", "key": key, "module": each["module"]})
+        chosen.append(
+            {"name": name, "list": str(path), "version": f"{version}{suffix}", "key": key, "module": each["module"]}
+        )
     return chosen
 
 

@@ -10,7 +10,9 @@ PLAIN = set(string.ascii_letters + string.digits + ":_.")
 
 
 def mount_unit(path: str) -> str:
-    """`/srv/data-1` -> `srv-data\\x2d1.mount` (as `systemd-escape --path`). Raises AnsibleFilterError for a relative path."""
+    """`/srv/data-1` -> `srv-data\\x2d1.mount` (as `systemd-escape --path`). Raises AnsibleFilterError for a relative
+    path.
+    """
     if not path.startswith("/"):
         raise AnsibleFilterError(f"{path!r} can't be a mount point: give an absolute path")
     parts = [part for part in path.split("/") if part]

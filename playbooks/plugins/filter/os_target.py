@@ -9,7 +9,9 @@ RHEL_FAMILY = ("redhat", "rocky", "almalinux")
 
 
 def os_target(facts: dict) -> str:
-    """`debian13`, `ubuntu2404`, `rhel9`...; Rocky and Alma count as rhel. Raises AnsibleFilterError for anything else."""
+    """`debian13`, `ubuntu2404`, `rhel9`...; Rocky and Alma count as rhel. Raises AnsibleFilterError for anything
+    else.
+    """
     distribution = facts["distribution"].lower()
     if distribution in RHEL_FAMILY:
         target = f"rhel{facts['distribution_major_version']}"

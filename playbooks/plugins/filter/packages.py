@@ -1,4 +1,6 @@
-"""Filters over package specs of the version lock (`node_software.packages`), in the syntax of apt (name=version) or dnf (name-version)."""
+"""Filters over package specs of the version lock (`node_software.packages`), in the syntax of apt (name=version) or dnf
+(name-version).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def packages_of(packages: dict[str, list[str]], groups: list[str]) -> list[str]:
 
 
 def package_names(specs: list[str]) -> list[str]:
-    """Names without versions: `nvidia-open=580.95.05-*` and `nvidia-open-3:580.95.05-1.el9` are `nvidia-open`; a version has a dot."""
+    """Names without versions: `nvidia-open=580.95.05-*` and `nvidia-open-3:580.95.05-1.el9` are `nvidia-open`; a
+    version has a dot.
+    """
     names = [re.sub(r"=.*$|-(\d+:)?\d+\.[^-]*(-[^-]*)?$", "", spec) for spec in specs]
     return list(dict.fromkeys(names))
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Ansible module `files`: several files, folders and links of one purpose in one call on the host.
 
-`copy` and `template` cost two calls a file even when nothing changes; here it is one for all. Same promises: check mode, diff, atomic
-replacement, owner and mode.
+`copy` and `template` cost two calls a file even when nothing changes; here it is one for all. Same promises: check
+mode, diff, atomic replacement, owner and mode.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def owner_ids(entry):
     try:
         return pwd.getpwnam(entry["owner"]).pw_uid, grp.getgrnam(entry["group"]).gr_gid
     except KeyError:
-        raise Unusable(f"{entry['path']}: there is no user {entry['owner']} or no group {entry['group']} on this host") from None
+        raise Unusable(
+            f"{entry['path']}: there is no user {entry['owner']} or no group {entry['group']} on this host"
+        ) from None
 
 
 def apply(entry, check):
@@ -197,9 +199,12 @@ def main():
         "group": {"type": "str", "default": "root"},
     }
     files = {
-        "type": "list", "elements": "dict", "required": True, "options": entry,
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": entry,
         "required_if": [("state", "file", ["content"]), ("state", "link", ["target"])],
-    }  # fmt: skip
+    }
     spec = {"files": files, "guard": {"type": "list", "elements": "str"}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     changed, diff = [], []
@@ -212,7 +217,14 @@ def main():
             module.fail_json(msg=str(error), changed=bool(changed), changed_paths=changed)
         if new:
             changed.append(one["path"])
-            diff.append({"before_header": one["path"], "after_header": one["path"], "before": before or "", "after": after or ""})
+            diff.append(
+                {
+                    "before_header": one["path"],
+                    "after_header": one["path"],
+                    "before": before or "",
+                    "after": after or "",
+                }
+            )
     module.exit_json(changed=bool(changed), changed_paths=changed, diff=diff if module._diff else [])
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Ansible module `node_state`: one look at a GPU node, for the preflight and validate stages of all roles. Changes nothing.
+"""Ansible module `node_state`: one look at a GPU node, for the preflight and validate stages of all roles. Changes
+nothing.
 
 One call instead of a command a question: `ansible_facts.node_seen`. What can't be found out is null, never a guess.
 """
@@ -37,21 +38,37 @@ import subprocess  # noqa: E402
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
-# facts/nvswitch_pci.csv: switches that are PCI functions of their own; 2901 is the B200 GPU, never a switch (rule FAB-007)
+# facts/nvswitch_pci.csv: switches that are PCI functions of their own; 2901 is the B200 GPU, never a switch (rule
+# FAB-007)
 SWITCH_IDS = {"1af1": "NVSwitch of A100 boards", "22a3": "NVSwitch of H100 and H200 boards"}
 DGX2_GPU = "1db8"  # V100 SXM3: the switch's own id is not published
-RACK_GPUS = ("2941", "31c2", "31c3")  # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
+RACK_GPUS = (
+    "2941",
+    "31c2",
+    "31c3",
+)  # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
 # They hold GPUs open on every node: no job of anybody
-DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex", "dcgm-exporter", "nvlsm", "nvidia-smi", "nvsm")
+DAEMONS = (
+    "nvidia-persiste",
+    "nv-fabricmanage",
+    "nv-hostengine",
+    "nvidia-imex",
+    "dcgm-exporter",
+    "nvlsm",
+    "nvidia-smi",
+    "nvsm",
+)
 MODULES = ("nvidia", "nouveau", "ib_umad", "mlx5_core", "nvidia_fs", "nvidia_peermem", "gdrdrv")
 SHIMS = ("containerd-shim", "conmon")
 DEVICE = re.compile(r"/dev/(nvidia(\d+|ctl|-uvm|-nvswitch|-caps)|dri/render)")
 
 
 def switches(pci, vpd_texts, proc_devices):
-    """How NVSwitches show on this host: {"how", "count", "text"}; how is pci, sw_mng, proc, gpu or none (facts/nvswitch_pci.csv).
+    """How NVSwitches show on this host: {"how", "count", "text"}; how is pci, sw_mng, proc, gpu or none
+    (facts/nvswitch_pci.csv).
 
-    `pci`: (vendor, device, class) of all functions; `vpd_texts`: VPDs of the RDMA devices; `proc_devices`: names below nvidia-nvswitch.
+    `pci`: (vendor, device, class) of all functions; `vpd_texts`: VPDs of the RDMA devices; `proc_devices`: names below
+    nvidia-nvswitch.
     """
     for device, text in sorted(SWITCH_IDS.items()):
         count = sum((vendor, one) == ("10de", device) for vendor, one, _ in pci)
@@ -59,12 +76,24 @@ def switches(pci, vpd_texts, proc_devices):
             return {"how": "pci", "count": count, "text": f"{count} × {text} (10de:{device}) on the PCI bus"}
     marked = sum(b"SW_MNG" in text for text in vpd_texts)
     if marked:
-        return {"how": "sw_mng", "count": marked, "text": f"{marked} management ports of NVLink5 switches (SW_MNG in the VPD)"}
+        return {
+            "how": "sw_mng",
+            "count": marked,
+            "text": f"{marked} management ports of NVLink5 switches (SW_MNG in the VPD)",
+        }
     if proc_devices:
-        return {"how": "proc", "count": len(proc_devices), "text": f"{len(proc_devices)} NVSwitches of the loaded driver"}
+        return {
+            "how": "proc",
+            "count": len(proc_devices),
+            "text": f"{len(proc_devices)} NVSwitches of the loaded driver",
+        }
     gpus = sum((vendor, one) == ("10de", DGX2_GPU) for vendor, one, _ in pci)
     if gpus:
-        return {"how": "gpu", "count": 12, "text": f"{gpus} V100 SXM3 GPUs, which only DGX-2 boards with NVSwitches carry"}
+        return {
+            "how": "gpu",
+            "count": 12,
+            "text": f"{gpus} V100 SXM3 GPUs, which only DGX-2 boards with NVSwitches carry",
+        }
     return {"how": "none", "count": 0, "text": "no NVSwitch"}
 
 
@@ -75,7 +104,9 @@ def gpu_rows(text):
 
 
 def cdi_devices(text):
-    """Names of the GPU devices of a CDI specification (YAML or JSON, as nvidia-ctk writes it), without `all`; [] if it is no GPU's."""
+    """Names of the GPU devices of a CDI specification (YAML or JSON, as nvidia-ctk writes it), without `all`; [] if it
+    is no GPU's.
+    """
     if not re.search(r'"?kind"?:\s*"?nvidia\.com/gpu"?', text):
         return []
     names = re.findall(r'^\s*(?:-\s+)?"?name"?:\s*"?([\w:.-]+)"?\s*,?\s*$', text, re.M)
@@ -114,7 +145,9 @@ class Look:
     def run(self, *argv):
         """(exit code, output); (None, why) if it can't be run or doesn't end."""
         try:
-            done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout, check=False)
+            done = subprocess.run(
+                argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout, check=False
+            )
         except subprocess.TimeoutExpired:
             return None, f"{argv[0]} gave no answer in {self.timeout} s"
         except OSError as error:
@@ -187,7 +220,9 @@ class Look:
         return found
 
     def packages(self):
-        """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no dpkg."""
+        """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no
+        dpkg.
+        """
         fields = "${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n"
         code, output = self.run("dpkg-query", "--show", f"--showformat={fields}")
         return output.splitlines() if code == 0 else None
@@ -197,12 +232,24 @@ class Look:
         kernel = os.uname().release
         pci = self.pci()
         users, steps, containers = self.processes()
-        code, output = self.run("nvidia-smi", "--query-gpu=driver_version,persistence_mode,mig.mode.current", "--format=csv,noheader")
+        code, output = self.run(
+            "nvidia-smi", "--query-gpu=driver_version,persistence_mode,mig.mode.current", "--format=csv,noheader"
+        )
         rows = gpu_rows(output) if code == 0 else []
-        dkms = self.run("dkms", "status") if os.path.isdir(self.at("/var/lib/dkms")) else (None, "there is no /var/lib/dkms")
+        dkms = (
+            self.run("dkms", "status")
+            if os.path.isdir(self.at("/var/lib/dkms"))
+            else (None, "there is no /var/lib/dkms")
+        )
         hugepages = (self.text("/proc/sys/vm/nr_hugepages") or "").strip()
-        cdi = [text for folder in ("/etc/cdi", "/var/run/cdi") for name in self.names(folder)
-               if name.endswith((".yaml", ".yml", ".json")) for text in [self.text(f"{folder}/{name}")] if text]  # fmt: skip
+        cdi = [
+            text
+            for folder in ("/etc/cdi", "/var/run/cdi")
+            for name in self.names(folder)
+            if name.endswith((".yaml", ".yml", ".json"))
+            for text in [self.text(f"{folder}/{name}")]
+            if text
+        ]
         return {
             "kernel": kernel,
             "kernel_arguments": (self.text("/proc/cmdline") or "").split(),

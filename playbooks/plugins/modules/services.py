@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Ansible module `services`: several units of systemd in one call on the host.
 
-`systemd_service` costs a call a unit, and a handler one more; here it is one for all. A unit that `reads` a file which is younger than its
-own start is restarted: so a restart isn't lost with a run that was cancelled between the file and the handler.
+`systemd_service` costs a call a unit, and a handler one more; here it is one for all. A unit that `reads` a file which
+is younger than its own start is restarted: so a restart isn't lost with a run that was cancelled between the file and
+the handler.
 """
 
 from __future__ import annotations
@@ -61,7 +62,15 @@ from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "InactiveExitTimestampMonotonic")
 SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".slice")
-ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient")  # `systemctl is-enabled` says yes
+ENABLED = (
+    "enabled",
+    "enabled-runtime",
+    "static",
+    "alias",
+    "indirect",
+    "generated",
+    "transient",
+)  # `systemctl is-enabled` says yes
 RUNNING = ("active", "activating", "reloading", "refreshing")
 
 
@@ -94,7 +103,9 @@ def look(names):
 
 
 def started_at(unit, now=time.time, monotonic=time.monotonic):
-    """When the unit's last start began, on the present clock: the clock may have been set since. None if it never started."""
+    """When the unit's last start began, on the present clock: the clock may have been set since. None if it never
+    started.
+    """
     microseconds = int(unit.get("InactiveExitTimestampMonotonic") or 0)
     return now() - (monotonic() - microseconds / 1e6) if microseconds else None
 
@@ -165,7 +176,9 @@ def main():
         module.exit_json(changed=False, done=[], active={})
     try:
         seen = look(names)
-        stale = any(unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") == "not-found" for unit in seen.values())
+        stale = any(
+            unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") == "not-found" for unit in seen.values()
+        )
         if stale and module.params["daemon_reload"] == "auto" and not module.check_mode:
             systemctl("daemon-reload")
             seen = look(names)
@@ -181,7 +194,9 @@ def main():
                     module.fail_json(msg=why_not(name, verb, error), changed=bool(done), done=done)
             done.append(f"{verb} {full_name(name)}")
     after = look(names) if done and not module.check_mode else seen
-    module.exit_json(changed=bool(done), done=done, active={name: unit.get("ActiveState") for name, unit in after.items()})
+    module.exit_json(
+        changed=bool(done), done=done, active={name: unit.get("ActiveState") for name, unit in after.items()}
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Makes the fixtures of the Slurm versions that were not run here out of the captured ones of 24.11.
 
-24.11/ is captured: `squeue --json` and `scontrol show node --json` of Slurm 24.11.5 (data_parser v0.0.42) in the lab, minified.
-The others are DERIVED, not captured: the captured values, with the fields that each version's data_parser adds, drops or writes in
-another form, as read in the field tables (JOB_INFO, NODE in parsers.c) of Slurm's public source at these tags:
+24.11/ is captured: `squeue --json` and `scontrol show node --json` of Slurm 24.11.5 (data_parser v0.0.42) in the lab,
+minified. The others are DERIVED, not captured: the captured values, with the fields that each version's data_parser
+adds, drops or writes in another form, as read in the field tables (JOB_INFO, NODE in parsers.c) of Slurm's public
+source at these tags:
   23.02  v0.0.39  (slurm-23-11-10-1 carries it)   23.11  v0.0.40  slurm-23-11-10-1
   25.05  v0.0.43  slurm-25-05-5-1                 26.05  v0.0.45  slurm-26-05-3-1
 Run from this folder: python3 derive.py
@@ -13,8 +14,20 @@ import json
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TIMES_39 = ("accrue_time", "deadline", "eligible_time", "end_time", "last_sched_evaluation", "pre_sus_time", "preempt_time",
-            "preemptable_time", "resize_time", "start_time", "submit_time", "suspend_time")  # fmt: skip
+TIMES_39 = (
+    "accrue_time",
+    "deadline",
+    "eligible_time",
+    "end_time",
+    "last_sched_evaluation",
+    "pre_sus_time",
+    "preempt_time",
+    "preemptable_time",
+    "resize_time",
+    "start_time",
+    "submit_time",
+    "suspend_time",
+)
 NODE_TIMES_39 = ("boot_time", "last_busy", "reason_changed_at", "slurmd_start_time")
 
 
@@ -49,7 +62,13 @@ def v39_node(node):
 
 
 def v43_job(job):
-    job |= {"licenses_allocated": "", "segment_size": 0, "stderr_expanded": "", "stdin_expanded": "/dev/null", "stdout_expanded": ""}
+    job |= {
+        "licenses_allocated": "",
+        "segment_size": 0,
+        "stderr_expanded": "",
+        "stdin_expanded": "/dev/null",
+        "stdout_expanded": "",
+    }
 
 
 def v43_node(node):
@@ -60,9 +79,19 @@ def v43_node(node):
 def v45_job(job):
     v43_job(job)
     drop(job, "shared", "power")
-    step = {"sluid": "", "job_id": {"set": True, "infinite": False, "number": job["job_id"]},
-            "step_het_component": {"set": False, "infinite": False, "number": 0}, "step_id": ""}  # fmt: skip
-    job |= {"step_id": step, "container_type": "", "memory_update_delay": 0, "memory_update_margin": 0, "submit_line": ""}
+    step = {
+        "sluid": "",
+        "job_id": {"set": True, "infinite": False, "number": job["job_id"]},
+        "step_het_component": {"set": False, "infinite": False, "number": 0},
+        "step_id": "",
+    }
+    job |= {
+        "step_id": step,
+        "container_type": "",
+        "memory_update_delay": 0,
+        "memory_update_margin": 0,
+        "submit_line": "",
+    }
 
 
 def v45_node(node):
@@ -72,9 +101,11 @@ def v45_node(node):
 
 
 VERSIONS = {
-    "23.02": ("v0.0.39", v39_job, v39_node), "23.11": ("v0.0.40", v40_job, v40_node),
-    "25.05": ("v0.0.43", v43_job, v43_node), "26.05": ("v0.0.45", v45_job, v45_node),
-}  # fmt: skip
+    "23.02": ("v0.0.39", v39_job, v39_node),
+    "23.11": ("v0.0.40", v40_job, v40_node),
+    "25.05": ("v0.0.43", v43_job, v43_node),
+    "26.05": ("v0.0.45", v45_job, v45_node),
+}
 
 
 def main():
@@ -85,7 +116,10 @@ def main():
                 change(row)
             major, minor = version.split(".")
             answer["meta"]["plugin"]["data_parser"] = f"data_parser/{parser}"
-            answer["meta"]["slurm"] |= {"version": {"major": major, "minor": minor, "micro": "0"}, "release": f"{version} (derived)"}
+            answer["meta"]["slurm"] |= {
+                "version": {"major": major, "minor": minor, "micro": "0"},
+                "release": f"{version} (derived)",
+            }
             (HERE / version).mkdir(exist_ok=True)
             (HERE / version / f"{name}.json").write_text(json.dumps(answer, separators=(",", ":")) + "\n")
 

@@ -1,4 +1,5 @@
 """Drives `lab.engine` against the probe provider in a temporary project."""
+
 import contextlib
 import io
 import json
@@ -48,13 +49,21 @@ class Project:
         for path in (self.folder, self.store, self.states):
             path.mkdir()
         self.environment = {
-            "PULUMI_BACKEND_URL": f"file://{self.states}", "PULUMI_CONFIG_PASSPHRASE": "correct", "PROBE_STORE": str(self.store),
-            "PROBE_PYTHON": sys.executable, "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+            "PULUMI_BACKEND_URL": f"file://{self.states}",
+            "PULUMI_CONFIG_PASSPHRASE": "correct",
+            "PROBE_STORE": str(self.store),
+            "PROBE_PYTHON": sys.executable,
+            "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         for key, value in self.environment.items():
             monkeypatch.setenv(key, value)
         self._monkeypatch = monkeypatch
-        (self.folder / "Pulumi.yaml").write_text(json.dumps({
-            "name": "t", "runtime": "python", "plugins": {"providers": [{"name": "probe", "path": str(HERE)}]}}))
+        (self.folder / "Pulumi.yaml").write_text(
+            json.dumps(
+                {"name": "t", "runtime": "python", "plugins": {"providers": [{"name": "probe", "path": str(HERE)}]}}
+            )
+        )
         self.config_file = self.folder / "Pulumi.dev.yaml"
 
     def setenv(self, **values: str) -> None:
@@ -73,8 +82,14 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen:
         """As a process of its own, for signals and locks."""
-        return subprocess.Popen([*ENGINE, *arguments, "--stack", "dev"], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [*ENGINE, *arguments, "--stack", "dev"],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def finish(self, process: subprocess.Popen) -> Run:
         out, err = process.communicate(timeout=LIMIT_S)

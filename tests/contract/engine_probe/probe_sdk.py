@@ -1,4 +1,5 @@
 """What a generated SDK of the probe provider would hold."""
+
 import pulumi
 
 VERSION = "1.0.0"

@@ -1,10 +1,12 @@
-"""probe: a provider plugin for the engine's tests. A resource is a file `<PROBE_STORE>/<id>.json`; ids are `<name>-<n>`.
+"""probe: a provider plugin for the engine's tests. A resource is a file `<PROBE_STORE>/<id>.json`; ids are
+`<name>-<n>`.
 
-Inputs with a meaning: `zone` (a change replaces), `slot` (a change replaces, delete first), `hold` (create waits until the file
-`<store>/go` exists). Output `serial` is made at create. Knobs (`<store>/knobs`, JSON): fail_create, fail_update, fail_delete,
-not_ready (created, but reported as failed to initialise), plain_diff (Diff answers UNKNOWN). PROBE_FLAGS (words):
-no_handshake, plain (accepts no secrets). Every call is a JSON line in `<store>/calls`.
+Inputs with a meaning: `zone` (a change replaces), `slot` (a change replaces, delete first), `hold` (create waits until
+the file `<store>/go` exists). Output `serial` is made at create. Knobs (`<store>/knobs`, JSON): fail_create,
+fail_update, fail_delete, not_ready (created, but reported as failed to initialise), plain_diff (Diff answers UNKNOWN).
+PROBE_FLAGS (words): no_handshake, plain (accepts no secrets). Every call is a JSON line in `<store>/calls`.
 """
+
 import json
 import os
 import threading
@@ -110,8 +112,11 @@ class Probe(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.DiffResponse()
         replaces = [key for key in keys if key in ("zone", "slot")]
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if keys else provider_pb2.DiffResponse.DIFF_NONE, diffs=keys,
-            replaces=replaces, deleteBeforeReplace="slot" in replaces)
+            changes=provider_pb2.DiffResponse.DIFF_SOME if keys else provider_pb2.DiffResponse.DIFF_NONE,
+            diffs=keys,
+            replaces=replaces,
+            deleteBeforeReplace="slot" in replaces,
+        )
 
     def Create(self, request, context):
         name, news = request.urn.rsplit("::", 1)[-1], props(request.properties)
@@ -132,7 +137,11 @@ class Probe(provider_pb2_grpc.ResourceProviderServicer):
         self.save(f"{name}-{number}", out)
         if knob("not_ready", name):
             detail = any_pb2.Any()
-            detail.Pack(provider_pb2.ErrorResourceInitFailed(id=f"{name}-{number}", properties=struct(out), reasons=["not ready yet"]))
+            detail.Pack(
+                provider_pb2.ErrorResourceInitFailed(
+                    id=f"{name}-{number}", properties=struct(out), reasons=["not ready yet"]
+                )
+            )
             status = status_pb2.Status(code=2, message="resource failed to initialise", details=[detail])
             context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
             context.abort(grpc.StatusCode.UNKNOWN, "resource failed to initialise")
@@ -163,7 +172,9 @@ class Probe(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.ReadResponse()
         known = props(request.inputs) or {key: None for key in stored if key != "serial"}
         inputs = {key: marked(stored[key], known[key]) for key in known if key in stored}
-        return provider_pb2.ReadResponse(id=request.id, properties=struct(marked(stored, props(request.properties))), inputs=struct(inputs))
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=struct(marked(stored, props(request.properties))), inputs=struct(inputs)
+        )
 
     def Invoke(self, request, context):
         args = props(request.args)

@@ -1,5 +1,6 @@
-"""Healthy outputs of the gate's tools, written after their formats, not captured; `python -m tests.unit.health_samples` writes them to
-tests/unit/healthy. Identities, temperatures and bandwidths are made up."""
+"""Healthy outputs of the gate's tools, written after their formats, not captured; `python -m tests.unit.health_samples`
+writes them to tests/unit/healthy. Identities, temperatures and bandwidths are made up.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +27,18 @@ def samples() -> dict[str, str]:
     out["nvidia-smi-h100-sxm5-q-x"] = xml(BY["h100-sxm5"]._replace(count=2))
     out["nvidia-smi-h100-sxm5-topo"] = topo(BY["h100-sxm5"])
     out["lspci-h100-sxm5-vv"] = lspci(BY["h100-sxm5"], "vv")
-    for slug, top, figure in (("v100-sxm2", 2**33, 131.0), ("a100-sxm4-40gb", 2**33, 236.0), ("a100-sxm4-80gb", 2**34, 236.5),
-    ("h100-sxm5", 2**34, 478.0),
-                              ("h200-sxm", 2**34, 481.0), ("b200", 2**34, 830.0), ("gb200", 2**33, 810.0), ("l40s", 2**30, 21.0),
-                              ("t4", 2**27, 5.0), ("rtxpro6000", 2**30, 40.0)):  # fmt: skip
+    for slug, top, figure in (
+        ("v100-sxm2", 2**33, 131.0),
+        ("a100-sxm4-40gb", 2**33, 236.0),
+        ("a100-sxm4-80gb", 2**34, 236.5),
+        ("h100-sxm5", 2**34, 478.0),
+        ("h200-sxm", 2**34, 481.0),
+        ("b200", 2**34, 830.0),
+        ("gb200", 2**33, 810.0),
+        ("l40s", 2**30, 21.0),
+        ("t4", 2**27, 5.0),
+        ("rtxpro6000", 2**30, 40.0),
+    ):
         spec = BY[slug] if slug != "t4" else BY[slug]._replace(count=4)
         out[f"nccl-tests-{slug}-all_reduce"] = nccl(
             spec, top, figure, low=8 if slug != "h100-sxm5" else 2**20, version="2.17.8" if branch(spec) > 535 else ""
@@ -39,16 +48,25 @@ def samples() -> dict[str, str]:
     out["ib_write_bw-h100-ndr-all-sizes"] = ib_write_bw(395.0, "Gb/sec", True)
     out["ib_write_bw-v100-edr-megabytes"] = ib_write_bw(98.0, "MB/sec", False)
     out["ib_write_bw-h200-roce-mebibytes"] = ib_write_bw(390.0, "MiB/sec", True, "Ethernet")
-    for slug, ports, ca, rate, layer, firmware in (("v100", 4, "MT4119", 100, "InfiniBand", "16.35.4030"), ("a100", 8, "MT4123",
-    200, "InfiniBand", "20.39.3004"),
-            ("h100", 8, "MT4129", 400, "InfiniBand", "28.42.1000"), ("h200-roce", 8, "MT4129", 400, "Ethernet", "28.43.2566"),
-            ("b300", 8, "MT4131", 800, "InfiniBand", "40.46.1006"), ("l40s-roce", 2, "MT4125", 100, "Ethernet",
-            "22.41.1000")):  # fmt: skip
+    for slug, ports, ca, rate, layer, firmware in (
+        ("v100", 4, "MT4119", 100, "InfiniBand", "16.35.4030"),
+        ("a100", 8, "MT4123", 200, "InfiniBand", "20.39.3004"),
+        ("h100", 8, "MT4129", 400, "InfiniBand", "28.42.1000"),
+        ("h200-roce", 8, "MT4129", 400, "Ethernet", "28.43.2566"),
+        ("b300", 8, "MT4131", 800, "InfiniBand", "40.46.1006"),
+        ("l40s-roce", 2, "MT4125", 100, "Ethernet", "22.41.1000"),
+    ):
         out[f"ibstat-{slug}"] = ibstat(ports, ca, rate, layer, firmware)
-    for slug, version, level in (("p100-sxm2", "3.3.9", 1), ("v100-sxm2", "3.3.7", 2), ("a100-sxm4-80gb", "3.3.3", 3),
-    ("h100-sxm5", "4.2.3", 3),
-                                 ("b200", "4.4.2", 2), ("l40s", "4.2.3", 1), ("t4", "3.3.1", 2), ("rtxpro6000", "4.5.0",
-                                 3)):  # fmt: skip
+    for slug, version, level in (
+        ("p100-sxm2", "3.3.9", 1),
+        ("v100-sxm2", "3.3.7", 2),
+        ("a100-sxm4-80gb", "3.3.3", 3),
+        ("h100-sxm5", "4.2.3", 3),
+        ("b200", "4.4.2", 2),
+        ("l40s", "4.2.3", 1),
+        ("t4", "3.3.1", 2),
+        ("rtxpro6000", "4.5.0", 3),
+    ):
         out[f"dcgmi-{slug}-diag-r{level}"] = diag(BY[slug], version, level)
     out["dcgmi-h200-sxm-diag-json"] = diag_json(BY["h200-sxm"], "4.4.2")
     out["dcgmi-a100-pcie-diag-json"] = diag_json(BY["a100-pcie"], "3.3.9")

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 
 def fm_status(modern: bool) -> str:
-    out = ["● nvidia-fabricmanager.service - NVIDIA fabric manager service",
-           f"     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; "
-           f"{'preset' if modern else 'vendor preset'}: enabled)",
-           "     Active: active (running) since Sat 2026-11-21 08:02:15 UTC; 1h 12min ago"]  # fmt: skip
+    out = [
+        "● nvidia-fabricmanager.service - NVIDIA fabric manager service",
+        f"     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; "
+        f"{'preset' if modern else 'vendor preset'}: enabled)",
+        "     Active: active (running) since Sat 2026-11-21 08:02:15 UTC; 1h 12min ago",
+    ]
     start = (
         "/usr/bin/nvidia-fabricmanager-start.sh --mode start"
         if modern
         else "/usr/bin/nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg"
     )
-    out += [f"    Process: 2114 ExecStart={start} (code=exited, status=0/SUCCESS)", "   Main PID: 2116 (nv-fabricmanage)",
+    out += [
+        f"    Process: 2114 ExecStart={start} (code=exited, status=0/SUCCESS)",
+        "   Main PID: 2116 (nv-fabricmanage)",
         "      Tasks: 18 (limit: 629145)",
-            "     Memory: 20.2M", "        CPU: 1.861s", "     CGroup: /system.slice/nvidia-fabricmanager.service",
-            "             └─2116 /usr/bin/nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg", ""]  # fmt: skip
+        "     Memory: 20.2M",
+        "        CPU: 1.861s",
+        "     CGroup: /system.slice/nvidia-fabricmanager.service",
+        "             └─2116 /usr/bin/nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg",
+        "",
+    ]
     return "\n".join([*out, fm_journal(modern)])
 
 
 def fm_journal(modern: bool) -> str:
     unit = "nvidia-fabricmanager.service - NVIDIA fabric manager service" if modern else "NVIDIA fabric manager service"
-    told = [("systemd[1]", f"Starting {unit}..."), ("nvidia-fabricmanager-start.sh[2114]", "Detected Pre-NVL5 system"),
-            ("nv-fabricmanager[2116]", "Connected to 1 node."),
-            ("nv-fabricmanager[2116]", "Successfully configured all the available NVSwitches to route GPU NVLink traffic. "
-                                       "NVLink Peer-to-Peer support "
-             "will be enabled once the GPUs are successfully registered with the NVLink fabric."),
-            ("nvidia-fabricmanager-start.sh[2114]", 'Started "Nvidia Fabric Manager"'), ("systemd[1]",
-            f"Started {unit}.")]  # fmt: skip
+    told = [
+        ("systemd[1]", f"Starting {unit}..."),
+        ("nvidia-fabricmanager-start.sh[2114]", "Detected Pre-NVL5 system"),
+        ("nv-fabricmanager[2116]", "Connected to 1 node."),
+        (
+            "nv-fabricmanager[2116]",
+            "Successfully configured all the available NVSwitches to route GPU NVLink traffic. "
+            "NVLink Peer-to-Peer support "
+            "will be enabled once the GPUs are successfully registered with the NVLink fabric.",
+        ),
+        ("nvidia-fabricmanager-start.sh[2114]", 'Started "Nvidia Fabric Manager"'),
+        ("systemd[1]", f"Started {unit}."),
+    ]
     return "".join(
         f"Nov 21 08:02:{9 + n:02d} node01 {who}: {text}\n"
         for n, (who, text) in enumerate(told)
@@ -37,9 +51,11 @@ def fm_journal(modern: bool) -> str:
 
 
 def fm_log() -> str:
-    told = ["Fabric Manager version is : 580.95.05",
+    told = [
+        "Fabric Manager version is : 580.95.05",
         "Successfully configured all the available NVSwitches to route GPU NVLink traffic. NVLink "
-            "Peer-to-Peer support will be enabled once the GPUs are successfully registered with the NVLink fabric.",
-            "multicast group 0 is allocated.",
-            "successfully setup multicast team for request id 8331980469606044544."]  # fmt: skip
+        "Peer-to-Peer support will be enabled once the GPUs are successfully registered with the NVLink fabric.",
+        "multicast group 0 is allocated.",
+        "successfully setup multicast team for request id 8331980469606044544.",
+    ]
     return "".join(f"[Nov 21 2026 08:02:{9 + n:02d}] [INFO] [tid {1800 + n}] {text}\n" for n, text in enumerate(told))

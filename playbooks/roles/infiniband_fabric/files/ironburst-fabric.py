@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""ironburst-fabric check|accept [--json] [--settle SECONDS]: the InfiniBand fabric's links, error counters and subnet managers.
+"""ironburst-fabric check|accept [--json] [--settle SECONDS]: the InfiniBand fabric's links, error counters and subnet
+managers.
 
-check compares them with the limits (/etc/ironburst/fabric.json) and with what was seen before, and leaves figures for the node exporter;
-accept makes today's links and counters what is expected from now on (after a planned change of cables).
-Exit status 0: good, 1: problems, 2: a tool is missing, hangs, or says something that isn't understood. Python 3.6 (EL 8).
+check compares them with the limits (/etc/ironburst/fabric.json) and with what was seen before, and leaves figures for
+the node exporter; accept makes today's links and counters what is expected from now on (after a planned change of
+cables). Exit status 0: good, 1: problems, 2: a tool is missing, hangs, or says something that isn't understood. Python
+3.6 (EL 8).
 """
 
 import argparse
@@ -31,11 +33,14 @@ class FabricError(Exception):
     """Nothing can be said; the text is one sentence."""
 
 
-# --- reading: pure --------------------------------------------------------------------------------------------------------
+# --- reading: pure
+# --------------------------------------------------------------------------------------------------------
 
 
 def parse_links(text):
-    """`iblinkinfo --line`: {"guid:port": {name, port, peer, width, lane_gbps, state}} of all ports; width 0 where a port is down."""
+    """`iblinkinfo --line`: {"guid:port": {name, port, peer, width, lane_gbps, state}} of all ports; width 0 where a
+    port is down.
+    """
     links = {}
     for line in text.splitlines():
         if not line.strip():
@@ -52,7 +57,9 @@ def parse_links(text):
             "peer": row.group("peer"),
             "width": int(up.group("width")) if up else 0,
             "lane_gbps": float(up.group("lane")) if up else 0.0,
-            "state": "%s/%s" % (up.group("logical"), up.group("physical")) if up else re.sub(r"\s+", "", row.group("state")),
+            "state": "%s/%s" % (up.group("logical"), up.group("physical"))
+            if up
+            else re.sub(r"\s+", "", row.group("state")),
         }
     if not links:
         raise FabricError("iblinkinfo shows no link at all")
@@ -98,27 +105,34 @@ def judge(links, errors, managers, settings, seen):
             problems.append("%s is %s: the subnet manager has not brought it up" % (place(key), link["state"]))
         elif link["width"] and link["width"] < settings["min_width"]:
             wanted = settings["min_width"]
-            problems.append("%s runs %dX, at least %dX is wanted: reseat or replace the cable" % (place(key), link["width"], wanted))
+            problems.append(
+                "%s runs %dX, at least %dX is wanted: reseat or replace the cable" % (place(key), link["width"], wanted)
+            )
         elif link["width"] and link["lane_gbps"] < settings["min_lane_gbps"]:
             wanted = settings["min_lane_gbps"]
             problems.append("%s runs %g Gb/s a lane, at least %g is wanted" % (place(key), link["lane_gbps"], wanted))
     for key, was in sorted(seen.get("links", {}).items()):
         if links.get(key, {"state": "Down"})["state"].split("/")[0] == "Down":
-            problems.append("the link of %s port %s to %s was up and is not any more" % (was["name"], was["port"], was["peer"]))
+            problems.append(
+                "the link of %s port %s to %s was up and is not any more" % (was["name"], was["port"], was["peer"])
+            )
     for key, counters in sorted(errors.items()):
         for counter, limit in sorted(settings["limits"].items()):
             before = seen.get("errors", {}).get(key, {}).get(counter, 0)
             now = counters.get(counter, 0)
             more = now - before if now >= before else now  # it was cleared
             if seen and more > limit:
-                problems.append("%s of %s rose by %d since the last look, allowed is %d" % (counter, place(key), more, limit))
+                problems.append(
+                    "%s of %s rose by %d since the last look, allowed is %d" % (counter, place(key), more, limit)
+                )
     masters = [manager for manager in managers if manager["state"] == 3]
     if len(masters) != 1:
         problems.append("the fabric has %d master subnet managers" % len(masters))
     if len(managers) > settings["subnet_managers"]:
         guids = ", ".join(manager["guid"] for manager in managers)
         problems.append(
-            "%d subnet managers run, declared are %d (%s): stop the others" % (len(managers), settings["subnet_managers"], guids)
+            "%d subnet managers run, declared are %d (%s): stop the others"
+            % (len(managers), settings["subnet_managers"], guids)
         )
     elif len(managers) < settings["subnet_managers"]:
         warnings.append("%d of %d declared subnet managers run" % (len(managers), settings["subnet_managers"]))
@@ -141,26 +155,33 @@ def samples(links, errors, managers, problems):
     return out
 
 
-# --- the machine ----------------------------------------------------------------------------------------------------------
+# --- the machine
+# ----------------------------------------------------------------------------------------------------------
 
 
 def ask(argv):
     try:
         pipe = subprocess.PIPE
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT)
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT
+        )
     except OSError as error:
         raise FabricError("%s can't be run: %s" % (argv[0], error.strerror)) from None
     except subprocess.TimeoutExpired:
         raise FabricError("%s did not answer in %d s" % (argv[0], TIMEOUT)) from None
     if done.returncode and not done.stdout.strip():
-        raise FabricError("%s failed: %s" % (" ".join(argv), " ".join(done.stderr.split()) or "exit status %d" % done.returncode))
+        raise FabricError(
+            "%s failed: %s" % (" ".join(argv), " ".join(done.stderr.split()) or "exit status %d" % done.returncode)
+        )
     return done.stdout
 
 
 def look():
     return (
         parse_links(ask(["iblinkinfo", "--line"])),
-        parse_errors(ask(["ibqueryerrors", "--threshold-file", os.devnull])),  # no thresholds of its own: every error is told
+        parse_errors(
+            ask(["ibqueryerrors", "--threshold-file", os.devnull])
+        ),  # no thresholds of its own: every error is told
         parse_managers(ask(["saquery", "SMIR"])),
     )
 

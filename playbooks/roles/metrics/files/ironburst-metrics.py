@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""ironburst-metrics --folder FOLDER [-- COMMAND...]: Slurm's and the controller's figures as a text file of the node exporter.
+"""ironburst-metrics --folder FOLDER [-- COMMAND...]: Slurm's and the controller's figures as a text file of the node
+exporter.
 
-COMMAND prints what `ironburst status --json` prints. What can't be asked is told as `ironburst_up{source=...} 0`, never as old or invented
-figures. Python 3.6 (EL 8).
+COMMAND prints what `ironburst status --json` prints. What can't be asked is told as `ironburst_up{source=...} 0`, never
+as old or invented figures. Python 3.6 (EL 8).
 """
 
 import argparse
@@ -23,9 +24,14 @@ NODE_STATES = set(
 def line(name, value, **labels):
     """One sample. Values of labels are escaped as Prometheus wants them."""
     quoted = ",".join(
-        '%s="%s"' % (key, str(labels[key]).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for key in sorted(labels)
+        '%s="%s"' % (key, str(labels[key]).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+        for key in sorted(labels)
     )
-    return "%s%s %s" % (name, "{%s}" % quoted if quoted else "", repr(float(value)) if isinstance(value, float) else value)
+    return "%s%s %s" % (
+        name,
+        "{%s}" % quoted if quoted else "",
+        repr(float(value)) if isinstance(value, float) else value,
+    )
 
 
 def count(words):
@@ -36,11 +42,15 @@ def count(words):
 
 
 def slurm(nodes, jobs):
-    """Samples of `sinfo --Node` (partition|node|state|gres|gresused) and `squeue` (partition|state|reason|nodes|tres) listings.
+    """Samples of `sinfo --Node` (partition|node|state|gres|gresused) and `squeue` (partition|state|reason|nodes|tres)
+    listings.
 
     Raises ValueError for a line that isn't understood.
     """
-    out, drained = ["# TYPE slurm_nodes gauge", "# HELP slurm_nodes Nodes of a partition by state"], ["# TYPE slurm_nodes_drained gauge"]
+    out, drained = (
+        ["# TYPE slurm_nodes gauge", "# HELP slurm_nodes Nodes of a partition by state"],
+        ["# TYPE slurm_nodes_drained gauge"],
+    )
     rows = [row.split("|") for row in nodes.splitlines() if row]
     if any(len(row) != 3 for row in rows):
         raise ValueError("sinfo's listing is not understood")
@@ -72,7 +82,9 @@ def state_of(text):
 def controller(said):
     """Samples of what `ironburst status --json` printed. Raises KeyError, TypeError where something is missing."""
     out = ["# TYPE ironburst_leases gauge", "# HELP ironburst_leases Rented nodes by state, market and type"]
-    for (state, market, kind), number in sorted(count((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()):
+    for (state, market, kind), number in sorted(
+        count((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()
+    ):
         out.append(line("ironburst_leases", number, state=state, market=market, instance_type=kind))
     money = said["money"]
     out += [
@@ -86,16 +98,26 @@ def controller(said):
     out += ["# TYPE ironburst_closed_offers gauge", line("ironburst_closed_offers", len(said["closed"]))]
     out += ["# TYPE ironburst_document_serial gauge", line("ironburst_document_serial", said["serial"])]
     if said["last_tick"]:
-        out += ["# TYPE ironburst_last_tick_seconds gauge", line("ironburst_last_tick_seconds", float(said["last_tick"]["at_s"]))]
+        out += [
+            "# TYPE ironburst_last_tick_seconds gauge",
+            line("ironburst_last_tick_seconds", float(said["last_tick"]["at_s"])),
+        ]
     out.append("# TYPE ironburst_pending_jobs gauge")
-    for code, number in sorted(count(job["code"] or "undecided" for job in said["queue"] if job["state"].lower() == "pending").items()):
+    for code, number in sorted(
+        count(job["code"] or "undecided" for job in said["queue"] if job["state"].lower() == "pending").items()
+    ):
         out.append(line("ironburst_pending_jobs", number, code=code))
     return out
 
 
 def ask(argv):
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=TIMEOUT
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=TIMEOUT,
     )
     if done.returncode:
         raise ValueError("%s: %s" % (argv[0], " ".join(done.stderr.split()) or "exit status %d" % done.returncode))
@@ -106,12 +128,17 @@ def gather(command):
     """All lines of the file, and the problems met."""
     sources = {
         "slurm": lambda: slurm(
-            ask(["sinfo", "--noheader", "--Node", "--format=%R|%N|%T"]), ask(["squeue", "--noheader", "--format=%P|%T|%r"])
+            ask(["sinfo", "--noheader", "--Node", "--format=%R|%N|%T"]),
+            ask(["squeue", "--noheader", "--format=%P|%T|%r"]),
         )
     }
     if command:
         sources["controller"] = lambda: controller(json.loads(ask(command)))
-    out, ups, problems = [], ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"], []
+    out, ups, problems = (
+        [],
+        ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"],
+        [],
+    )
     for source, samples in sources.items():
         try:
             out += samples()

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """ironburst-mig [--check] [--layout FILE]: make the MIG instances of this node as declared (a fresh boot has none).
 
-FILE (default /etc/ironburst/mig.json): {"0": {"1g.10gb": 7}, "1": {}}: GPU index -> {profile: instances}; {} is a whole GPU without MIG.
-Exit 0: as declared (--check) or made so; 3: --check found a difference; 1: it can't be made so, or nvidia-smi is not understood.
+FILE (default /etc/ironburst/mig.json): {"0": {"1g.10gb": 7}, "1": {}}: GPU index -> {profile: instances}; {} is a whole
+GPU without MIG. Exit 0: as declared (--check) or made so; 3: --check found a difference; 1: it can't be made so, or
+nvidia-smi is not understood.
 """
 
 import argparse
@@ -25,7 +26,11 @@ def smi(*argv, **options):
     """Output of nvidia-smi; "" where it says that there are no instances. Raises Failed."""
     try:
         done = subprocess.run(
-            ["nvidia-smi"] + list(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=options.get("timeout", 120), check=False
+            ["nvidia-smi"] + list(argv),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=options.get("timeout", 120),
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failed("nvidia-smi can't be asked: %s" % error) from None
@@ -78,17 +83,23 @@ def differences(wanted, on, found):
     told = []
     for gpu, layout in sorted(wanted.items()):
         if gpu not in on:
-            raise Failed("the layout names GPU %d, this node has GPUs %s" % (gpu, ", ".join(map(str, sorted(on))) or "none"))
+            raise Failed(
+                "the layout names GPU %d, this node has GPUs %s" % (gpu, ", ".join(map(str, sorted(on))) or "none")
+            )
         there = dict(found.get(gpu, {}))
         if bool(layout) != on[gpu] or there != layout:
-            told.append((gpu, "GPU %d has %s, declared is %s" % (gpu, text_of(on[gpu], there), text_of(bool(layout), layout))))
+            told.append(
+                (gpu, "GPU %d has %s, declared is %s" % (gpu, text_of(on[gpu], there), text_of(bool(layout), layout)))
+            )
     return told
 
 
 def text_of(on, layout):
     if not on:
         return "no MIG"
-    return " + ".join("%d × %s" % (count, profile) for profile, count in sorted(layout.items())) or "MIG without instances"
+    return (
+        " + ".join("%d × %s" % (count, profile) for profile, count in sorted(layout.items())) or "MIG without instances"
+    )
 
 
 def slices(profile):

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """ironburst-gate [--level join|accept|burn-in] [--settle SECONDS] [--json]: may this node take jobs?
 
-join (seconds; at boot and after each converge) writes or removes the stamp that the prolog reads. accept (minutes) and burn-in (hours)
-are for nodes without jobs, and never run from a prolog: after the join level they run DCGM, NCCL and RDMA tests, hold them against the
-table and the node's own baseline, and keep the best figures there. --xid-handled: the Xids so far have been dealt with (a GPU was
-reset); --forget-baseline: the next accept makes a new one.
+join (seconds; at boot and after each converge) writes or removes the stamp that the prolog reads. accept (minutes) and
+burn-in (hours) are for nodes without jobs, and never run from a prolog: after the join level they run DCGM, NCCL and
+RDMA tests, hold them against the table and the node's own baseline, and keep the best figures there. --xid-handled: the
+Xids so far have been dealt with (a GPU was reset); --forget-baseline: the next accept makes a new one.
 
-Exit status 0: passed, /run/ironburst/gate.ok is there. 1: not passed, it is gone. The findings are in /run/ironburst/gate.json (join) and
-/var/lib/ironburst/gate-LEVEL.json. The judgement is in the package health, what is expected in /etc/ironburst/gate.json.
+Exit status 0: passed, /run/ironburst/gate.ok is there. 1: not passed, it is gone. The findings are in
+/run/ironburst/gate.json (join) and /var/lib/ironburst/gate-LEVEL.json. The judgement is in the package health, what is
+expected in /etc/ironburst/gate.json.
 """
 
 import argparse
@@ -25,16 +26,26 @@ LIB = Path(os.environ.get("IRONBURST_GATE_LIB", "/usr/local/lib/ironburst"))
 
 
 class Bundle(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The package health out of health.json ({"modules": {"xid.py": source}, "data": {"gpus.csv": text}}): one file to keep up to date."""
+    """The package health out of health.json ({"modules": {"xid.py": source}, "data": {"gpus.csv": text}}): one file to
+    keep up to date.
+    """
 
     def __init__(self, path):
         self.path, self.content = path, json.loads(path.read_text())
 
     def find_spec(self, fullname, path=None, target=None):
-        file = "__init__.py" if fullname == "health" else fullname[len("health.") :] + ".py" if fullname.startswith("health.") else None
+        file = (
+            "__init__.py"
+            if fullname == "health"
+            else fullname[len("health.") :] + ".py"
+            if fullname.startswith("health.")
+            else None
+        )
         if file not in self.content["modules"]:
             return None
-        return importlib.util.spec_from_loader(fullname, self, origin=f"{self.path}/{file}", is_package=fullname == "health")
+        return importlib.util.spec_from_loader(
+            fullname, self, origin=f"{self.path}/{file}", is_package=fullname == "health"
+        )
 
     def exec_module(self, module):
         origin = module.__spec__.origin
@@ -136,7 +147,13 @@ def disks(paths, mounts):
 
 
 def observe(settings, data):
-    outcomes = run_all(dict({name: join.COMMANDS[name] for name in join.needed(settings, data)}, lspci=checks.LSPCI, smi=checks.NVIDIA_SMI))
+    outcomes = run_all(
+        dict(
+            {name: join.COMMANDS[name] for name in join.needed(settings, data)},
+            lspci=checks.LSPCI,
+            smi=checks.NVIDIA_SMI,
+        )
+    )
     folders = sorted((ROOT / "sys/class/infiniband").glob("*/ports/*"))
     links, ports = [], []
     for port in folders:
@@ -144,14 +161,21 @@ def observe(settings, data):
         links.append(checks.Link(device, port.name, text_of(port / "state"), layer))
         ports.append(join.Port(f"{device}/{port.name}", layer, text_of(port / "rate"), text_of(port / "phys_state")))
     mounts = [line.split() for line in text_of(ROOT / "proc/self/mountinfo").splitlines() if len(line.split()) > 5]
-    base = checks.Observed(outcomes.pop("lspci"), outcomes.pop("smi"), tuple(links), tuple(mount[4] for mount in mounts))
+    base = checks.Observed(
+        outcomes.pop("lspci"), outcomes.pop("smi"), tuple(links), tuple(mount[4] for mount in mounts)
+    )
     memory = [line.replace(":", " ").split() for line in text_of(ROOT / "proc/meminfo").splitlines()]
     counters = [text_of(path) for path in (ROOT / "sys/devices/system/edac/mc").glob("mc*/ue_count")]
     handled = text_of(ROOT / "run/ironburst/xid-handled")
     return join.Observed(
-        base, outcomes, tuple(ports), {words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
-        sum(int(value) for value in counters) if counters else None, disks(settings.disks, mounts), float(handled) if handled else -1.0,
-    )  # fmt: skip
+        base,
+        outcomes,
+        tuple(ports),
+        {words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
+        sum(int(value) for value in counters) if counters else None,
+        disks(settings.disks, mounts),
+        float(handled) if handled else -1.0,
+    )
 
 
 def read_settings():
@@ -197,8 +221,11 @@ def measure(settings, level):
         rounds = accept.BURN_IN_ROUNDS if level == "burn-in" else 1
         nccl = tuple(run(settings.nccl_command, accept.NCCL_LIMIT_S) for _ in range(rounds))
     if "rdma_bandwidth" not in left_out and settings.expected.fabric == "infiniband":
-        devices = sorted(port.parent.parent.parent.name for port in (ROOT / "sys/class/infiniband").glob("*/ports/*/link_layer")
-                         if text_of(port) == "InfiniBand")  # fmt: skip
+        devices = sorted(
+            port.parent.parent.parent.name
+            for port in (ROOT / "sys/class/infiniband").glob("*/ports/*/link_layer")
+            if text_of(port) == "InfiniBand"
+        )
         rdma = {device: loopback(device, number) for number, device in enumerate(devices)}
     return accept.Measured(diagnostic, nccl, rdma)
 
@@ -225,19 +252,31 @@ def long_level(level, findings):
     good = join.passed(findings, accept.CHECKS)
     if good and figures:
         write(path, accept.new_baseline(figures, baseline, settings.expected.driver, level, at))
-    write(ROOT / "var/lib/ironburst" / f"gate-{level}.json", {
-        "passed": good, "level": level, "at": at, "driver": settings.expected.driver, "figures": figures,
-        "findings": [dict(finding._asdict()) for finding in findings]})  # fmt: skip
+    write(
+        ROOT / "var/lib/ironburst" / f"gate-{level}.json",
+        {
+            "passed": good,
+            "level": level,
+            "at": at,
+            "driver": settings.expected.driver,
+            "figures": figures,
+            "findings": [dict(finding._asdict()) for finding in findings],
+        },
+    )
     return findings, good
 
 
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--level", choices=("join", "accept", "burn-in"), default="join")
-    parser.add_argument("--settle", type=float, default=0, metavar="SECONDS", help="look again until join passes, this long")
+    parser.add_argument(
+        "--settle", type=float, default=0, metavar="SECONDS", help="look again until join passes, this long"
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--xid-handled", action="store_true", help="Xids up to now no longer count (after a GPU reset)")
-    parser.add_argument("--forget-baseline", action="store_true", help="set the baseline aside (it is kept as baseline.json.old)")
+    parser.add_argument(
+        "--forget-baseline", action="store_true", help="set the baseline aside (it is kept as baseline.json.old)"
+    )
     return parser.parse_args(argv)
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """ironburst-scratch plan|apply|up [--settings FILE]: local scratch space on unused NVMe devices.
 
-plan says as JSON what would be done and changes nothing; apply does it; up also mounts it (at the boot of a rented node, whose devices are
-blank every time).
-Settings (/etc/ironburst/scratch.json): {"path": "/scratch", "devices": [] (= every unused local NVMe), "filesystem": "xfs"|"ext4"}.
-Exit status 0: done or nothing to do, 1: refused or failed (one sentence on stderr; with plan the sentence is in the JSON).
+plan says as JSON what would be done and changes nothing; apply does it; up also mounts it (at the boot of a rented
+node, whose devices are blank every time). Settings (/etc/ironburst/scratch.json): {"path": "/scratch", "devices": [] (=
+every unused local NVMe), "filesystem": "xfs"|"ext4"}. Exit status 0: done or nothing to do, 1: refused or failed (one
+sentence on stderr; with plan the sentence is in the JSON).
 
-A device is used only if it is certainly nobody's: no signature of any kind on it, nothing mounted, no partition, no holder.
-Python 3.6 (EL 8).
+A device is used only if it is certainly nobody's: no signature of any kind on it, nothing mounted, no partition, no
+holder. Python 3.6 (EL 8).
 """
 
 import argparse
@@ -29,7 +29,8 @@ class ScratchError(Exception):
     """Not to be done; the text is one sentence."""
 
 
-# --- choosing: pure -------------------------------------------------------------------------------------------------------
+# --- choosing: pure
+# -------------------------------------------------------------------------------------------------------
 
 
 def walk(devices):
@@ -69,13 +70,16 @@ def why_used(device, signatures):
 
 
 def is_local_nvme(device):
-    return device["type"] == "disk" and (device.get("tran") == "nvme" or (not device.get("tran") and device["name"].startswith("nvme")))
+    return device["type"] == "disk" and (
+        device.get("tran") == "nvme" or (not device.get("tran") and device["name"].startswith("nvme"))
+    )
 
 
 def choose(lsblk, settings, signatures):
     """What to do, as {"state": "ready"|"format"|"create"|"refused", "devices", "target", "uuid", "text", "skipped"}.
 
-    `lsblk`: output of lsblk --json --bytes --paths with COLUMNS; `settings`: as in the file; `signatures`: {path: [type]}.
+    `lsblk`: output of lsblk --json --bytes --paths with COLUMNS; `settings`: as in the file; `signatures`: {path:
+    [type]}.
     """
     top = lsblk["blockdevices"]
     plan = {"state": "refused", "devices": [], "target": None, "uuid": None, "text": "", "skipped": {}}
@@ -84,19 +88,31 @@ def choose(lsblk, settings, signatures):
     named = {device["kname"]: device for device in ours}  # an array is listed once below each of its members
     if len(named) > 1:
         return dict(
-            plan, text="two file systems are labelled %s (%s): wipe the one that is not scratch" % (LABEL, ", ".join(sorted(named)))
+            plan,
+            text="two file systems are labelled %s (%s): wipe the one that is not scratch"
+            % (LABEL, ", ".join(sorted(named))),
         )
     if named:
         found = next(iter(named.values()))
         if found["fstype"] != wanted:
-            return dict(plan, text="scratch on %s is %s, declared is %s: drain the node and wipe %s to make it anew, or declare %s"
-                        % (found["name"], found["fstype"], wanted, found["name"], found["fstype"]))  # fmt: skip
+            return dict(
+                plan,
+                text="scratch on %s is %s, declared is %s: drain the node and wipe %s to make it anew, or declare %s"
+                % (found["name"], found["fstype"], wanted, found["name"], found["fstype"]),
+            )
         if found.get("mountpoint") and found["mountpoint"] != settings["path"]:
-            return dict(plan, text="scratch on %s is mounted at %s, declared is %s: unmount it there, or declare that path"
-                        % (found["name"], found["mountpoint"], settings["path"]))  # fmt: skip
-        return dict(plan, state="ready", target=found["name"], uuid=found["uuid"], text="there is scratch on %s" % found["name"])
+            return dict(
+                plan,
+                text="scratch on %s is mounted at %s, declared is %s: unmount it there, or declare that path"
+                % (found["name"], found["mountpoint"], settings["path"]),
+            )
+        return dict(
+            plan, state="ready", target=found["name"], uuid=found["uuid"], text="there is scratch on %s" % found["name"]
+        )
     members = [
-        device for device in walk(top) if (device.get("label") or "").split(":")[-1] == NAME and device.get("fstype") == "linux_raid_member"
+        device
+        for device in walk(top)
+        if (device.get("label") or "").split(":")[-1] == NAME and device.get("fstype") == "linux_raid_member"
     ]
     if members:
         arrays = {child["kname"]: child for member in members for child in member.get("children") or []}
@@ -104,9 +120,14 @@ def choose(lsblk, settings, signatures):
         if len(arrays) == 1 and all(member.get("children") for member in members):
             array = next(iter(arrays.values()))
             if array.get("fstype") or array.get("mountpoint") or signatures.get(array["name"], []) != []:
-                return dict(plan, text="the array %s of scratch holds %s: look what it is, and wipe it by hand if nobody needs it"
-                            % (array["name"], array.get("fstype") or "something unknown"))  # fmt: skip
-            return dict(plan, state="format", devices=names, target=array["name"], text="finish the array %s" % array["name"])
+                return dict(
+                    plan,
+                    text="the array %s of scratch holds %s: look what it is, and wipe it by hand if nobody needs it"
+                    % (array["name"], array.get("fstype") or "something unknown"),
+                )
+            return dict(
+                plan, state="format", devices=names, target=array["name"], text="finish the array %s" % array["name"]
+            )
         return dict(
             plan,
             text="%s belong to an array of scratch that is not assembled: is a device missing? Repair it, or wipe them by hand"
@@ -121,25 +142,36 @@ def _unused(top, settings, signatures, plan):
     if settings["devices"]:
         for path in settings["devices"]:
             if path not in known:
-                return dict(plan, text="the declared device %s does not exist; there are %s" % (path, ", ".join(sorted(known)) or "none"))
+                return dict(
+                    plan,
+                    text="the declared device %s does not exist; there are %s"
+                    % (path, ", ".join(sorted(known)) or "none"),
+                )
             reason = why_used(known[path], signatures.get(path))
             if reason:
                 return dict(
                     plan,
-                    text="the declared device %s %s: wipe it by hand if nobody needs what is on it, or declare another" % (path, reason),
+                    text="the declared device %s %s: wipe it by hand if nobody needs what is on it, or declare another"
+                    % (path, reason),
                 )
         chosen = list(settings["devices"])
         if len(set(chosen)) != len(chosen):
             return dict(plan, text="a device is declared twice among %s: name each once" % ", ".join(chosen))
         skipped = {}
     else:
-        reasons = {device["name"]: why_used(device, signatures.get(device["name"])) for device in top if is_local_nvme(device)}
+        reasons = {
+            device["name"]: why_used(device, signatures.get(device["name"])) for device in top if is_local_nvme(device)
+        }
         chosen = [name for name, reason in reasons.items() if reason is None]
         skipped = {name: reason for name, reason in reasons.items() if reason}
         if not chosen:
             said = "; ".join("%s %s" % item for item in sorted(skipped.items())) or "there is none at all"
             ways = "name devices, or declare no scratch for this node"
-            return dict(plan, skipped=skipped, text="no unused local NVMe device for %s: %s; %s" % (settings["path"], said, ways))
+            return dict(
+                plan,
+                skipped=skipped,
+                text="no unused local NVMe device for %s: %s; %s" % (settings["path"], said, ways),
+            )
     target = chosen[0] if len(chosen) == 1 else "/dev/md/%s" % NAME
     text = "make %s on %s%s" % (settings["filesystem"], ", ".join(chosen), " (RAID 0)" if len(chosen) > 1 else "")
     return dict(plan, state="create", devices=chosen, target=target, skipped=skipped, text=text)
@@ -149,25 +181,41 @@ def commands(plan, filesystem):
     """The commands that carry out a plan of state create or format, in order."""
     found = []
     if plan["state"] == "create" and len(plan["devices"]) > 1:
-        found.append(["mdadm", "--create", plan["target"], "--run", "--level=0", "--homehost=any", "--name=%s" % NAME,
-                      "--raid-devices=%d" % len(plan["devices"])] + plan["devices"])  # fmt: skip
+        found.append(
+            [
+                "mdadm",
+                "--create",
+                plan["target"],
+                "--run",
+                "--level=0",
+                "--homehost=any",
+                "--name=%s" % NAME,
+                "--raid-devices=%d" % len(plan["devices"]),
+            ]
+            + plan["devices"]
+        )
     # without force: mkfs refuses a device that has come to hold something in between
     make = {"xfs": ["mkfs.xfs", "-q", "-L", LABEL], "ext4": ["mkfs.ext4", "-q", "-m", "0", "-L", LABEL]}[filesystem]
     found.append(make + [plan["target"]])
     return found
 
 
-# --- the machine ----------------------------------------------------------------------------------------------------------
+# --- the machine
+# ----------------------------------------------------------------------------------------------------------
 
 
 def run(argv):
     try:
         pipe = subprocess.PIPE
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT)
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ScratchError("%s can't be run: %s" % (argv[0], error)) from None
     if done.returncode:
-        raise ScratchError("%s failed: %s" % (" ".join(argv), " ".join((done.stderr or done.stdout).split()) or "no message"))
+        raise ScratchError(
+            "%s failed: %s" % (" ".join(argv), " ".join((done.stderr or done.stdout).split()) or "no message")
+        )
     return done.stdout
 
 
@@ -182,17 +230,25 @@ def read_signatures(path):
 
 def probed(device):
     """`device` of lsblk, with what its own first sectors say: udev's memory may be old, or not be there."""
-    done = subprocess.run(["blkid", "--probe", "--output", "export", device["name"]], stdout=subprocess.PIPE, universal_newlines=True)
+    done = subprocess.run(
+        ["blkid", "--probe", "--output", "export", device["name"]], stdout=subprocess.PIPE, universal_newlines=True
+    )
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     values = {"fstype": found.get("TYPE"), "label": found.get("LABEL"), "uuid": found.get("UUID")}
-    return dict(device, children=[probed(child) for child in device.get("children") or []], **(values if "TYPE" in found else {}))
+    return dict(
+        device,
+        children=[probed(child) for child in device.get("children") or []],
+        **(values if "TYPE" in found else {}),
+    )
 
 
 def look(settings):
     lsblk = json.loads(run(["lsblk", "--json", "--bytes", "--paths", "--output", COLUMNS]))
     lsblk = {"blockdevices": [probed(device) for device in lsblk["blockdevices"]]}
     settings = dict(settings, devices=[os.path.realpath(path) for path in settings["devices"]])
-    return choose(lsblk, settings, {device["name"]: read_signatures(device["name"]) for device in walk(lsblk["blockdevices"])})
+    return choose(
+        lsblk, settings, {device["name"]: read_signatures(device["name"]) for device in walk(lsblk["blockdevices"])}
+    )
 
 
 def must_be_free(path):

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """ironburst-join: at boot a rented node learns its Slurm name, its head and the munge key.
 
-The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the instance metadata service
-(IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are asked again until a deadline. Writes
-/etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and no file touched, if anything is missing: then neither munge nor
-slurmd starts.
+The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the
+instance metadata service (IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are
+asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and no file
+touched, if anything is missing: then neither munge nor slurmd starts.
 """
 
 import json
@@ -35,7 +35,9 @@ def imds(path, token=None, ttl=None):
 
 
 def launch(end):
-    """(user data, ami-launch-index), asked until the metadata service answers or the deadline `end` (monotonic) is over."""
+    """(user data, ami-launch-index), asked until the metadata service answers or the deadline `end` (monotonic) is
+    over.
+    """
     while True:
         try:
             token = imds("api/token", ttl=300)
@@ -58,7 +60,9 @@ def parse(user_data, index):
     except ValueError:
         raise JoinError("the user data is not JSON: this instance was not launched by ironburst") from None
     if not isinstance(data, dict) or data.get("ironburst") != 1:
-        raise JoinError("the user data has no `ironburst: 1`: this instance was not launched by an ironburst that this image knows")
+        raise JoinError(
+            "the user data has no `ironburst: 1`: this instance was not launched by an ironburst that this image knows"
+        )
     try:
         name, head = data["nodes"][int(index)], data["conf_server"]
         key, region = data["munge_key"], data["region"]
@@ -72,8 +76,9 @@ def parse(user_data, index):
 
 
 def munge_key(reference, region, end):
-    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline; asked for until `end` (monotonic): a new
-    instance's role may be unknown for some seconds."""
+    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline; asked for until `end`
+    (monotonic): a new instance's role may be unknown for some seconds.
+    """
     scheme, _, rest = reference.partition(":")
     if scheme != "aws-secretsmanager" or not rest:
         raise JoinError(f"a rented node can only resolve aws-secretsmanager references, not {scheme}:")
@@ -90,8 +95,14 @@ def munge_key(reference, region, end):
             break
         except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
             if time.monotonic() > end:
-                raise JoinError(f"the munge key {reference} does not resolve: {type(error).__name__}: {error}") from None
-            print(f"join: the munge key does not resolve yet: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                raise JoinError(
+                    f"the munge key {reference} does not resolve: {type(error).__name__}: {error}"
+                ) from None
+            print(
+                f"join: the munge key does not resolve yet: {type(error).__name__}: {error}",
+                file=sys.stderr,
+                flush=True,
+            )
         time.sleep(1.0)
     key = key.rstrip("\n").encode()
     if len(key) < 32:
