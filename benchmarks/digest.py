@@ -22,7 +22,7 @@ from ironburst.replay import simulate, traces
 from ironburst.replay.provider import Cloud
 from ironburst.replay.simulate import Home, play
 from ironburst.replay.traces import Trace
-from tests.unit.test_burst_properties import made
+from tests.fakes.random_sites import made
 
 TRACE = "philly_first70d.csv.xz"
 SITES = 200

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 from programs import PLAYBOOKS, load
 
-from tests.unit import health_samples as written
+from tests.unit.health import samples as written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GATE = REPOSITORY / "playbooks/roles/node_health/files/ironburst-gate.py"

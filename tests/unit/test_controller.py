@@ -1,6 +1,5 @@
 """The controller against in-memory ports: the way of a lease, and what may go wrong on it."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -10,69 +9,10 @@ from ironburst.burst import Job, Resources, decide
 from ironburst.controller import records
 from ironburst.controller.idling import Account, account
 from ironburst.controller.learning import ended, experience
-from ironburst.controller.ledger import Ledger
-from ironburst.controller.recorder import Recorder, rounds
 from ironburst.controller.site import token
-from ironburst.controller.tick import Controller
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
-from tests.fakes import Breaking, Crash, FakeClock, FakeCloud, FakeSlurm, document
-
-
-class World:
-    """A site, its controller, and time that passes only here."""
-
-    def __init__(self, tmp_path, home=2, **burst):
-        self.path, self.document = tmp_path / "ledger.sqlite", document(**burst)
-        self.clock = FakeClock()
-        self.slurm = FakeSlurm(self.clock, home=home)
-        self.cloud = FakeCloud(self.clock, self.slurm)
-        self.start()
-
-    def start(self, **breaking):
-        counter = itertools.count(1)
-        ports = [Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud)]
-        self.ledger = Ledger(self.path)
-        self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
-        self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("rounds")))
-        return counter
-
-    def tick(self, times=1):
-        for _ in range(times):
-            before = self.clock.now()
-            report = self.controller.tick(self.document)
-            self.clock.at = max(self.clock.at, before + self.document.burst.tick_s)
-        return report
-
-    def until(self, condition, limit_s=3600.0):
-        """Tick until the condition holds; fails at the limit."""
-        end = self.clock.now() + limit_s
-        while not condition():
-            assert self.clock.now() < end, (
-                f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"
-            )
-            self.tick()
-
-    def rounds(self):
-        return list(rounds(self.path.with_name("rounds")))
-
-    def states(self):
-        return [lease.state for lease in self.ledger.leases()]
-
-    def events(self, kind=None):
-        return [event.text for event in self.ledger.events() if kind in (None, event.kind)]
-
-    def quiet(self):
-        """Nothing is rented, nothing is left over, nothing waits."""
-        return (
-            not self.ledger.leases()
-            and not self.cloud.alive()
-            and not any(j.job.pending or j.job.on for j in self.slurm.jobs.values() if not j.done)
-        )
-
-    def fill_home(self, limit_s=7200.0):
-        return self.slurm.submit(
-            nodes=len([n for n in self.slurm.nodes.values() if "home" in n.partitions]), limit_s=limit_s, runs_s=limit_s
-        )
+from tests.fakes import Crash, document
+from tests.fakes.world import World
 
 
 @pytest.fixture

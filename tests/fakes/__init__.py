@@ -1,0 +1,21 @@
+"""Stand-ins in memory, for tests and benchmarks: a clock, a Slurm and an EC2, the document of a site, snapshots by hand and at random."""
+
+from tests.fakes.clock import T0, Breaking, Crash, FakeClock
+from tests.fakes.cloud import FakeCloud, FakeInstance
+from tests.fakes.site import document
+from tests.fakes.slurm import ASK, NODE, FakeJob, FakeNode, FakeSlurm
+
+__all__ = [
+    "ASK",
+    "NODE",
+    "T0",
+    "Breaking",
+    "Crash",
+    "FakeClock",
+    "FakeCloud",
+    "FakeInstance",
+    "FakeJob",
+    "FakeNode",
+    "FakeSlurm",
+    "document",
+]

@@ -1,0 +1,221 @@
+"""A Slurm in memory that behaves like the real one where it matters: power states, drains, leases, first-come scheduling, requeue."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+
+from ironburst.burst import Job, Node, Resources
+from ironburst.ports import Observation, SchedulerError
+from tests.fakes.clock import FakeClock
+
+NODE = Resources(8, 2, 1000)
+ASK = Resources(8, 1, 1000)
+
+
+@dataclass
+class FakeNode:
+    name: str
+    partitions: tuple[str, ...]
+    states: set[str]
+    reason: str = ""
+    address: str = ""
+    since: float = 0.0  # of the power state
+
+    def record(self) -> Node:
+        return Node(self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address)
+
+
+@dataclass
+class FakeJob:
+    job: Job
+    runs_s: float
+    ends: float | None = None
+    completes: float | None = None  # being requeued up to then
+    done: str = ""
+    started: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
+
+
+class FakeSlurm:
+    """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
+
+    power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
+
+    def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
+        self.clock, self.cloud = clock, None
+        burst = burst if burst is not None else {"burst-p5": ["p5-1", "p5-2", "p5-3"]}
+        self.nodes = {f"dgx{n:02d}": FakeNode(f"dgx{n:02d}", ("home",), {"IDLE"}) for n in range(1, home + 1)}
+        for partition, names in burst.items():
+            for name in names:
+                self.nodes[name] = FakeNode(name, (partition,), {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}, "no lease")
+        self.jobs: dict[int, FakeJob] = {}
+        self.leases: set[str] = set()
+        self.forced: list[tuple[str, int]] = []  # jobs that a forced power-down hit
+        self.ids = itertools.count(1)
+        self.gate_fails: set[str] = set()
+
+    # ---- what users do
+    def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
+        now = self.clock.now()
+        job = Job(
+            id=next(self.ids),
+            name="train",
+            user="alice",
+            state="PENDING",
+            submit_s=now,
+            nodes=nodes,
+            each=more.pop("each", ASK),
+            time_limit_s=limit_s,
+            partitions=more.pop("partitions", ("home",)),
+            eligible_s=now,
+            priority=1,
+            **more,
+        )
+        self.jobs[job.id] = FakeJob(job, runs_s)
+        self.schedule()
+        return job.id
+
+    def cancel(self, job: int) -> None:
+        self._end(self.jobs[job], "CANCELLED")
+
+    def state(self, job: int) -> str:
+        return self.jobs[job].done or self.jobs[job].job.state
+
+    # ---- Slurm's own doing
+    def live(self) -> None:
+        """Let pass what time brings: power transitions, boots, ends of jobs, starts."""
+        now = self.clock.now()
+        for node in self.nodes.values():
+            if "POWER_UP" in node.states and now - node.since >= self.power_save_s:
+                if node.name in self.leases:
+                    node.states = {"IDLE", "CLOUD", "POWERING_UP", "NOT_RESPONDING"} | ({"DRAIN"} & node.states)
+                else:
+                    self._power_down(node)
+            if (
+                "POWERING_UP" in node.states
+                and self.cloud
+                and node.name not in self.gate_fails
+                and (up := self.cloud.booted(node.name))
+            ):
+                node.states -= {"POWERING_UP", "NOT_RESPONDING"}
+                node.address = up.address or ""
+            if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
+                self._power_down(node)
+            if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
+                node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
+                node.address = ""
+        for job in self.jobs.values():
+            if job.ends is not None and job.ends <= now and not job.done:
+                self._end(job, "COMPLETED")
+            if job.completes is not None and job.completes <= now:
+                self._requeued(job)
+        self.schedule()
+
+    def schedule(self) -> None:
+        now = self.clock.now()
+        for fake in sorted(self.jobs.values(), key=lambda each: each.job.id):
+            job = fake.job
+            if fake.done or not job.pending or job.held or (job.eligible_s or 0) > now:
+                continue
+            for partition in job.partitions:  # a job never spans partitions
+                free = [
+                    n.name
+                    for n in self.nodes.values()
+                    if partition in n.partitions and n.name not in job.excluded and self._free(n, job)
+                ]
+                if len(free) >= job.nodes:
+                    on = tuple(free[: job.nodes])
+                    fake.ends = now + fake.runs_s
+                    fake.started.append((now, on))
+                    end = now + job.time_limit_s if job.time_limit_s else None
+                    fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end)
+                    break
+
+    def _free(self, node: FakeNode, job: Job) -> bool:
+        left = NODE
+        for other in self._on(node.name):
+            left = left - other.job.each
+        return node.record().open and job.each.within(left)
+
+    def _on(self, name: str) -> list[FakeJob]:
+        return [fake for fake in self.jobs.values() if name in fake.job.on]
+
+    def _end(self, fake: FakeJob, how: str) -> None:
+        fake.done, fake.ends, fake.job = how, None, replace(fake.job, on=())
+
+    def _power_down(self, node: FakeNode) -> None:
+        node.states, node.since = {"IDLE", "CLOUD", "POWERING_DOWN"}, self.clock.now()
+
+    # ---- the port
+    def observe(self) -> Observation:
+        self.live()
+        jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
+        return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.leases))
+
+    def put_lease(self, nodes):
+        self.leases |= set(nodes)
+
+    def remove_lease(self, nodes):
+        self.leases -= set(nodes)
+
+    def power_up(self, nodes):
+        for name in nodes:
+            node = self.nodes[name]
+            if "POWERED_DOWN" in node.states:
+                node.states, node.since = node.states | {"POWER_UP"}, self.clock.now()
+
+    def resume(self, nodes):
+        for name in nodes:
+            self.nodes[name].states -= {"DRAIN", "DOWN"}
+        self.schedule()
+
+    def drain(self, nodes, reason):
+        for name in nodes:
+            self.nodes[name].states |= {"DRAIN"}
+            self.nodes[name].reason = reason
+
+    def release(self, nodes):
+        for name in nodes:
+            self.nodes[name].states |= {"POWER_DOWN", "DRAIN"}
+
+    def abandon(self, nodes, reason):
+        for name in nodes:
+            for fake in self._on(name):
+                self.forced.append((name, fake.job.id))
+                self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
+            self._power_down(self.nodes[name])
+
+    def heal(self, nodes):
+        for name in nodes:
+            self.nodes[name].states = (self.nodes[name].states - {"DOWN"}) | {"IDLE", "DRAIN"}
+
+    def place(self, job, partitions, excluded, *, begin_now=False):
+        fake = self.jobs[job]
+        if fake.done or not fake.job.pending:
+            raise SchedulerError(f"job {job} isn't pending")
+        eligible = self.clock.now() if begin_now else fake.job.eligible_s
+        fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
+
+    def requeue(self, job):
+        fake = self.jobs.get(job)
+        if not fake or fake.done or not fake.job.requeue:
+            raise SchedulerError(f"job {job} can't be requeued")
+        self._requeue(fake)
+
+    def _requeue(self, fake: FakeJob) -> None:
+        """Its processes are ended first: it holds its nodes for a moment."""
+        fake.ends, fake.completes = None, self.clock.now() + self.complete_s
+        fake.job = replace(fake.job, state="COMPLETING")
+
+    def _requeued(self, fake: FakeJob) -> None:
+        now, fake.completes = self.clock.now(), None
+        fake.job = replace(
+            fake.job,
+            state="PENDING",
+            on=(),
+            start_s=None,
+            end_s=None,
+            submit_s=now,
+            eligible_s=now + self.requeue_s,
+            restarts=fake.job.restarts + 1,
+        )

@@ -1,0 +1,28 @@
+"""docs/reference says what the code says."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = runpy.run_path(str(DOCS / "generate.py"))["PAGES"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_fresh(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")  # the pages don't depend on the terminal
+    assert (DOCS / "reference" / name).read_text() == PAGES[name](), "stale: run `make schema`"
+
+
+def test_every_section_of_the_stack_file_is_there():
+    page = PAGES["config.md"]()
+    for heading in (
+        "`ironburst:cluster`",
+        "`halls[].nodes[].bmc`",
+        "`cloud.pools[]`",
+        "`cloud.network.hall_link`",
+        "`cloud.price.<name>`",
+    ):
+        assert f"## {heading}\n" in page
+    assert "| `max_nodes` | integer | required | never more than this many at a time; above 0 up to 1000 |" in page

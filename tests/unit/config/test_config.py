@@ -1,0 +1,382 @@
+"""Bad input: each one clear sentence, with the path in the file."""
+
+import copy
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ironburst.cli import main
+from ironburst.config import checks, load, schema
+
+ROOT = Path(__file__).parents[3]
+LAB = ROOT / "stacks/Pulumi.lab.yaml"
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def declared():
+    return copy.deepcopy(load.read_value(LAB))
+
+
+def findings(value):
+    try:
+        return checks.require_valid(load.from_value(value), now=NOW)
+    except load.ConfigError as error:
+        return error.findings
+
+
+def put(value, path, given):
+    """Set `path` (as in `halls[0].nodes[1].rack`) of a nested value."""
+    *way, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
+    for part in way:
+        value = value[part]
+    value[last] = given
+
+
+def test_the_lab_stack_is_valid(declared):
+    assert findings(declared) == []
+
+
+BAD = {
+    "misspelt key": ("cloud.pools[0].max_node", 3, "cloud.pools[0].max_node", "did you mean 'max_nodes'"),
+    "unknown key": ("halls[0].flavour", "x", "halls[0].flavour", "there is no such key"),
+    "unknown instance type": (
+        "cloud.pools[0].instance_type",
+        "p5.48xlarg",
+        "cloud.pools[0].instance_type",
+        "p5.48xlarge",
+    ),
+    "no GPU in the type": (
+        "cloud.groups[0].instance_type",
+        "inf1.xlarge",
+        "cloud.groups[0].instance_type",
+        "no NVIDIA GPU",
+    ),
+    "unknown platform": ("halls[0].nodes[1].platform", "dgx-h10", "halls[0].nodes[1].platform", "dgx-h100"),
+    "GPU node without platform": (
+        "halls[0].nodes[1].platform",
+        None,
+        "halls[0].nodes[1].platform",
+        "is needed for GPU nodes",
+    ),
+    "duplicate node name": ("halls[0].nodes[0].names", "dgx01", "halls[0].nodes[1].names[0]", "used already"),
+    "pool that takes a node's name": ("halls[0].nodes[0].names", "p5-2", "cloud.pools[0].name", "used already"),
+    "duplicate MAC": (
+        "halls[0].nodes[1].macs",
+        ["52:54:00:4E:00:0A", "52:54:00:4e:00:0c"],
+        "halls[0].nodes[1].macs[0]",
+        "used already",
+    ),
+    "duplicate BMC": (
+        "halls[0].nodes[1].bmc.addresses",
+        "http://10.78.8.[10-11]",
+        "halls[0].nodes[1].bmc.addresses[0]",
+        "used already",
+    ),
+    "duplicate address": (
+        "halls[0].nodes[1].addresses",
+        "10.78.0.[10-11]",
+        "halls[0].nodes[1].addresses[0]",
+        "used already",
+    ),
+    "duplicate rack unit": ("halls[0].nodes[1].units", [1, 8], "halls[0].nodes[1].units", "both take unit 8"),
+    "above the rack": ("halls[0].nodes[1].units", [1, 36], "halls[0].nodes[1].units", "reach unit 43"),
+    "unknown rack": ("halls[0].nodes[1].rack", "r02", "halls[0].nodes[1].rack", "not a rack of hall-a"),
+    "overlapping CIDR": ("halls[0].bmc_cidr", "10.78.4.0/24", "halls[0].bmc_cidr", "overlaps 10.78.0.0/21"),
+    "too small CIDR": ("cloud.network.cidr", "10.90.0.0/28", "cloud.network.cidr", "too small"),
+    "CIDR without room for the nodes": ("cloud.pools[0].max_nodes", 800, None, None),
+    "not a CIDR": ("cloud.network.cidr", "10.90.0.1/16", "cloud.network.cidr", "is not an IPv4 network"),
+    "address outside": (
+        "halls[0].nodes[0].addresses",
+        "10.99.0.1",
+        "halls[0].nodes[0].addresses[0]",
+        "not in 10.78.0.0/21",
+    ),
+    "range that doesn't expand": ("halls[0].nodes[1].names", "dgx[02-01]", "halls[0].nodes[1].names", "runs backwards"),
+    "range without an end": ("halls[0].nodes[1].names", "dgx[01-", "halls[0].nodes[1].names", "unmatched bracket"),
+    "too few units": ("halls[0].nodes[1].units", [1], "halls[0].nodes[1].units", "1 values for 2 nodes"),
+    "budget of zero": ("budget.usd_per_month", 0, "budget.usd_per_month", "greater than 0"),
+    "budget below zero": ("budget.usd_per_month", -5, "budget.usd_per_month", "greater than 0"),
+    "no budget": ("budget", None, "budget", "where there are burst pools"),
+    "a wait target without a unit": (
+        "burst",
+        {"wait_target": 0.3},
+        "burst.wait_target.mean",
+        "'0.3' is not a duration",
+    ),
+    "a wait target of nothing": ("burst", {"wait_target": "0m"}, "burst.wait_target.mean", "above zero"),
+    "a wait target without a mean": (
+        "burst",
+        {"wait_target": {"p99": "8h"}},
+        "burst.wait_target.mean",
+        "is needed here",
+    ),
+    "a wait target with a key too many": (
+        "burst",
+        {"wait_target": {"mean": "1h", "p95": "8h"}},
+        "burst.wait_target.p95",
+        "did you mean 'p99'",
+    ),
+    "waits in the wrong order": (
+        "burst",
+        {"wait_target": {"mean": "20m", "p99": "9h", "p999": "90m"}},
+        "burst.wait_target",
+        "has p99 9h, longer than p999, 90m: lower p99 or raise p999",
+    ),
+    "a wait limit beside a wait target": (
+        "burst",
+        {"wait_limit": "2h", "wait_target": "20m"},
+        "burst",
+        "leave one out",
+    ),
+    "spot for no node": ("burst", {"spot_max_nodes": 0}, "burst.spot_max_nodes", "greater than 0"),
+    "a day with more than its month": (
+        "budget.usd_per_day",
+        3000,
+        "budget.usd_per_day",
+        "more than usd_per_month, 2000",
+    ),
+    "an account with more than the month": (
+        "budget.accounts",
+        {"vision": 3000},
+        "budget.accounts.vision",
+        "lower it or leave it out",
+    ),
+    "an account without money": ("budget.accounts", {"vision": 0}, "budget.accounts.vision", "greater than 0"),
+    "an account that Slurm can't have": (
+        "budget.accounts",
+        {"Vision": 9},
+        "budget.accounts.Vision.[key]",
+        "'Vision' is not a Slurm account",
+    ),
+    "not a secret reference": (
+        "halls[0].nodes[0].bmc.password",
+        "hunter2",
+        "halls[0].nodes[0].bmc.password",
+        "not a secret reference",
+    ),
+    "duration without unit": ("cloud.pools[0].idle", "15", "cloud.pools[0].idle", "not a duration"),
+    "unknown head": ("scheduler.head", "dgx01", "scheduler.head", "not a node with role head"),
+    "zone of another region": (
+        "cloud.network.zones[0]",
+        "eu-west-1a",
+        "cloud.network.zones[0]",
+        "not a zone of us-east-1",
+    ),
+    "zone not declared": ("cloud.groups[0].zone", "us-east-1c", "cloud.groups[0].zone", "not in cloud.network.zones"),
+    "reservation and placement group": (
+        "cloud.groups[0].capacity_reservation",
+        "cr-0123",
+        "cloud.groups[0].placement_group",
+        "leave one out",
+    ),
+    "block and placement group": (
+        "cloud.groups[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.groups[0].placement_group",
+        "AWS places",
+    ),
+    "block that is over": (
+        "cloud.groups[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-11-01T00:00:00Z"},
+        "cloud.groups[0].capacity_block.ends",
+        "taken it back",
+    ),
+    "capacity without a time zone": (
+        "cloud.pools[0].capacity_ends",
+        "2026-12-01T00:00:00",
+        "cloud.pools[0].capacity_ends",
+        "no time zone",
+    ),
+    "capacity that is over": (
+        "cloud.pools[0].capacity_ends",
+        "2026-11-01T00:00:00Z",
+        "cloud.pools[0].capacity_ends",
+        "capacity ended at",
+    ),
+    "spot in a reservation": (
+        "cloud.pools[0].capacity_reservation",
+        "cr-0123",
+        "cloud.pools[0].markets",
+        "no spot instance",
+    ),
+    "unknown hall in the link": (
+        "cloud.network.hall_link.hall",
+        "hall-b",
+        "cloud.network.hall_link.hall",
+        "not a declared hall",
+    ),
+    "link without peer": (
+        "cloud.network.hall_link.peer_asn",
+        None,
+        "cloud.network.hall_link.peer_asn",
+        "needed for a vpn link",
+    ),
+    "link of an existing network": (
+        "cloud.network.existing",
+        {"vpc_id": "vpc-1", "subnets": {"us-east-1a": "subnet-a", "us-east-1b": "subnet-b"}},
+        "cloud.network.hall_link",
+        "never changed",
+    ),
+    "munge key that rented nodes can't read": (
+        "scheduler.munge_key",
+        "env:MUNGE_KEY",
+        "scheduler.munge_key",
+        "aws-secretsmanager:",
+    ),
+    "unknown profile": ("software", {"profile": "training-2025"}, "software.profile", "did you mean 'training-2026'"),
+    "unknown operating system": ("software.os", "debian11", "software.os", "is not allowed"),
+    "unknown container runtime": (
+        "software.container_runtime",
+        ["podman"],
+        "software.container_runtime[0]",
+        "is not allowed",
+    ),
+    "neither driver nor profile": ("software.driver", None, "software", "(LCK-004)"),
+    "open module on a Volta": (
+        "halls[0].nodes[1].platform",
+        "generic-pcie-server-4-gpu-v100-pcie-32gb",
+        "software",
+        "(DRV-003)",
+    ),
+    "MIG profile of another model": ("halls[0].nodes[1].mig", [{"profiles": {"1g.5gb": 7}}], "software", "(MIG-003)"),
+    "GPU with two MIG layouts": (
+        "halls[0].nodes[1].mig",
+        [{"gpus": [0, 1], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"7g.80gb": 1}}],
+        "halls[0].nodes[1].mig",
+        "two layouts",
+    ),
+    "MIG of all GPUs and of some": (
+        "halls[0].nodes[1].mig",
+        [{"profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"7g.80gb": 1}}],
+        "halls[0].nodes[1].mig",
+        "two layouts",
+    ),
+    "MIG of a GPU that isn't there": (
+        "halls[0].nodes[1].mig",
+        [{"gpus": [8], "profiles": {"1g.10gb": 7}}],
+        "software",
+        "GPU 8 on a node",
+    ),
+    "subnet manager that isn't there": (
+        "halls[0].subnet_managers",
+        ["hed"],
+        "halls[0].subnet_managers",
+        "not a node of hall-a",
+    ),
+    "three subnet managers": (
+        "halls[0].subnet_managers",
+        ["head", "dgx01", "dgx02"],
+        "halls[0].subnet_managers",
+        "3 hosts",
+    ),
+    "a subnet manager twice": ("halls[0].subnet_managers", ["head", "head"], "halls[0].subnet_managers", "twice"),
+    "scratch at a relative path": (
+        "halls[0].nodes[1].scratch",
+        {"path": "scratch"},
+        "halls[0].nodes[1].scratch.path",
+        "is not allowed",
+    ),
+    "unknown file system": ("filesystem", {"kind": "gpfs", "source": "x"}, "filesystem.kind", "is not allowed"),
+    "CUDA too new for the driver": ("software.driver", "535.104.05", "software", "CUDA"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, case in BAD.items() if case[2]])
+def test_bad_input_is_one_sentence_with_its_path(declared, name):
+    where, given, path, words = BAD[name]
+    put(declared, where, given)
+    hits = [f for f in findings(declared) if f.path == f"config.ironburst:cluster.{path}" and words in f.message]
+    assert hits, [str(f) for f in findings(declared)]
+    assert "\n" not in hits[0].message and len(hits[0].message) < 250
+
+
+def test_opensm_beside_jobs_is_a_warning(declared):
+    declared["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+    assert [(f.rule, f.severity) for f in findings(declared)] == [("NET-005", "warning")]
+
+
+def test_a_network_without_room_for_the_pools_is_refused(declared):
+    declared["cloud"]["network"]["cidr"] = "10.90.0.0/24"
+    declared["cloud"]["pools"][0]["max_nodes"] = 100
+    assert any(f.rule == "too-small" and "need 101" in f.message for f in findings(declared))
+
+
+def test_every_finding_is_told_not_only_the_first(declared):
+    put(declared, "scheduler.head", "nobody")
+    put(declared, "halls[0].nodes[1].units", [1, 8])
+    assert {"unknown-node", "duplicate"} <= {f.rule for f in findings(declared)}
+
+
+def test_a_secret_written_in_clear_is_never_repeated(declared):
+    put(declared, "halls[0].nodes[0].bmc.password", "hunter2")
+    assert not any("hunter2" in json.dumps(f.as_json()) for f in findings(declared))
+
+
+@pytest.mark.parametrize("reference", ["env:IRONBURST_TEST_NOT_SET", "file:no/such/file"])
+def test_a_reference_that_does_not_resolve(declared, reference):
+    put(declared, "halls[0].nodes[0].bmc.password", reference)
+    found = list(checks.secret_references(load.from_value(declared)))
+    assert [f.path for f in found] == ["config.ironburst:cluster.halls[0].nodes[0].bmc.password"]
+    assert "does not resolve" in found[0].message
+
+
+def stack(tmp_path, value):
+    path = tmp_path / "Pulumi.test.yaml"
+    path.write_text(yaml.safe_dump({"config": {load.KEY: value}}))
+    return path
+
+
+def test_validate_says_valid_and_exits_0(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert main(["validate", str(LAB)]) == 0
+    assert "valid" in capsys.readouterr().out
+
+
+def test_validate_exits_2_with_findings_as_json(tmp_path, capsys, declared):
+    put(declared, "budget.usd_per_month", 0)
+    assert main(["validate", str(stack(tmp_path, declared)), "--json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert not report["valid"]
+    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity"}
+    assert report["findings"][0]["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "can't be read"),
+        ("a: [", "is not YAML"),
+        ("config: {}", "has no key"),
+        ("- 1", "has no key"),
+        ("", "has no key"),
+    ],
+)
+def test_a_file_that_is_no_stack(tmp_path, capsys, text, words):
+    path = tmp_path / "Pulumi.x.yaml"
+    if text is not None:
+        path.write_text(text)
+    assert main(["validate", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, "text", [], {}, {"name": None}, {"halls": {"a": 1}}, {"halls": [None]}, {"cloud": 7}]
+)
+def test_any_value_gives_findings_and_never_a_crash(value):
+    assert all(f.path.startswith("config.ironburst:cluster") for f in findings(value))
+    assert findings(value)
+
+
+def test_the_schema_in_stacks_is_fresh():
+    assert (ROOT / "stacks/schema.json").read_text() == schema.text(), "run: make schema"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda p: p.name)
+def test_every_stack_in_the_repository_is_valid(path):
+    _, warnings = checks.load_valid(path, now=NOW)
+    assert [w for w in warnings if w.severity == "error"] == []

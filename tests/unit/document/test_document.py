@@ -1,0 +1,274 @@
+"""ClusterDocument: what the lab's declaration becomes, and how it is published and read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ironburst import document
+from ironburst.burst import Policy
+from ironburst.burst.limits import WaitTarget
+from ironburst.cli import main
+from ironburst.config import load
+from ironburst.controller import site
+from ironburst.document import build
+
+LAB = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
+OBSERVED = build.Observed(
+    instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
+    pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
+    interruption_queue_urls={"p5": "http://queue"},
+)
+
+
+@pytest.fixture
+def lab():
+    return build.build(load.load(LAB), OBSERVED)
+
+
+def test_the_lab_document(lab):
+    assert [(h.name, h.kind, h.partition) for h in lab.hosts] == [
+        ("head", "bare_metal", None),
+        ("dgx01", "bare_metal", "home"),
+        ("dgx02", "bare_metal", "home"),
+        ("fixed-1", "cloud", "fixed"),
+    ]
+    assert lab.scheduler.head_address == "10.78.0.10"
+    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (
+        8,
+        8,
+        "LAB-DGX01",
+    )
+    pool = lab.pool("p5")
+    assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
+    assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
+    assert pool.image_parameter == "/ironburst/lab/p5/image"
+    assert pool.usd_per_hour["on-demand"] > pool.usd_per_hour["spot"] > 0
+
+
+def test_budgets_and_the_policys_settings_reach_the_controller():
+    value = load.read_value(LAB)
+    value["budget"] |= {"usd_per_day": 200, "accounts": {"vision": 900}}
+    value["burst"] = {"wait_target": "18m", "spot_max_nodes": 2}
+    declared = build.build(load.from_value(value), OBSERVED)
+    assert declared.budget == document.Budget(usd_per_month=2000, usd_per_day=200, accounts={"vision": 900})
+    policy = site.policy(document.parse(declared.model_dump(mode="json")))
+    assert policy.limits.target == WaitTarget.of_mean(0.3) and policy.spot_max_nodes == 2
+    value["burst"] = {"wait_target": {"mean": "18m", "p99": "30h", "max": "3d"}}
+    target = site.policy(build.build(load.from_value(value), OBSERVED)).limits.target
+    assert (target.mean_h, target.p99_h, target.max_h, target.p999_h) == (0.3, 30, 72, pytest.approx(38 * 0.3 / 0.31))
+    value["burst"] = {"wait_limit": "4h"}
+    old = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
+    for part, names in (("burst", ("wait_target", "spot_max_nodes")), ("budget", ("usd_per_day", "accounts"))):
+        for name in names:
+            del old[part][name]  # as an older ironburst published it
+    read = document.parse(old)
+    assert site.policy(read) == Policy("home", 4 * 3600.0, settle_s=30.0) and read.budget.accounts == {}
+
+
+def test_a_declared_price_replaces_the_catalogues(lab):
+    value = load.read_value(LAB)
+    value["cloud"]["price"] = {"p5.48xlarge": {"on_demand": 1.5}}
+    declared = build.build(load.from_value(value), OBSERVED).pool("p5").usd_per_hour
+    assert declared == {"on-demand": 1.5, "spot": lab.pool("p5").usd_per_hour["spot"]}
+
+
+def test_no_secret_is_in_the_document(lab):
+    text = lab.model_dump_json()
+    assert "password" not in text
+    assert "aws-secretsmanager:ironburst/lab/munge-key" in text
+
+
+def test_publishing_counts_only_what_changed(tmp_path, lab):
+    path = tmp_path / "lab.json"
+    assert document.publish(lab, path).serial == 1
+    assert document.publish(lab, path).serial == 1
+    assert document.publish(lab.model_copy(update={"pools": []}), path).serial == 2
+    assert document.read(path).pools == []
+    with pytest.raises(document.DocumentError, match="not of 'other'"):
+        document.publish(lab.model_copy(update={"cluster": "other"}), path)
+    assert document.read(path).cluster == "lab"
+    assert path.stat().st_mode & 0o777 == 0o644  # who reads it isn't who published it
+
+
+def test_readers_ignore_unknown_fields_and_refuse_unknown_versions(tmp_path, lab):
+    path = tmp_path / "lab.json"
+    data = lab.model_dump(mode="json") | {"new": 1}
+    path.write_text(json.dumps(data))
+    assert document.read(path) == lab
+    path.write_text(json.dumps(data | {"version": 2}))
+    with pytest.raises(document.DocumentError, match="has version 2; this ironburst reads version 1"):
+        document.read(path, last_good=tmp_path / "good.json")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', None])
+def test_a_damaged_document_gives_way_to_the_last_good_copy(tmp_path, lab, text):
+    path, good = tmp_path / "lab.json", tmp_path / "good.json"
+    document.publish(lab, path)
+    assert document.read(path, last_good=good).serial == 1
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    assert document.read(path, last_good=good).cluster == "lab"
+    with pytest.raises(document.DocumentError) as raised:
+        document.read(path)
+    assert "publish" in str(raised.value)
+
+
+def test_a_place_that_can_not_be_written_is_one_sentence(lab, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        document.DocumentError, match=r"file/lab\.json can't be written \(.*\): give a place that may be written to"
+    ):
+        document.publish(lab, tmp_path / "file" / "lab.json")
+
+
+def test_publish_reads_the_stack_output(tmp_path, lab, monkeypatch, capsys):
+    source = tmp_path / "out.json"
+    for text, code in ((lab.model_dump_json(), 0), ("nonsense", 2), ("{}", 2)):
+        source.write_text(text)
+        with source.open() as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            assert main(["publish", "--to", str(tmp_path / "doc.json")]) == code
+    assert "serial 1" in capsys.readouterr().out
+
+
+# ---- software, and what else a host is declared to have
+
+
+def built(change):
+    value = load.read_value(LAB)
+    change(value)
+    return build.build(load.from_value(value), OBSERVED)
+
+
+def test_every_host_and_pool_has_its_exact_software(lab):
+    dgx = lab.host("dgx01")
+    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == (
+        "debian13",
+        "580.95.05",
+        "580.95.05",
+        "inbox",
+    )
+    assert dgx.software.packages["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
+    assert (lab.pool("p5").software.rdma, lab.pool("p5").os) == ("efa", "debian13")
+    head = lab.host("head")
+    assert (
+        head.software.driver is None
+        and head.software.packages["slurm_head"]
+        and not head.software.packages["slurm_node"]
+    )
+    cluster = lab.software
+    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == (
+        "580.95.05",
+        "containerd",
+        ["containerd"],
+    )
+
+
+def test_roles_are_what_the_declaration_needs(lab):
+    least = [
+        "base",
+        "nvidia_driver",
+        "fabric_manager",
+        "cuda",
+        "nvidia_container_toolkit",
+        "container_runtime",
+        "rdma",
+        "dcgm",
+    ]
+    assert lab.host("dgx01").roles == lab.pool("p5").roles == [*least, "node_health", "slurm_node"]
+    assert lab.host("head").roles == ["base", "slurm_head"]
+
+    def everything(value):
+        value.update(metrics=True, data_science=["pytorch"], filesystem={"kind": "nfs", "source": "10.0.0.5:/export"})
+        value["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+        dgx = value["halls"][0]["nodes"][1]
+        dgx.update(mig=[{"gpus": [0], "profiles": {"1g.10gb": 7}}], scratch={}, platform="generic-hgx-b200-8-gpu")
+        dgx["mig"][0]["profiles"] = {"1g.23gb": 7}
+
+    full = built(everything)
+    more = {"nvlsm", "mig", "metrics", "scratch", "shared_filesystem", "data_science"}
+    assert set(full.host("dgx02").roles) == {*least, "node_health", "slurm_node"} | more
+    assert set(full.host("dgx01").roles) == {*full.host("dgx02").roles, "infiniband_fabric"}
+    assert full.host("head").roles == ["base", "infiniband_fabric", "metrics", "shared_filesystem", "slurm_head"]
+
+
+def test_mig_scratch_file_system_and_subnet_managers():
+    def change(value):
+        value["halls"][0]["subnet_managers"] = ["head", "dgx01"]
+        value["halls"][0]["nodes"][1].update(
+            mig=[{"profiles": {"1g.10gb": 7}}], scratch={"path": "/local", "devices": ["/dev/nvme1n1"]}
+        )
+        value["filesystem"] = {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
+
+    found = built(change)
+    assert [one.model_dump() for one in found.host("dgx01").mig] == [
+        {"gpus": list(range(8)), "profiles": {"1g.10gb": 7}}
+    ]
+    assert found.host("dgx02").scratch.model_dump() == {
+        "path": "/local",
+        "devices": ["/dev/nvme1n1"],
+        "filesystem": "xfs",
+    }
+    assert found.host("fixed-1").mig is None and found.host("fixed-1").scratch is None
+    assert found.filesystem.model_dump() == {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
+    managers = [one.model_dump() for one in found.subnet_managers["hall-a"]]
+    assert managers == [{"host": "head", "priority": 14}, {"host": "dgx01", "priority": 13}]
+
+
+def test_what_differs_in_a_group():
+    def change(value):
+        value["cloud"]["pools"][0].update(
+            os="ubuntu2404", kernel="6.8.0-55", software={"cuda": "12.9", "container_runtime": ["docker", "enroot"]}
+        )
+
+    found = built(change)
+    pool = found.pool("p5").software
+    assert (found.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == (
+        "ubuntu2404",
+        "12.9",
+        "6.8.0-55",
+        ["docker", "enroot"],
+    )
+    assert pool.packages["kernel"] == ["linux-image-6.8.0-55-generic", "linux-headers-6.8.0-55-generic"]
+    assert found.host("dgx01").software.cuda == "13.0" and found.host("dgx01").os == "debian13"
+
+
+def test_a_document_without_the_new_fields_is_still_read(lab):
+    """One that an older ironburst published."""
+    data = lab.model_dump(mode="json")
+    for part in (*data["hosts"], *data["pools"]):
+        for key in ("os", "software", "mig", "scratch"):
+            del part[key]
+    for part in data["pools"]:
+        for key in ("capacity_ends_s", "data", "licences"):
+            del part[key]
+    del data["burst"]["settle_s"]
+    for key in ("filesystem", "subnet_managers", "data_science"):
+        del data[key]
+    assert document.parse(data).host("dgx01").software is None
+
+
+def test_where_jobs_may_go_and_how_long_they_settle():
+    def change(value):
+        value["cloud"]["pools"][0].update(capacity_ends="2026-12-01T11:30:00Z", data=["imagenet"], licences=["matlab"])
+        del value["burst"]["settle"]
+
+    found = built(change)
+    pool = found.pool("p5")
+    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (
+        1796124600.0,
+        ["imagenet"],
+        ["matlab"],
+        "efa",
+    )
+    assert found.burst.settle_s == 30
+
+
+def test_a_conflict_gives_no_document():
+    def change(value):
+        value["software"]["driver"] = "535"
+
+    with pytest.raises(document.DocumentError, match="CUD-001"):
+        built(change)
