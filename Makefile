@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages demo test test-fast test-slow bench lint schema lock clean-lab
+.PHONY: help setup lab-packages demo test test-fast test-slow bench check schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
@@ -45,9 +45,13 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
-lint: setup ## ruff, and ansible-lint's production profile
-	$(VENV)/bin/ruff check .
+check: setup ## what a machine can see without running it: lint, format, types, dead code, playbooks, layers (within a minute)
+	$(VENV)/bin/ruff check --quiet .
+	$(VENV)/bin/ruff format --quiet --check .
+	$(VENV)/bin/mypy --no-error-summary
+	$(VENV)/bin/vulture
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
+	$(PY) -m pytest -q tests/test_layers.py
 
 schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json

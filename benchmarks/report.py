@@ -143,7 +143,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
                 1.0,
                 0.2,
                 decide and decide["seconds for all (<= 1)"],
-                decide and f"slope {decide['slope (1 is linear)']} (1 is linear)" or "",
+                (decide and f"slope {decide['slope (1 is linear)']} (1 is linear)") or "",
                 decide,
             )
         ],

@@ -82,7 +82,7 @@ WantedBy=sysinit.target
 def apt_sources() -> str:
     """One-line sources for SUITE, from the machine's own Debian sources, whatever mirror they name."""
     release = Path("/etc/os-release").read_text()
-    codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.M)
+    codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.MULTILINE)
     if not codename or "ID=debian" not in release.splitlines():
         raise LabError(
             "the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13"

@@ -19,7 +19,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # ansible's own process does not know the repository
-from ironburst.document import DocumentError, read  # noqa: E402
+from ironburst.document import DocumentError, read
 
 DOCUMENTATION = """
 name: stack_document

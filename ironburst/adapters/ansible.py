@@ -257,8 +257,8 @@ def _result(stats: Mapping[str, Any], host: str, error: str | None) -> HostResul
 def _first_error(output: str) -> str:
     """The sentence that ansible gave when it reached no host."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
-    found = re.search(r"^\[ERROR\]: (.+?)(?=\n\n|\n\[|\nOrigin:|\Z)", plain, re.S | re.M) or re.search(
-        r"^ERROR! (.+)$", plain, re.M
+    found = re.search(r"^\[ERROR\]: (.+?)(?=\n\n|\n\[|\nOrigin:|\Z)", plain, re.DOTALL | re.MULTILINE) or re.search(
+        r"^ERROR! (.+)$", plain, re.MULTILINE
     )
     return " ".join((found.group(1) if found else plain.strip()[-500:] or "ansible-playbook said nothing").split())
 

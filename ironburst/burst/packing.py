@@ -277,7 +277,7 @@ class Plan:
                 if name in ends_on:
                     number, ends = ends_on[name]
                     gpus = needs[number]  # None: more than the node is said to have, so it has all of it
-                    ends += [end if end > soon else soon] * (self._kinds[number].width if gpus is None else gpus)
+                    ends += [max(soon, end)] * (self._kinds[number].width if gpus is None else gpus)
         for kind in self._kinds:
             width = kind.width
             for row, name in enumerate(kind.names):

@@ -168,7 +168,7 @@ def owner(found):
 
 def dpkg(names):
     """{name: "version" or "version hold"}, "absent" if it is not installed whole; read from dpkg's own file."""
-    found = {name: "absent" for name in names}
+    found = dict.fromkeys(names, "absent")
     with open("/var/lib/dpkg/status", encoding="utf-8", errors="replace") as handle:
         paragraphs = handle.read().split("\n\n")
     for paragraph in paragraphs:

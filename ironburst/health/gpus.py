@@ -373,9 +373,12 @@ def judge_gpu(judge: Judge) -> List[str]:
             found.append(f"{field} is {shown(value)}")
             continue
         if not_available(value):
-            if NEVER.match(field) and not (judge.mig and field in ("memory.used", "memory.free")):
-                found.append(f"{field} is not available")
-            elif field.startswith("utilization.gpu") and not judge.mig:
+            if (
+                NEVER.match(field)
+                and not (judge.mig and field in ("memory.used", "memory.free"))
+                or field.startswith("utilization.gpu")
+                and not judge.mig
+            ):
                 found.append(f"{field} is not available")
             continue
         rule = rule_for(field)

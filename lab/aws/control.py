@@ -172,13 +172,13 @@ BODIES = {
 class Handler(BaseHTTPRequestHandler):
     server: Control
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self.serve("get")
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self.serve("post")
 
-    def do_DELETE(self) -> None:  # noqa: N802
+    def do_DELETE(self) -> None:
         self.serve("delete")
 
     def serve(self, verb: str) -> None:

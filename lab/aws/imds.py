@@ -73,7 +73,7 @@ class Imds(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     server: Imds
 
-    def do_PUT(self) -> None:  # noqa: N802
+    def do_PUT(self) -> None:
         seconds, host = (
             self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", ""),
             self.server.lookup(self.client_address[0]),
@@ -88,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
             200, self.server.token(host.instance_id, int(seconds)), {"X-aws-ec2-metadata-token-ttl-seconds": seconds}
         )
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         host = self.server.lookup(self.client_address[0])
         if not host or not self.server.valid(self.headers.get("X-aws-ec2-metadata-token", ""), host.instance_id):
             return self.answer(401)

@@ -29,7 +29,7 @@ _IMPORTING = threading.Lock()  # the SDK's lazy modules are half there while ano
 def registry() -> dict[str, tuple[str, str]]:
     """Resource token -> (module, class) of the SDK."""
     rows = json.loads(
-        re.search(r'resource_modules="""(.*?)"""', pathlib.Path(pulumi_aws.__file__).read_text(), re.S)[1]
+        re.search(r'resource_modules="""(.*?)"""', pathlib.Path(pulumi_aws.__file__).read_text(), re.DOTALL)[1]
     )
     return {token: (row["fqn"], name) for row in rows for token, name in row["classes"].items()}
 

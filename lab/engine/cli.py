@@ -21,7 +21,7 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     common = _Parser(add_help=False)
     common.add_argument("-s", "--stack", help="the stack's name (default: PULUMI_STACK)")
-    common.add_argument("-C", "--cwd", type=Path, default=Path("."), help="run as if started in this folder")
+    common.add_argument("-C", "--cwd", type=Path, default=Path(), help="run as if started in this folder")
     common.add_argument("--non-interactive", action="store_true", help="accepted; lab/engine never asks")
     common.add_argument("--color", default="never", help="accepted; the output has no colours")
 

@@ -46,7 +46,7 @@ for _tag, _pattern, _first in [
 
 def read_yaml(path: Path) -> dict:
     try:
-        data = yaml.load(path.read_text(), _Loader)  # noqa: S506 - a SafeLoader with fewer implicit types
+        data = yaml.load(path.read_text(), _Loader)
     except yaml.YAMLError as error:
         raise EngineError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if data is not None and not isinstance(data, dict):

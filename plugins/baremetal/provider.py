@@ -148,4 +148,4 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
 
 def _planned(inputs: dict[str, PropertyValue]) -> dict[str, PropertyValue]:
     """What a preview can say: the inputs, and that the rest isn't known."""
-    return {**inputs, **{name: NOT_KNOWN_YET for name in node.OBSERVED_OUTPUTS}}
+    return {**inputs, **dict.fromkeys(node.OBSERVED_OUTPUTS, NOT_KNOWN_YET)}

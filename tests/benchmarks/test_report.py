@@ -24,7 +24,7 @@ def burst(ratio=0.95, waits=0.9, **more):
         "wait_factor": 1.0,
     } | more
     factor = settings["wait_factor"]
-    ours = {"rented_gpu_hours": ratio, **{name: waits * factor for name in WAITS}}
+    ours = {"rented_gpu_hours": ratio, **dict.fromkeys(WAITS, waits * factor)}
     return settings | {
         "ours": figures(1000 * ratio, 0.3 * factor),
         "peers": {"starburst": figures(1000), "no_wait": figures(2000, 0.0)},

@@ -121,7 +121,10 @@ def apart(drifts: list[Drift]) -> list[list[Drift]]:
         def clash(other: Drift, drift: Drift = drift) -> bool:
             a, b = drift.thing, other.thing
             return (
-                a == b or a.startswith(b + "/") or b.startswith(a + "/") or "dpkg" in (a, b) and not (a + b).count("/")
+                a == b
+                or a.startswith(b + "/")
+                or b.startswith(a + "/")
+                or ("dpkg" in (a, b) and not (a + b).count("/"))
             )
 
         group = next((group for group in groups if not any(clash(other) for other in group)), None)

@@ -51,7 +51,7 @@ class Node:
             *options,
         ]
         text = self.inside.run(command, ok=ok)
-        return text, int(re.search(r"^dgx01 .*changed=(\d+)", text, re.M)[1])
+        return text, int(re.search(r"^dgx01 .*changed=(\d+)", text, re.MULTILINE)[1])
 
     def says(self, line):
         return self.site.ssh("dgx01", line, check=False).stdout.strip()
@@ -67,7 +67,7 @@ def node(site):
 
 def sentence(text):
     """The fail_msg of the run."""
-    found = re.search(r"msg: (?:\|-|>-)?\s*(.+?)(?:\n\S|\n\n|\Z)", text[text.index("FAILED!") :], re.S)
+    found = re.search(r"msg: (?:\|-|>-)?\s*(.+?)(?:\n\S|\n\n|\Z)", text[text.index("FAILED!") :], re.DOTALL)
     return " ".join(found[1].split())
 
 

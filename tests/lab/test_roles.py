@@ -222,12 +222,12 @@ def scrape(address):
 
 def test_prometheus_can_scrape_the_host_and_what_the_checks_left(site, applied):
     scraped = out(site, scrape("10.78.0.10"))
-    assert re.search(r"^node_load1 ", scraped, re.M)
-    assert re.search(r"^ironburst_fabric_subnet_managers 1$", scraped, re.M)
+    assert re.search(r"^node_load1 ", scraped, re.MULTILINE)
+    assert re.search(r"^ironburst_fabric_subnet_managers 1$", scraped, re.MULTILINE)
     assert re.search(
-        r'^ironburst_up{source="slurm"} 0$', scraped, re.M
+        r'^ironburst_up{source="slurm"} 0$', scraped, re.MULTILINE
     )  # there is no Slurm on this host: said, not left out
-    assert re.search(r"ironburst_fabric_ports_up 1[0-9]$", scraped, re.M)
+    assert re.search(r"ironburst_fabric_ports_up 1[0-9]$", scraped, re.MULTILINE)
     assert site.ssh("head", scrape("127.0.0.1"), check=False).returncode != 0
 
 

@@ -13,20 +13,76 @@ PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 STAGES = ("preflight", "install", "configure", "runtime", "validate")
 CLASSES = ("live", "drain")
 READ_ONLY = frozenset(
-    (
-        "add_host assert async_status debug fail fetch find gather_facts getent group_by include_vars meta node_state package_facts pause ping"
-        " service_facts set_fact setup slurp stat tempfile uri validate_argument_spec wait_for wait_for_connection"
-    ).split()
+    [
+        "add_host",
+        "assert",
+        "async_status",
+        "debug",
+        "fail",
+        "fetch",
+        "find",
+        "gather_facts",
+        "getent",
+        "group_by",
+        "include_vars",
+        "meta",
+        "node_state",
+        "package_facts",
+        "pause",
+        "ping",
+        "service_facts",
+        "set_fact",
+        "setup",
+        "slurp",
+        "stat",
+        "tempfile",
+        "uri",
+        "validate_argument_spec",
+        "wait_for",
+        "wait_for_connection",
+    ]
 )
 COMMANDS = frozenset(
     ("command", "shell", "script", "raw", "expect")
 )  # change something unless they say `changed_when: false`
 KEYWORDS = frozenset(
-    (
-        "name when tags register notify listen loop loop_control with_items vars become become_user check_mode changed_when failed_when"
-        " ignore_errors no_log until retries delay delegate_to run_once environment block rescue always args diff any_errors_fatal throttle"
-        " async poll timeout module_defaults delegate_facts"
-    ).split()
+    [
+        "name",
+        "when",
+        "tags",
+        "register",
+        "notify",
+        "listen",
+        "loop",
+        "loop_control",
+        "with_items",
+        "vars",
+        "become",
+        "become_user",
+        "check_mode",
+        "changed_when",
+        "failed_when",
+        "ignore_errors",
+        "no_log",
+        "until",
+        "retries",
+        "delay",
+        "delegate_to",
+        "run_once",
+        "environment",
+        "block",
+        "rescue",
+        "always",
+        "args",
+        "diff",
+        "any_errors_fatal",
+        "throttle",
+        "async",
+        "poll",
+        "timeout",
+        "module_defaults",
+        "delegate_facts",
+    ]
 )
 
 

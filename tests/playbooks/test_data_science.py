@@ -31,14 +31,14 @@ def test_a_list_is_exact_and_has_hashes_and_names_no_index(file):
         assert "--hash=sha256:" in entry, entry[:80]
     assert "://" not in text and "index" not in text.split("\n", 1)[1]
     wanted = [line.split("==")[0].split("[")[0] for line in file.with_suffix(".in").read_text().splitlines()]
-    assert all(re.search(rf"^{name}(\[\S+\])?==", text, re.M) for name in wanted)
+    assert all(re.search(rf"^{name}(\[\S+\])?==", text, re.MULTILINE) for name in wanted)
 
 
 @pytest.mark.parametrize("file", [path for path in FILES if "cuda" in path.stem], ids=lambda path: path.stem)
 def test_a_list_brings_the_cuda_of_its_name(file):
     major = re.search(r"cuda(\d+)", file.stem)[1]
     others = {"12", "13"} - {major}
-    names = re.findall(r"^(nvidia-\S+?)==(\d+)", file.read_text(), re.M)
+    names = re.findall(r"^(nvidia-\S+?)==(\d+)", file.read_text(), re.MULTILINE)
     assert names and not [name for name, _ in names if name.endswith(tuple(f"-cu{other}" for other in others))]
     assert {version for name, version in names if "cuda-runtime" in name} == {major}
 

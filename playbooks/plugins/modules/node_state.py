@@ -109,7 +109,7 @@ def cdi_devices(text):
     """
     if not re.search(r'"?kind"?:\s*"?nvidia\.com/gpu"?', text):
         return []
-    names = re.findall(r'^\s*(?:-\s+)?"?name"?:\s*"?([\w:.-]+)"?\s*,?\s*$', text, re.M)
+    names = re.findall(r'^\s*(?:-\s+)?"?name"?:\s*"?([\w:.-]+)"?\s*,?\s*$', text, re.MULTILINE)
     return [name for name in names if name != "all" and re.match(r"(\d+(:\d+)?|GPU-.*|MIG-.*)$", name)]
 
 

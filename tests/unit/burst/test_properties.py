@@ -299,7 +299,7 @@ def test_a_file_of_anything_is_read_or_refused_in_one_sentence(profile):
     def holds(site, data, at):
         said = to_json(site)
         if said[at] and isinstance(said[at], list) and isinstance(said[at][0], dict):
-            said[at][0] |= {name: data for name in list(said[at][0])[:3]}
+            said[at][0] |= dict.fromkeys(list(said[at][0])[:3], data)
         else:
             said[at] = data
         try:

@@ -116,7 +116,7 @@ def test_intervals_cover_what_they_say(draw, running):
         if ratio > ran and told.of != "limit":
             held.append(told.low_s <= ratio * LIMIT * (1 + 1e-3) and ratio * LIMIT <= told.high_s * (1 + 1e-3))
         experience = learn(experience, job(), float(ratio) * LIMIT)
-    assert len(held) > 600 and COVERAGE - 0.03 <= np.mean(held)
+    assert len(held) > 600 and np.mean(held) >= COVERAGE - 0.03
     if not running:  # and isn't honest by being endless
         assert np.mean(held) <= 0.97
 

@@ -213,7 +213,7 @@ def test_the_bar_is_for_terminals():
     assert trials.bar(io.StringIO(), "jobs") is None
     terminal = Terminal()
     tell = trials.bar(terminal, "jobs")
-    for done in range(0, 201):
+    for done in range(201):
         tell(done, 200)
     shown = terminal.getvalue()
     assert shown.count("\r") == 101 and shown.endswith("100% of 200 jobs\n")

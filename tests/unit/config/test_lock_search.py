@@ -87,11 +87,9 @@ def test_an_invented_stack_is_solved_or_refused_with_a_rule(folder, capsys, monk
         report = json.loads(capsys.readouterr().out)
         states.append(report["state"])
         if code == 2:
-            assert (
-                report["state"] == "invalid"
-                and report["errors"]
-                or {each["rule"] for each in report["conflicts"]} <= FACTS.rules.keys()
-            )
+            assert (report["state"] == "invalid" and report["errors"]) or {
+                each["rule"] for each in report["conflicts"]
+            } <= FACTS.rules.keys()
             assert report["state"] == "invalid" or report["conflicts"]
             continue
         assert code == 0 and main(["lock", str(path), "--check"]) == 0

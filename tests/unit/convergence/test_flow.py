@@ -142,7 +142,7 @@ class Site:
                 differs = self.facts[name].get(task.fact) != task.value
                 if differs and not check:
                     if "drain" in task.tags and (
-                        self.jobs.get(name) or "DRAIN" not in self.states.get(name, {"DRAIN"}) and self.joined(name)
+                        self.jobs.get(name) or ("DRAIN" not in self.states.get(name, {"DRAIN"}) and self.joined(name))
                     ):
                         self.hurt.append((name, task.name))
                     self.facts[name][task.fact] = task.value
@@ -335,7 +335,7 @@ def test_one_of_each_rack_at_a_time(tmp_path):
 
 def test_the_last_node_of_a_partition_waits_unless_told(site):
     site.states |= {name: {"IDLE", "DRAIN"} for name in ("n2", "n3", "n4")}
-    site.reasons |= {name: "fan broken" for name in ("n2", "n3", "n4")}
+    site.reasons |= dict.fromkeys(("n2", "n3", "n4"), "fan broken")
     upgrade(site)
     assert states(site.converge("n1")) == {"n1": "waiting"} and not site.calls
     assert states(site.converge("n1", share=Share(None, 1.0))) == {"n1": "converged"}

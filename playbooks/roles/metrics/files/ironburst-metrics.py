@@ -16,8 +16,26 @@ import time
 FILE = "ironburst.prom"
 TIMEOUT = 30  # seconds a question may take
 NODE_STATES = set(
-    "idle mixed allocated completing planned down error fail unknown future powered_down powering_up powering_down powered_off"
-    " reserved blocked inval reboot".split()
+    [
+        "idle",
+        "mixed",
+        "allocated",
+        "completing",
+        "planned",
+        "down",
+        "error",
+        "fail",
+        "unknown",
+        "future",
+        "powered_down",
+        "powering_up",
+        "powering_down",
+        "powered_off",
+        "reserved",
+        "blocked",
+        "inval",
+        "reboot",
+    ]
 )
 
 

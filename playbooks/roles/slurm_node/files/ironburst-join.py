@@ -131,7 +131,7 @@ def main():
     except JoinError as error:
         print(f"join: {error}", file=sys.stderr)
         return 1
-    write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if ROOT == Path("/") else None)
+    write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if Path("/") == ROOT else None)
     write(ROOT / "etc/ironburst/node.env", f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode(), 0o644)
     print(f"join: this is {name}, the head is {head}")
     return 0
