@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.mishaps import Outcome, Scenario
-from ironburst.burst.funds import Funds
+from ironburst.burst.headroom import Headroom
 from ironburst.controller import ceilings
 from ironburst.controller.records import OUTAGE_S, LeaseRow
 
@@ -72,7 +72,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 @contextmanager
 def no_money_is_asked_for() -> Iterator[None]:
     """Whatever is wanted is rented, and only the brake is left."""
-    with mock.patch.object(Funds, "short", lambda self, asked: None):
+    with mock.patch.object(Headroom, "short", lambda self, asked: None):
         yield
 
 

@@ -39,7 +39,7 @@ MITOGEN = "mitogen==0.3.54"
 INVENTORY = "inventory/lab"
 DEFAULTS = """[defaults]
 roles_path = {repo}/playbooks/roles
-inventory_plugins = {repo}/inventory/plugins
+inventory_plugins = {repo}/playbooks/plugins/inventory
 lookup_plugins = {repo}/playbooks/plugins/lookup
 filter_plugins = {repo}/playbooks/plugins/filter
 library = {repo}/playbooks/plugins/modules

@@ -1,4 +1,4 @@
-"""Owned nodes, as resources of our own provider plugin (plugins/baremetal): one preview and one refresh cover both
+"""Owned nodes, as resources of our own provider plugin (providers/baremetal): one preview and one refresh cover both
 sides.
 """
 
@@ -11,7 +11,7 @@ from ironburst.config.models import Hall, Nodes
 
 
 class Node(pulumi.CustomResource):
-    """One machine behind a BMC. Inputs and outputs are the provider's (see plugins/baremetal/README.md), in its own
+    """One machine behind a BMC. Inputs and outputs are the provider's (see providers/baremetal/README.md), in its own
     spelling.
     """
 

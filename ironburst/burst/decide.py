@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ironburst.burst import cost, explain, giving_back, runtimes, sanity
+from ironburst.burst import cost, explain, release, runtimes, sanitize
 from ironburst.burst.alternatives import Alternatives, run_s
 from ironburst.burst.decision import Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.eligibility import not_rentable, not_startable, until_its_end
@@ -32,9 +32,9 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition
     is in it.
 
-    It answers for every snapshot: what can't be right in one is left out, with its reason (ironburst.burst.sanity).
+    It answers for every snapshot: what can't be right in one is left out, with its reason (ironburst.burst.sanitize).
     """
-    whole, damaged = sanity.sound(snapshot)
+    whole, damaged = sanitize.sound(snapshot)
     home = {job.id for job in snapshot.jobs if policy.home_partition in job.partitions} if damaged else set()
     return _Round(whole, policy, infeasible=[each for each in damaged if each.job in home]).decision()
 
@@ -407,8 +407,8 @@ class _Round:
             for each in self.snapshot.leases
             if each.state != "leaving" and each.id not in self.used and each.node not in busy
         ]
-        return giving_back.releases(
-            self.snapshot, leases, self.nodes, giving_back.due(self.snapshot, self.waits, self.renting, leases)
+        return release.releases(
+            self.snapshot, leases, self.nodes, release.due(self.snapshot, self.waits, self.renting, leases)
         )
 
     def _gpu_hours(self, job: Job) -> float:

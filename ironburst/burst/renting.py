@@ -15,7 +15,7 @@ from ironburst.burst import explain
 from ironburst.burst.cost import boot_s, on_nodes_s, to_completion_usd
 from ironburst.burst.decision import Assign, Launch
 from ironburst.burst.eligibility import in_time, not_in_pool, not_in_time, not_on_market
-from ironburst.burst.funds import Charge, Funds, charges, named
+from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.burst.policy import Policy
 from ironburst.burst.snapshot import CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
 
@@ -142,7 +142,7 @@ class Renting:
 
     snapshot: Snapshot
     policy: Policy
-    funds: Funds
+    funds: Headroom
     slots: list[Slot]
     names: dict[str, list[str]]  # by pool: nodes that can be launched
     on: Mapping[str, Sequence[Job]] = field(default_factory=dict)  # the jobs on each node
@@ -179,7 +179,7 @@ class Renting:
         leased = {lease.node for lease in snapshot.leases}
         launchable = {node.name for node in snapshot.nodes if node.launchable}
         names = {pool.name: [n for n in pool.nodes if n in launchable and n not in leased] for pool in snapshot.pools}
-        return cls(snapshot, policy, Funds(snapshot.budget), slots, names, on, run_s or {})
+        return cls(snapshot, policy, Headroom(snapshot.budget), slots, names, on, run_s or {})
 
     def infeasible(self, job: Job) -> list[tuple[str, str]]:
         """Why no pool and market can ever take it, one reason a pool; empty if one can."""

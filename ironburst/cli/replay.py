@@ -14,8 +14,8 @@ from ironburst.cli import site_options, stack_file
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import recorder, site
 from ironburst.controller.recorder import RecordError
-from ironburst.replay import rounds
-from ironburst.replay.rounds import Act, Comparison, Difference, Side
+from ironburst.replay import ticks
+from ironburst.replay.ticks import Act, Comparison, Difference, Side
 
 SHOWN = 20  # jobs, without --json
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     policy: Policy | None = site.policy(stack_file.document(arguments.config)) if arguments.config else None
     folder = arguments.folder or site_options.rounds_path(arguments)
     damaged: list[RecordError] = []
-    found = rounds.compare(recorder.rounds(folder, damaged.append), policy)
+    found = ticks.compare(recorder.rounds(folder, damaged.append), policy)
     if not found.rounds and not damaged:
         raise BadInput(f"there is no round in {folder} yet: give the folder `rounds` of a controller that has run")
     for error in damaged:

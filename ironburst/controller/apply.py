@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
-from ironburst.burst.funds import Charge, Funds, charges, named
-from ironburst.controller import idling, records
+from ironburst.burst.headroom import Charge, Headroom, charges, named
+from ironburst.controller import idle_store, records
 from ironburst.controller.site import Image, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
@@ -24,7 +24,7 @@ def recheck(
     Pure.
     """
     dropped: list[str] = []
-    funds, held = Funds(budget), {lease.id: lease for lease in leases}
+    funds, held = Headroom(budget), {lease.id: lease for lease in leases}
 
     def waits(job: int, what: str) -> bool:
         found = observation.job(job)
@@ -108,7 +108,7 @@ def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
         site.ledger.add_launch(
             id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now
         )
-        idling.launched(site.ledger, pool.name, len(launch.nodes), site.now)
+        idle_store.launched(site.ledger, pool.name, len(launch.nodes), site.now)
         text = f"{', '.join(launch.nodes)} ({launch.market}), ${launch.committed_usd:,.2f} set aside: {launch.reason}"
         site.event("rent", text, launch=id, job=launch.jobs[0])
 
@@ -129,7 +129,7 @@ def _widen(site: Site, widen: Widen, observation: Observation) -> None:
     with site.ledger.transaction():
         for lease in mine:
             if pool := site.pool(lease.pool):
-                idling.used(site.ledger, pool, lease, site.now)
+                idle_store.used(site.ledger, pool, lease, site.now)
         site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 
@@ -145,7 +145,7 @@ def _release(site: Site, release: Release, observation: Observation) -> None:
         return  # an open intent is settled first
     with site.ledger.transaction():
         if pool := site.pool(lease.pool):
-            idling.given_back(site.ledger, pool, lease, site.now)
+            idle_store.given_back(site.ledger, pool, lease, site.now)
         if lease.state == records.READY:
             site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=release.reason)
         else:  # no job can be on it: it is still drained

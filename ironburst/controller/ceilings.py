@@ -1,4 +1,4 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.funds); what goes another
+"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes another
 way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ironburst.burst.funds import named
+from ironburst.burst.headroom import named
 from ironburst.burst.snapshot import Budget, Ceiling
 from ironburst.controller import leases, money, records
 from ironburst.controller import site as surroundings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironburst.burst import Node
-from ironburst.controller import idling, launching, records
+from ironburst.controller import idle_store, launching, records
 from ironburst.controller.launching import leave
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site, going_down
@@ -116,12 +116,12 @@ def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observat
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=None, worked=True)
             if pool := site.pool(lease.pool):
-                idling.used(site.ledger, pool, lease, site.now)
+                idle_store.used(site.ledger, pool, lease, site.now)
     elif not busy and lease.idle_since_s is None:
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=site.now)
             if pool := site.pool(lease.pool):
-                idling.began(site.ledger, pool, lease, site.now)
+                idle_store.began(site.ledger, pool, lease, site.now)
     return False
 
 

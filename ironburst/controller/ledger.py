@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ironburst.burst import Budget, CoolDown, Job, Launch, cooling
+from ironburst.burst import Budget, CoolDown, Job, Launch, backoff
 from ironburst.controller import money, records
 from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow, Rate
 from ironburst.ports import Uptime
@@ -246,7 +246,7 @@ class Ledger:
                 nodes,
             )
             strikes = rows[0]["strikes"] + 1 if rows else 1
-            until = None if seconds is None else now_s + cooling.lasts_s(seconds, strikes)
+            until = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
             self._db.execute(
                 "INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)",
                 (pool, zone, market, nodes, until, reason, strikes, now_s, serial),
@@ -266,7 +266,7 @@ class Ledger:
         """
         self._db.execute("DELETE FROM cool_downs WHERE until_s IS NULL AND serial != ?", (serial,))
         self._db.execute(
-            "DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (cooling.FORGIVEN_AFTER, now_s)
+            "DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (backoff.FORGIVEN_AFTER, now_s)
         )
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ironburst.burst import Budget, Lease, Policy, Pool, Resources, Snapshot, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.controller import idling, learning, money, records
+from ironburst.controller import idle_store, money, records, runtime_store
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LaunchRow, LeaseRow, Rate
 from ironburst.document import ClusterDocument, PoolDocument
@@ -75,7 +75,7 @@ def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
-    seen = site.ledger.usual_boot_s(declared.name), idling.account(site.ledger, declared.name).history
+    seen = site.ledger.usual_boot_s(declared.name), idle_store.account(site.ledger, declared.name).history
     return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=seen[0], idle_history=seen[1])
 
 
@@ -140,7 +140,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> 
         ),
         cool_downs=tuple(site.ledger.cool_downs(now)),
         budget=budget(site),
-        experience=runtimes.relevant(learning.experience(site.ledger), observation.jobs),
+        experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
-from ironburst.controller import ceilings, idling, learning, leases, reaper, records
+from ironburst.controller import ceilings, idle_store, leases, reaper, records, runtime_store
 from ironburst.controller import site as surroundings
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
@@ -65,7 +65,7 @@ class Controller:
         if ceilings.hold(site, observation):
             leases.advance(site, observation)
         for pool in document.pools:
-            idling.tidy(self.ledger, pool.name, site.now)
+            idle_store.tidy(self.ledger, pool.name, site.now)
         images = surroundings.images(document, self.cloud)
         policy = surroundings.policy(document)
         snapshot = surroundings.snapshot(site, observation, images)
@@ -105,8 +105,8 @@ class Controller:
     def _learn(self, observation: Observation) -> None:
         """Run times of the jobs that have ended since the last round of this process."""
         now = self.clock.now()
-        if found := learning.ended(self._on_nodes, self._looked_s, observation.jobs, now):
-            learning.learn(self.ledger, found)
+        if found := runtime_store.ended(self._on_nodes, self._looked_s, observation.jobs, now):
+            runtime_store.learn(self.ledger, found)
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
     def _settle(self, site: Site, observation: Observation) -> Observation:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from typing import Any
 
+from ironburst.convergence import drift, receipts, rolling
 from ironburst.convergence import inputs as inputs_of
-from ironburst.convergence import looking, receipts, rolling
 from ironburst.convergence.drains import Drains, is_ours, patient
 from ironburst.convergence.events import GATE, Listener, Told
 from ironburst.convergence.model import HostReceipt, Options, Receipt, Tools
@@ -45,13 +45,13 @@ class _Convergence:
     def __init__(self, document: ClusterDocument, tools: Tools, options: Options):
         self.document, self.tools, self.options = document, tools, options
         self.results: dict[str, HostReceipt] = {}
-        self.looks: dict[str, looking.Look] = {}
+        self.looks: dict[str, drift.Look] = {}
         self.connections: dict[str, dict[str, Any]] = {}
         self._head: NodeService | None = None
 
     # ---- the whole
     def all(self, hosts: Sequence[str]) -> None:
-        self.looks = looking.look(self.tools, self.document.cluster, hosts)
+        self.looks = drift.look(self.tools, self.document.cluster, hosts)
         for name in hosts:
             found = self.looks[name]
             if not found.why and not self.options.always:
@@ -288,14 +288,14 @@ class _Convergence:
         for name in good:
             host, heard = self.document.host(name), told[name][2][1]
             software = _software(host)
-            fresh[name] = looking.question(
+            fresh[name] = drift.question(
                 self.tools, host.roles, software, heard.watch, receipts.HostState(name, self.document.cluster)
             )
-            watched = looking.question(self.tools, host.roles, software, heard.watch, self.looks[name].known)
+            watched = drift.question(self.tools, host.roles, software, heard.watch, self.looks[name].known)
             if name in self.connections:
                 asked[name] = (self.connections[name], watched)
         known = {name: self.looks[name].known for name in good}
-        found = looking.record(self.tools, asked, fresh, known)
+        found = drift.record(self.tools, asked, fresh, known)
         for name in good:
             self._good(name, told[name][2], found.get(name, "it is not reached by plain ssh"), drained)
 
@@ -337,7 +337,7 @@ class _Convergence:
             ),
         )
 
-    def _remaining(self, before: looking.Look, facts: Mapping[str, str]) -> list[str]:
+    def _remaining(self, before: drift.Look, facts: Mapping[str, str]) -> list[str]:
         """Drift that is still there after the run, although the inputs are the same."""
         if not before.same_inputs or not before.known.state or not before.drift:
             return []

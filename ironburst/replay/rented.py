@@ -29,11 +29,11 @@ from ironburst.burst import (
     Release,
     Resources,
     Widen,
-    cooling,
-    giving_back,
+    backoff,
     idle,
+    release,
 )
-from ironburst.burst import idle_account as accounts
+from ironburst.burst import idle_log as accounts
 from ironburst.burst.cost import billed_s
 from ironburst.replay.provider import Capacity, Cloud, taken_back_after_s
 
@@ -310,7 +310,7 @@ class Rented:
 
     def cool_downs(self, now_s: float) -> tuple[CoolDown, ...]:
         for place, (each, _, since_s) in list(self._cool_downs.items()):
-            if each.until_s + cooling.FORGIVEN_AFTER * (each.until_s - since_s) < now_s:
+            if each.until_s + backoff.FORGIVEN_AFTER * (each.until_s - since_s) < now_s:
                 del self._cool_downs[place]
         return tuple(each for each, _, _ in self._cool_downs.values() if each.until_s > now_s)
 
@@ -357,8 +357,8 @@ class Rented:
         started = [
             each.job for each in decision.widen if each.job in pending and self._start(each, pending[each.job], now_s)
         ]
-        for release in decision.releases:
-            self._release(release, now_s)
+        for back in decision.releases:
+            self._release(back, now_s)
         self._look(now_s)
         return started
 
@@ -423,7 +423,7 @@ class Rented:
         self.refusals += 1
         key = (*place, len(launch.nodes))
         strikes = self._cool_downs[key][1] + 1 if key in self._cool_downs else 1
-        until_s = now_s + cooling.lasts_s(self.cloud.cool_down_s, strikes)
+        until_s = now_s + backoff.lasts_s(self.cloud.cool_down_s, strikes)
         self._cool_downs[key] = CoolDown(*key, until_s, "InsufficientInstanceCapacity"), strikes, now_s
         return False
 
@@ -554,7 +554,7 @@ class Rented:
     def _look_at(self, lease: _Lease, now_s: float) -> None:
         """When it is worth giving back; jobs in the queue may want one that costs nothing more at once."""
         history = self.accounts[lease.pool.name].history
-        lease.look_s = giving_back.look_again_s(lease.pool, lease.seen(), self.cool_downs(now_s), history)
+        lease.look_s = release.look_again_s(lease.pool, lease.seen(), self.cool_downs(now_s), history)
         self._ask(now_s if lease.prepaid else max(now_s, lease.look_s))
 
     def _look(self, now_s: float) -> None:

@@ -13,9 +13,9 @@ from datetime import date
 
 from ironburst.software import packages, rules
 from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
+from ironburst.software.remedies import ways_out
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
-from ironburst.software.ways_out import ways_out
 
 OPEN_BY_DEFAULT_FROM = 560
 KNOWN = ("container_toolkit", "dcgm", "nccl")

@@ -59,7 +59,7 @@ def engine(tmp_path, cloud, bmcs):
     """`engine("up", ...)` -> its finished process: the lab's stack, moved to loopback."""
     project = tmp_path / "project"
     (project / "stacks").mkdir(parents=True)
-    for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "plugins", ".venv"):
+    for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
         (project / name).symlink_to(ROOT / name)
     stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
     settings = stack["config"]

@@ -23,7 +23,7 @@ def test_the_program_is_small():
 def test_the_project_names_our_plugin_alone_and_keeps_stacks_in_their_folder():
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     assert project["name"] == "ironburst" and project["stackConfigDir"] == "stacks"
-    assert project["plugins"] == {"providers": [{"name": "baremetal", "path": "plugins/baremetal"}]}
+    assert project["plugins"] == {"providers": [{"name": "baremetal", "path": "providers/baremetal"}]}
 
 
 def test_it_exports_the_document(run, value, monkeypatch):

@@ -20,7 +20,7 @@ runtime: python
 plugins:
   providers:
     - name: baremetal
-      path: {ROOT}/plugins/baremetal
+      path: {ROOT}/providers/baremetal
 """
 PROGRAM = """import os, pulumi
 from components.bare_metal import Node

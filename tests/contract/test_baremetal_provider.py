@@ -134,7 +134,7 @@ def process(tmp_path_factory):
     engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    executable = ROOT / "plugins/baremetal/pulumi-resource-baremetal"
+    executable = ROOT / "providers/baremetal/pulumi-resource-baremetal"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | {
         "LAB_BMC_PASSWORD": PASSWORD
     }
@@ -384,6 +384,6 @@ def test_delete_that_cannot_power_off_is_an_error(plugin):
 
 def test_without_an_engine_address_it_says_so():
     done = subprocess.run(
-        [ROOT / "plugins/baremetal/pulumi-resource-baremetal"], capture_output=True, text=True, timeout=30
+        [ROOT / "providers/baremetal/pulumi-resource-baremetal"], capture_output=True, text=True, timeout=30
     )
     assert done.returncode == 2 and "is started by Pulumi" in done.stderr and done.stdout == ""

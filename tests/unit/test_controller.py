@@ -7,8 +7,8 @@ import pytest
 
 from ironburst.burst import Job, Resources, decide
 from ironburst.controller import records
-from ironburst.controller.idling import Account, account
-from ironburst.controller.learning import ended, experience
+from ironburst.controller.idle_store import Account, account
+from ironburst.controller.runtime_store import ended, experience
 from ironburst.controller.site import token
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
 from tests.fakes import Crash, document

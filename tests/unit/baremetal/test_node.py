@@ -88,6 +88,6 @@ def test_the_schema_lists_every_input():
 
 
 def test_the_readme_names_every_input_and_output():
-    text = (Path(__file__).parents[3] / "plugins/baremetal/README.md").read_text()
+    text = (Path(__file__).parents[3] / "providers/baremetal/README.md").read_text()
     missing = [name for name in (*node.INPUTS, *node.OBSERVED_OUTPUTS) if f"| `{name}`" not in text]
     assert missing == []

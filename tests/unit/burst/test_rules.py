@@ -8,7 +8,7 @@ import pytest
 
 from ironburst.burst import Budget, Resources, Snapshot, decide, from_json, to_json
 from ironburst.burst.codec import DataError
-from ironburst.burst.sanity import sound
+from ironburst.burst.sanitize import sound
 from ironburst.burst.snapshot import Experience, IdleHistory
 from tests.fakes.snapshots import BUSY, FULL, NOW, POLICY, code_of, home, job, lease, pool, running, snapshot
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Budget, Decision, Launch, decide, from_json, to_json
-from ironburst.burst.funds import Funds, charges
+from ironburst.burst.headroom import Headroom, charges
 from ironburst.burst.snapshot import Ceiling
 from ironburst.controller import records
 from ironburst.controller.apply import recheck
@@ -366,7 +366,7 @@ def test_an_orphan_of_a_known_launch_is_counted(world):
 
 
 def test_funds_take_what_they_promise():
-    funds = Funds(budget(100.0, day_usd=50.0))
+    funds = Headroom(budget(100.0, day_usd=50.0))
     asked = charges(funds.budget, "", 10.0, NOW, NOW + 4 * HOUR)
     assert funds.short(asked) is None
     funds.take(asked)

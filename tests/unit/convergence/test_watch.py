@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ironburst.convergence import looking, watch
+from ironburst.convergence import drift, watch
 
 ROOT = Path(__file__).parents[3]
 ROLES = ROOT / "playbooks" / "roles"
@@ -114,8 +114,8 @@ def test_facts_of_a_watch_can_be_taken_out_again():
             "services": {"s.service": ["active"]},
         }
     )
-    assert looking.probe_facts(watched) == ["file /a", "file /b", "package p", "service s.service", "command x y"]
-    assert watch.without(watched, looking.probe_facts(watched)) == {
+    assert drift.probe_facts(watched) == ["file /a", "file /b", "package p", "service s.service", "command x y"]
+    assert watch.without(watched, drift.probe_facts(watched)) == {
         "files": {},
         "packages": [],
         "services": {},

@@ -21,7 +21,7 @@ from ironburst.baremetal import node
 from ironburst.baremetal.hardware import Hardware
 from ironburst.baremetal.verify import Mismatch, verify
 from ironburst.catalog.hardware import gpus
-from plugins.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
+from providers.baremetal.values import NOT_KNOWN_YET, has_unknown, plain, values
 
 Warn = Callable[[str, str], Any]
 """An async function of (urn, message)."""

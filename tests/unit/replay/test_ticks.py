@@ -11,7 +11,7 @@ from ironburst.burst import Budget, Job, Lease, Node, Policy, Pool, Resources, S
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller
-from ironburst.replay import rounds
+from ironburst.replay import ticks
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
 NOW, HOUR = 1_795_262_400.0, 3600.0  # 2026-11-21 12:00:00Z
@@ -56,11 +56,11 @@ def recorded(*snapshots, policy=PATIENT):
 
 
 def test_the_same_policy_finds_no_difference():
-    found = rounds.compare(
+    found = ticks.compare(
         recorded(shot(0, running(1, 3), job(2)), shot(3, job(2, "RUNNING", on=("dgx01",), start_s=NOW + 3 * HOUR)))
     )
     assert (found.rounds, found.differ, found.first, found.jobs) == (2, 0, None, ())
-    assert found.recorded.usd == found.replayed.usd == 0 and found.hours == rounds.Hours()
+    assert found.recorded.usd == found.replayed.usd == 0 and found.hours == ticks.Hours()
 
 
 def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_saves():
@@ -68,9 +68,9 @@ def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_
     history = recorded(
         shot(0, running(1, 3), job(2)), shot(1, running(1, 3), job(2)), shot(3, replace(running(2, 5, 3), submit_s=NOW))
     )
-    found = rounds.compare(history, HASTY)
+    found = ticks.compare(history, HASTY)
     assert found.first.job == 2 and found.first.at_s == NOW and not found.first.between
-    assert (found.first.recorded.kind, str(found.first.replayed)) == (rounds.WAIT, "rent 1 x p5 on-demand")
+    assert (found.first.recorded.kind, str(found.first.replayed)) == (ticks.WAIT, "rent 1 x p5 on-demand")
     assert found.replayed.rents == 1 and found.recorded.rents == 0  # once, though both rounds say so
     assert found.replayed.usd == pytest.approx(50 * (600 + 2 * HOUR + 600) / HOUR) and found.recorded.usd == 0
     assert found.hours.saved_h == pytest.approx(3 - 600 / HOUR) and found.hours.unknown == 0
@@ -78,7 +78,7 @@ def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_
 
 def test_a_candidate_that_waits_where_the_record_rented_saves_money_and_nobody_knows_the_wait():
     lease = Lease("l1", "a", "p5-1", "p5", "a", "on-demand", "coming", (2,), 50.0, NOW + 9 * HOUR)
-    found = rounds.compare(
+    found = ticks.compare(
         recorded(shot(0, running(1, 3), job(2)), shot(0.1, running(1, 3), job(2), leases=(lease,)), policy=HASTY),
         PATIENT,
     )
@@ -91,14 +91,14 @@ def test_between_two_rounds_it_looks_when_it_asked_to():
     down = replace(
         shot(0, job(2)), nodes=(Node("dgx01", ("home",), NODE, ("DOWN",)), Node("p5-1", ("burst-p5",), NODE, OFF))
     )
-    found = rounds.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
+    found = ticks.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
     assert found.first.between and found.first.at_s == NOW + 1791.0 and found.looks >= 1
-    later = rounds.compare(recorded(down, replace(down, now_s=NOW + 5 * HOUR)), replace(HASTY, wait_limit_s=1.5 * HOUR))
+    later = ticks.compare(recorded(down, replace(down, now_s=NOW + 5 * HOUR)), replace(HASTY, wait_limit_s=1.5 * HOUR))
     assert later.looks == 0 and later.first is None  # an hour after a round it stops looking; after 5 h both rent
 
 
 def test_rounds_of_a_clock_that_went_back_are_replayed_and_counted():
-    found = rounds.compare(recorded(shot(1, job(2)), shot(0, job(2)), shot(2, job(2))))
+    found = ticks.compare(recorded(shot(1, job(2)), shot(0, job(2)), shot(2, job(2))))
     assert (found.rounds, found.clock_back, found.from_s, found.to_s) == (3, 1, NOW, NOW + 2 * HOUR)
 
 

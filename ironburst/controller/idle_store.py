@@ -1,4 +1,4 @@
-"""Each pool's account of idle times (ironburst.burst.idle_account), kept in the ledger: what the policy learns from,
+"""Each pool's account of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from,
 across restarts.
 """
 
@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import math
 
-from ironburst.burst import Lease, Pool, from_json, idle, idle_account, to_json
+from ironburst.burst import Lease, Pool, from_json, idle, idle_log, to_json
 from ironburst.burst.idle import Terms
-from ironburst.burst.idle_account import Account
+from ironburst.burst.idle_log import Account
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
@@ -27,33 +27,33 @@ def account(ledger: Ledger, pool: str) -> Account:
 def began(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
     """Its last job has left it. What is prepaid has no gaps: idle costs nothing more."""
     if lease.market not in pool.prepaid_markets:
-        _write(ledger, pool.name, idle_account.began(account(ledger, pool.name), lease.id, now_s))
+        _write(ledger, pool.name, idle_log.began(account(ledger, pool.name), lease.id, now_s))
 
 
 def used(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
     now = account(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
-        _write(ledger, pool.name, idle_account.used(now, lease.id, terms, lease.usd_per_hour, now_s))
+        _write(ledger, pool.name, idle_log.used(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def given_back(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
     now = account(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
-        _write(ledger, pool.name, idle_account.given_back(now, lease.id, terms, lease.usd_per_hour, now_s))
+        _write(ledger, pool.name, idle_log.given_back(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def launched(ledger: Ledger, pool: str, nodes: int, now_s: float) -> None:
     now = account(ledger, pool)
     if now.away:
-        _write(ledger, pool, idle_account.launched(now, nodes, now_s))
+        _write(ledger, pool, idle_log.launched(now, nodes, now_s))
 
 
 def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
     now = account(ledger, pool)
     ready = {lease.id for lease in ledger.leases() if lease.state == records.READY} if now.idle else set()
-    kept = idle_account.tidied(now, ready, now_s)
+    kept = idle_log.tidied(now, ready, now_s)
     if kept != now:
         _write(ledger, pool, kept)
 

@@ -60,7 +60,7 @@ def charges(
 
 
 @dataclass
-class Funds:
+class Headroom:
     """Takes money as it is promised."""
 
     budget: Budget | None

@@ -1,6 +1,6 @@
 """The provider process: serves BaremetalProvider to the engine that started it.
 
-python -m plugins.baremetal.main ENGINE_ADDRESS        (pulumi-resource-baremetal does this)
+python -m providers.baremetal.main ENGINE_ADDRESS        (pulumi-resource-baremetal does this)
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from ironburst.adapters.redfish import BmcError
 from ironburst.baremetal.node import VERSION
-from plugins.baremetal.provider import BaremetalProvider, NodeError
+from providers.baremetal.provider import BaremetalProvider, NodeError
 
 
 class _Servicer(ProviderServicer):

@@ -1,9 +1,0 @@
-"""How long a place that refused is left alone."""
-
-from ironburst.burst import cooling
-
-
-def test_each_refusal_in_a_row_doubles_it_up_to_an_hour_for_ever():
-    assert [cooling.lasts_s(600.0, refusals) for refusals in (1, 2, 3, 4, 5)] == [600, 1200, 2400, 3600, 3600]
-    assert cooling.lasts_s(600.0, 100_000) == 3600  # over years
-    assert cooling.lasts_s(7200.0, 1) == cooling.lasts_s(7200.0, 9) == 7200
