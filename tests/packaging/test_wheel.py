@@ -1,0 +1,75 @@
+"""`pip install .`: what is in the wheel, and what the installed command does in a folder without a checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ironburst
+
+ROOT = Path(__file__).parents[2]
+NEEDS_NO_CHECKOUT = (
+    ["--help"],
+    ["--version"],
+    ["validate", "stack.yaml"],
+    ["lock", "stack.yaml"],
+    ["lock", "stack.yaml", "--check"],
+    ["status", "--ledger", "ledger.sqlite"],
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from a copy: a build leaves files beside the sources."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "ironburst", source / "ironburst", ignore=shutil.ignore_patterns("__pycache__"))
+    argv = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", built, source]
+    subprocess.run(argv, check=True, timeout=120)
+    (path,) = built.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(wheel, tmp_path_factory):
+    """The installed command, in a folder of its own."""
+    site, folder = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    shutil.copy(ROOT / "stacks" / "Pulumi.lab.yaml", folder / "stack.yaml")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(site)}
+
+    def command(*argv):
+        program = "import sys, ironburst.cli; sys.exit(ironburst.cli.main())"
+        argv = [sys.executable, "-P", "-c", program, *argv]
+        return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+    return command
+
+
+def test_every_module_and_data_file_is_in_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if name.startswith("ironburst/")}
+    tracked = subprocess.run(["git", "ls-files", "ironburst"], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert inside == {name for name in tracked.stdout.splitlines() if (ROOT / name).exists()}
+    assert ironburst.__version__ in wheel.name
+
+
+@pytest.mark.parametrize("argv", NEEDS_NO_CHECKOUT, ids=" ".join)
+def test_what_needs_no_checkout_works_without_one(run, argv):
+    done = run(*argv)
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["converge", "image"])
+def test_what_needs_a_checkout_says_so_in_one_sentence(run, verb):
+    given = {"converge": ["--inventory", "x"], "image": ["p5", "--inventory", "x", "--base-image", "ami-12345678"]}
+    done = run(verb, *given[verb])
+    assert done.returncode == 2
+    assert "checkout" in done.stderr and len(done.stderr.strip().splitlines()) == 1
