@@ -65,7 +65,7 @@ MAY = {
             "ironburst.baremetal",
             "ironburst.secrets",
         },
-        *{"ironburst.service", "ironburst.signals"},
+        *{"ironburst.service", "ironburst.signals", "ironburst.convergence.ports"},
         *{"boto3", "botocore", "sushy", "requests", "urllib3", "ansible_runner"},
     },
     "ironburst.cli": {"ironburst"},
