@@ -23,7 +23,8 @@ ENDED_S = 5
 PROGRAM = r"""
 import os, signal, sys, time
 MARK = b"SSH_CONNECTION=" + os.fsencode(sys.argv[1])
-LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock")
+LOCKS = ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"]
+LOCKS += ["/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock"]
 def table():
     parents, marked = {}, set()
     for name in os.listdir("/proc"):
@@ -41,7 +42,7 @@ def table():
         except OSError:
             continue
     return parents, marked
-def found():
+def left():
     parents, marked = table()
     mine, pid = set(), os.getpid()
     while pid > 1:
@@ -65,22 +66,21 @@ def installing(pids):
     return False
 def gone(seconds):
     end = time.time() + seconds
-    while found() and time.time() < end:
+    while left() and time.time() < end:
         time.sleep(0.05)
-    return not found()
-first = found()
+    return not left()
 end = time.time() + float(sys.argv[2])
-while installing(found()) and time.time() < end:
+while installing(left()) and time.time() < end:
     time.sleep(0.1)
 for number in (signal.SIGTERM, signal.SIGKILL):
-    for pid in found():
+    for pid in left():
         try:
             os.kill(pid, number)
         except OSError:
             pass
     if gone(float(sys.argv[3])):
         break
-sys.exit(1 if found() else 0)
+sys.exit(1 if left() else 0)
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ironburst import document as documents
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, shell_prefix
-from ironburst.cli.playbook_options import check_inventory, document_path
+from ironburst.cli.playbook_options import check_inventory, document_path, progress
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
@@ -82,12 +82,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Converge; the exit code is of EXIT_CODES."""
-    started = time.monotonic()
-    stream = sys.stderr if arguments.json else sys.stdout
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
-
+    say = progress(arguments)
     try:
         path = document_path(arguments)
         check_inventory(arguments.inventory)

@@ -11,14 +11,13 @@ import argparse
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.aws_images import AwsImages
-from ironburst.cli.playbook_options import check_inventory, document_path
+from ironburst.cli.playbook_options import check_inventory, document_path, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument, read
 from ironburst.images import BakeError, Say, bake, stop
@@ -65,12 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(arguments: argparse.Namespace) -> int:
     """Bake; the exit code is of EXIT_CODES."""
-    started = time.monotonic()
-    stream = sys.stderr if arguments.json else sys.stdout
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
-
+    say = progress(arguments)
     try:
         path = document_path(arguments)
         document = read(path)

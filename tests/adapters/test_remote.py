@@ -35,16 +35,16 @@ def ssh(tmp_path, monkeypatch):
 def test_all_hosts_are_asked_and_each_answers_for_itself(ssh):
     programs = {name: RemoteProgram(Connection(name), f"print({name!r} * 2)") for name in ("n1", "n2", "dark1")}
     programs["bad"] = RemoteProgram(Connection("bad"), "raise SystemExit('no such thing')")
-    found = ask(programs)
-    assert found["n1"] == Answer("n1n1\n") and found["n2"] == Answer("n2n2\n")
-    assert "No route to host" in found["dark1"].error and found["bad"].error == "no such thing"
+    answers = ask(programs)
+    assert answers["n1"] == Answer("n1n1\n") and answers["n2"] == Answer("n2n2\n")
+    assert "No route to host" in answers["dark1"].error and answers["bad"].error == "no such thing"
 
 
 def test_a_host_that_does_not_answer_in_time_is_ended(ssh):
     begun = time.monotonic()
     programs = {"slow1": "", "n1": "print(1)"}
-    found = ask({name: RemoteProgram(Connection(name), text) for name, text in programs.items()}, timeout_s=1.0)
-    assert found["slow1"].error == "no answer in 1 s" and found["n1"].output == "1\n"
+    answers = ask({name: RemoteProgram(Connection(name), text) for name, text in programs.items()}, timeout_s=1.0)
+    assert answers["slow1"].error == "no answer in 1 s" and answers["n1"].output == "1\n"
     assert time.monotonic() - begun < 20
 
 
@@ -132,12 +132,12 @@ def test_the_hosts_program_ends_what_its_connection_has_started_and_nothing_else
 
 
 def _with(connection):
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             alive = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
             if alive and f"SSH_CONNECTION={connection}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(entry.name)
+                pids.append(entry.name)
         except OSError:
             continue
-    return found
+    return pids

@@ -26,8 +26,8 @@ def site_document(racks=None) -> ClusterDocument:
     """A head and four nodes of partition home; `racks`: {node: rack}."""
     built = sample.lab_document()
     head = next(host for host in built.hosts if host.role == "head")
-    one = next(host for host in built.hosts if host.partition == "home")
-    nodes = [one.model_copy(update={"name": name, "rack": (racks or {}).get(name, f"rack-{name}")}) for name in NODES]
+    node = next(host for host in built.hosts if host.partition == "home")
+    nodes = [node.model_copy(update={"name": name, "rack": (racks or {}).get(name, f"rack-{name}")}) for name in NODES]
     return built.model_copy(update={"hosts": [head, *nodes]})
 
 
@@ -78,16 +78,16 @@ class Site:
         if self.answers:
             self.answers -= 1
             raise SchedulerError("Unable to contact slurm controller")
-        found = {}
+        nodes = {}
         for name, states in self.states.items():
             jobs = tuple(self.jobs.get(name, {}))
             shown = states | ({"ALLOCATED"} if jobs else set())
             end = self.now + max(self.jobs.get(name, {}).values(), default=0) if jobs else 0.0
             registered = not states & {"UNKNOWN"}
-            found[name] = Occupancy(
+            nodes[name] = Occupancy(
                 name, ("home",), frozenset(shown), self.reasons.get(name, ""), registered, jobs, end
             )
-        return found
+        return nodes
 
     def drain(self, nodes, reason):
         self.calls.append(("drain", tuple(nodes), reason))

@@ -29,6 +29,19 @@ def test_what_is_written_is_read_again(tmp_path):
     assert store.read("dgx01", "other") == Receipt("dgx01", "other")  # another cluster's receipt proves nothing
 
 
+def test_the_file_is_read_by_other_versions_too(tmp_path):
+    Store(tmp_path).write(Receipt("dgx01", "lab", Connection("10.0.0.1"), drained_by_us=True))
+    data = json.loads((tmp_path / "dgx01.json").read_text())
+    assert list(data) == [
+        *("version", "host", "cluster", "connection", "inputs", "watch"),
+        *("state", "unwatched", "software", "held", "history"),
+    ]
+    assert data["held"] is True and data["connection"]["address"] == "10.0.0.1"
+    del data["held"]  # as it was written before drains were kept
+    (tmp_path / "dgx01.json").write_text(json.dumps(data))
+    assert Store(tmp_path).read("dgx01", "lab") == Receipt("dgx01", "lab", Connection("10.0.0.1"))
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", '{"version": 9}', '{"version": 1, "cluster": "lab"}', '{"version": 1, "cluster": "lab", "x": 1}'],
