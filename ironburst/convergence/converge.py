@@ -62,14 +62,12 @@ class _Convergence:
         self._connect(todo)
         self._validate(todo)
         todo = self.outcomes.left(todo)
-        if todo and self._options.check:
+        if not todo:
+            return
+        if self._options.check:
             self._check(todo)
-        elif todo:
-            nodes = self._occupancy(todo)
-            todo = self.outcomes.left(todo)
-            joined = [name for name in todo if name in nodes and nodes[name].joined]
-            self._converge_at_once([name for name in todo if name not in joined])
-            self._converge_nodes_in_service(joined, {name for name in joined if is_ours(nodes[name])})
+        else:
+            self._change(todo)
 
     # ---- steps
     def _compare(self, hosts: Sequence[str]) -> None:
@@ -105,6 +103,7 @@ class _Convergence:
                 self.outcomes.bad(name, HostRun(outcome, result.error))
 
     def _check(self, todo: Sequence[str]) -> None:
+        """Say what would change."""
         for name, run in self._play(todo, check=True).items():
             report = HostReport(
                 state="drifted" if run.outcome == "converged" and run.changed else run.outcome,
@@ -116,6 +115,14 @@ class _Convergence:
                 drained=bool(run.events.drain),
             )
             self.outcomes.end(name, report)
+
+    def _change(self, todo: Sequence[str]) -> None:
+        """Converge: nodes that have joined the scheduler with care for their jobs, all others at once."""
+        nodes = self._occupancy(todo)
+        todo = self.outcomes.left(todo)
+        joined = [name for name in todo if name in nodes and nodes[name].joined]
+        self._converge_at_once([name for name in todo if name not in joined])
+        self._converge_nodes_in_service(joined, {name for name in joined if is_ours(nodes[name])})
 
     def _occupancy(self, todo: Sequence[str]) -> dict[str, Occupancy]:
         """What the scheduler says of the nodes; none before it is installed. Nodes end as `unknown` if it does not
