@@ -81,8 +81,9 @@ def compare(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Compa
 
 
 def _compared(receipt: Receipt, now: inputs.Inputs, reading: Reading | None) -> Comparison:
-    why = [what if what == "first converge" else f"{what} is another" for what in inputs.changed(receipt.inputs, now)]
-    held = ["an earlier converge has drained it and not given it back"] if receipt.drained_by_us else []
+    drained = ["an earlier converge has drained it and not given it back"] if receipt.drained_by_us else []
+    changed = inputs.changed(receipt.inputs, now)
+    made_from = [what if what == "first converge" else f"{what} is another" for what in changed]
     drift: list[str] = []
     if reading and reading.error:
         drift = [f"the probe got no answer: {reading.error}"]
@@ -93,7 +94,7 @@ def _compared(receipt: Receipt, now: inputs.Inputs, reading: Reading | None) -> 
         inputs=now,
         facts=reading.facts if reading and not reading.error else None,
         drift=drift,
-        why=[*held, *why, *drift, *receipt.unwatched],
+        why=[*drained, *made_from, *drift, *receipt.unwatched],
     )
 
 
