@@ -12,8 +12,9 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 from ironburst import catalog
@@ -25,6 +26,7 @@ IMAGE_S = 3600.0  # EC2 copies a big root disk for tens of minutes
 REPEAT_S = 60.0  # how long a call without an answer is repeated
 APPEAR_S = 15.0  # how long EC2 may not show an instance that it has started
 Say = Callable[[str], None]
+Answers = Callable[[str], bool]
 T = TypeVar("T")
 
 
@@ -32,16 +34,18 @@ class BakeError(Exception):
     """The bake failed; the text is one sentence."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Baked:
+    """A bake that succeeded: the image is made, and `parameter` names it."""
+
     pool: str
     image: str
-    previous: str | None
+    previous: str | None  # image that the parameter named before
     parameter: str
     instance: str
     zone: str
-    usd_per_hour: float | None
-    seconds: dict[str, float] = field(default_factory=dict)
+    usd_per_hour: float | None  # None: unknown
+    seconds: dict[str, float]  # that each step took
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Build:
 
 @dataclass(frozen=True)
 class Image:
+    """A machine image, as the cloud shows it."""
+
     id: str
     state: str  # pending, available, failed, ...
     reason: str = ""
@@ -95,6 +101,16 @@ class Images(Protocol):
         """Let the parameter name the image."""
 
 
+@dataclass(frozen=True)
+class Machine:
+    """The build instance, once it runs. `build`: what it was launched from."""
+
+    build: Build
+    id: str
+    zone: str
+    address: str
+
+
 def bake(
     images: Images,
     document: ClusterDocument,
@@ -103,7 +119,7 @@ def bake(
     playbook: Callable[[str], None],
     say: Say,
     *,
-    answers: Callable[[str], bool] | None = None,
+    answers: Answers | None = None,
     pause_s: float = 5.0,
 ) -> Baked:
     """Bake and publish. `playbook(address)` converges the build instance, `answers(address)` says whether its sshd does
@@ -113,148 +129,200 @@ def bake(
     is deregistered.
     """
     price = hourly(document, pool)
-    said = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
-    say(f"one {pool.instance_type} on demand for the time of the bake: {said}")
-    run_id, seconds = uuid.uuid4().hex, {}
-    tried: dict[Build, str | None] = {}
-    name = f"ironburst-{document.cluster}-{pool.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{run_id[:4]}"
-    image, begun, available, ended = None, False, False, False
+    estimate = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
+    say(f"one {pool.instance_type} on demand for the time of the bake: {estimate}")
+    work = _Bake(images, document, pool, base_image, say, pause_s)
+    seconds: dict[str, float] = {}
     try:
         with _timed(seconds, "instance"):
-            build = _launch(images, document, pool, base_image, run_id, tried, say, pause_s)
-            machine = _until(
-                lambda: _running(images.instance(build.token)), pool.boot_s, "the build instance is running", pause_s
-            )
-            say(f"{machine.id} runs in {machine.zone} at {machine.address}")
-            _until(
-                lambda: (answers or ssh_answers)(machine.address),
-                pool.boot_s,
-                f"sshd answers at {machine.address}",
-                pause_s,
-            )
-            say("it answers by ssh")
+            machine = work.start_instance(answers or ssh_answers)
         with _timed(seconds, "playbook"):
             playbook(machine.address)
         with _timed(seconds, "image"):
-            software = pool.software or document.software
-            tags = {"base-image": base_image, "serial": str(document.serial), "driver": str(software.driver)}
-            tags = {f"ironburst:{key}": value for key, value in tags.items()}
-            begun = True
-            image = _create(images, build, machine.id, name, tags)
-            say(f"image {image} begun; {machine.id} reboots")
-            _until(lambda: _available(images, image), IMAGE_S, f"image {image} is available", pause_s)
-            available = True
-        try:
-            previous = _answered(lambda: images.published(pool.image_parameter), pause_s)
-            _answered(lambda: images.publish(pool.image_parameter, image), pause_s)
-        except CloudError as error:
-            where = pool.image_parameter
-            raise BakeError(
-                f"image {image} is made and kept, but {where} doesn't name it ({error}): write it there"
-            ) from None
-        say(f"{pool.image_parameter} = {image} (was: {previous or 'none'})")
+            image = work.make_image(machine)
+        previous = work.publish(image)
     finally:
         with handled(signal.SIG_IGN):
-            if begun and not available:
-                _forget(images, image, name, say)
-            ended = _end(images, tried, say, pause_s)
+            ended = work.clean_up()
     if not ended:
         raise BakeError(
-            f"image {image} is made and {pool.image_parameter} names it, but the build instance may still run: see above"
+            f"image {image} is made and {pool.image_parameter} names it, "
+            "but the build instance may still run: see above"
         )
     seconds = {step: round(value, 1) for step, value in seconds.items()}
     if price:
         say(f"about {price * sum(seconds.values()) / 3600:.2f} USD (estimate)")
-    return Baked(pool.name, image, previous, pool.image_parameter, machine.id, machine.zone, price, seconds)
+    return Baked(
+        pool=pool.name,
+        image=image,
+        previous=previous,
+        parameter=pool.image_parameter,
+        instance=machine.id,
+        zone=machine.zone,
+        usd_per_hour=price,
+        seconds=seconds,
+    )
 
 
-def _launch(
-    images: Images,
-    document: ClusterDocument,
-    pool: PoolDocument,
-    base_image: str,
-    run_id: str,
-    tried: dict[Build, str | None],
-    say: Say,
-    pause_s: float,
-) -> Build:
-    """Zone after zone. `tried` holds each request before it is sent, and the instance that it gave: what must be
-    ended.
-    """
-    for place in pool.zones:
-        build = Build(document.cluster, pool.name, place.launch_template_id, base_image, f"image-{run_id}-{place.zone}")
-        tried[build] = None
-        try:
-            tried[build] = _answered(lambda build=build: images.launch(build), pause_s)
-            return build
-        except OutcomeUnknown:
-            raise
-        except CloudError as error:
-            del tried[build]  # nothing was started
-            if not isinstance(error, CapacityError):
+class _Bake:
+    """The steps of one bake, and what must be cleaned up whatever happens."""
+
+    def __init__(
+        self,
+        images: Images,
+        document: ClusterDocument,
+        pool: PoolDocument,
+        base_image: str,
+        say: Say,
+        pause_s: float,
+    ):
+        self._images, self._document, self._pool = images, document, pool
+        self._base_image, self._say, self._pause_s = base_image, say, pause_s
+        self._run_id = uuid.uuid4().hex
+        moment = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        self._name = f"ironburst-{document.cluster}-{pool.name}-{moment}-{self._run_id[:4]}"
+        self._launches: dict[Build, str | None] = {}  # each request before it is sent, and the instance that it gave
+        self._image: str | None = None
+        self._image_begun = self._image_available = False
+
+    def start_instance(self, answers: Answers) -> Machine:
+        """The build instance, once its sshd answers."""
+        build, boot_s = self._launch(), self._pool.boot_s
+        machine = _until(
+            lambda: _running(build, self._images.instance(build.token)),
+            boot_s,
+            "the build instance is running",
+            self._pause_s,
+        )
+        self._say(f"{machine.id} runs in {machine.zone} at {machine.address}")
+        _until(lambda: answers(machine.address), boot_s, f"sshd answers at {machine.address}", self._pause_s)
+        self._say("it answers by ssh")
+        return machine
+
+    def _launch(self) -> Build:
+        """Zone after zone; the request that was granted."""
+        pool = self._pool
+        for place in pool.zones:
+            build = Build(
+                cluster=self._document.cluster,
+                pool=pool.name,
+                launch_template_id=place.launch_template_id,
+                base_image=self._base_image,
+                token=f"image-{self._run_id}-{place.zone}",
+            )
+            self._launches[build] = None
+            try:
+                self._launches[build] = _answered(partial(self._images.launch, build), self._pause_s)
+                return build
+            except OutcomeUnknown:
                 raise
-            say(f"none in {place.zone}: {error}")
-    raise BakeError(f"no zone of pool {pool.name} has a {pool.instance_type} on demand now: try again later")
+            except CloudError as error:
+                del self._launches[build]  # nothing was started
+                if not isinstance(error, CapacityError):
+                    raise
+                self._say(f"none in {place.zone}: {error}")
+        raise BakeError(f"no zone of pool {pool.name} has a {pool.instance_type} on demand now: try again later")
+
+    def make_image(self, machine: Machine) -> str:
+        """The id of the instance's image, once it is available."""
+        software = self._pool.software or self._document.software
+        tags = {
+            "ironburst:base-image": self._base_image,
+            "ironburst:serial": str(self._document.serial),
+            "ironburst:driver": str(software.driver),
+        }
+        self._image_begun = True
+        self._image = image = self._create(machine, tags)
+        self._say(f"image {image} begun; {machine.id} reboots")
+        _until(lambda: _available(self._images, image), IMAGE_S, f"image {image} is available", self._pause_s)
+        self._image_available = True
+        return image
+
+    def _create(self, machine: Machine, tags: dict[str, str]) -> str:
+        """CreateImage takes no token, but names are unique: after a lost answer the name finds the image."""
+        try:
+            return self._images.create(machine.build, machine.id, self._name, tags)
+        except OutcomeUnknown:
+            if image := self._images.named(self._name):
+                return image
+            raise
+
+    def publish(self, image: str) -> str | None:
+        """Let the pool's parameter name the image; returns the one that it named before."""
+        parameter = self._pool.image_parameter
+        try:
+            previous = _answered(lambda: self._images.published(parameter), self._pause_s)
+            _answered(lambda: self._images.publish(parameter, image), self._pause_s)
+        except CloudError as error:
+            raise BakeError(
+                f"image {image} is made and kept, but {parameter} doesn't name it ({error}): write it there"
+            ) from None
+        self._say(f"{parameter} = {image} (was: {previous or 'none'})")
+        return previous
+
+    def clean_up(self) -> bool:
+        """Deregister an unfinished image and end the instance; False (and a line) if its end can't be made sure."""
+        if self._image_begun and not self._image_available:
+            self._forget_image()
+        return self._end_instances()
+
+    def _forget_image(self) -> None:
+        """One whose id never came back is looked for by its name."""
+        try:
+            if image := self._image or self._images.named(self._name):
+                self._images.forget(image)
+                self._say(f"image {image} wasn't finished: deregistered")
+        except CloudError as error:
+            self._say(
+                f"image {self._name} wasn't finished and could not be deregistered ({error}): "
+                "do it, and delete its snapshot"
+            )
+
+    def _end_instances(self) -> bool:
+        """End whatever the requests started."""
+        for build, known in self._launches.items():
+            try:
+                # a request whose answer we don't have: EC2 shows what it started within seconds, if it started anything
+                instance = known or _appeared(partial(self._images.instance, build.token), self._pause_s)
+                if instance:
+                    _answered(partial(self._images.end, [instance]), self._pause_s)
+                    self._say(f"{instance} ended")
+            except CloudError as error:
+                self._say(
+                    f"could not make sure that the build instance has ended ({error}): "
+                    f"it has the client token {build.token}; terminate it"
+                )
+                return False
+        return True
 
 
-def _create(images: Images, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
-    """CreateImage takes no token, but names are unique: after a lost answer the name finds the image."""
-    try:
-        return images.create(build, instance_id, name, tags)
-    except OutcomeUnknown:
-        if found := images.named(name):
-            return found
-        raise
-
-
-def _running(instance: Instance | None) -> Instance | None:
-    if instance and instance.state not in ("pending", "running"):
+def _running(build: Build, instance: Instance | None) -> Machine | None:
+    if instance is None:
+        return None
+    if instance.state not in ("pending", "running"):
         raise BakeError(
             f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})"
         )
-    return instance if instance and instance.state == "running" and instance.address else None
+    if instance.state == "pending" or not instance.address:
+        return None
+    return Machine(build, instance.id, instance.zone, instance.address)
 
 
 def _available(images: Images, image_id: str) -> bool:
     image = images.image(image_id)
-    if image and image.state not in ("pending", "available"):
+    if image is None:
+        return False
+    if image.state not in ("pending", "available"):
         raise BakeError(f"image {image_id} is {image.state} ({image.reason or 'no reason given'})")
-    return bool(image) and image.state == "available"
+    return image.state == "available"
 
 
-def _forget(images: Images, image: str | None, name: str, say: Say) -> None:
-    """Deregister an unfinished image; one whose id never came back is looked for by its name."""
-    try:
-        if found := image or images.named(name):
-            images.forget(found)
-            say(f"image {found} wasn't finished: deregistered")
-    except CloudError as error:
-        say(f"image {name} wasn't finished and could not be deregistered ({error}): do it, and delete its snapshot")
-
-
-def _end(images: Images, tried: dict[Build, str | None], say: Say, pause_s: float) -> bool:
-    """End whatever the requests started; False (and a line) if that can't be made sure."""
-    for build, known in tried.items():
-        try:
-            # a request whose answer we don't have: EC2 shows what it started within seconds, if it started anything
-            found = known or _seen(lambda build=build: images.instance(build.token), pause_s)
-            if found:
-                _answered(lambda found=found: images.end([found]), pause_s)
-                say(f"{found} ended")
-        except CloudError as error:
-            say(
-                f"could not make sure that the build instance has ended ({error}): it has the client token {build.token}; terminate it"
-            )
-            return False
-    return True
-
-
-def _seen(look: Callable[[], Instance | None], pause_s: float) -> str | None:
+def _appeared(look: Callable[[], Instance | None], pause_s: float) -> str | None:
     """The id of an instance that may come into sight."""
     deadline = time.monotonic() + APPEAR_S
-    while (found := _answered(look, pause_s)) is None and time.monotonic() < deadline:
+    while (instance := _answered(look, pause_s)) is None and time.monotonic() < deadline:
         time.sleep(pause_s)
-    return found.id if found else None
+    return instance.id if instance else None
 
 
 def hourly(document: ClusterDocument, pool: PoolDocument) -> float | None:
@@ -276,19 +344,19 @@ def ssh_answers(address: str) -> bool:
 # ---- waiting and signals
 
 
-def _until(condition: Callable[[], T], seconds: float, what: str, pause_s: float) -> T:
+def _until(condition: Callable[[], T | None], seconds: float, what: str, pause_s: float) -> T:
     """The condition's first true result, looked for ever less often; BakeError after `seconds`. No answer is no
     result.
     """
-    deadline, pause, said = time.monotonic() + seconds, min(0.1, pause_s), ""
+    deadline, pause, last = time.monotonic() + seconds, min(0.1, pause_s), ""
     while True:
         try:
             if result := condition():
                 return result
         except OutcomeUnknown as error:
-            said = f" (last: {error})"
+            last = f" (last: {error})"
         if time.monotonic() >= deadline:
-            raise BakeError(f"waited {seconds:.0f} s in vain until {what}{said}")
+            raise BakeError(f"waited {seconds:.0f} s in vain until {what}{last}")
         time.sleep(pause)
         pause = min(pause * 1.5, pause_s)
 
@@ -306,6 +374,7 @@ def _answered(call: Callable[[], T], pause_s: float) -> T:
 
 
 def stop(*_: object) -> None:
+    """The signal handler that ends a bake."""
     raise KeyboardInterrupt
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [path for pattern in ("*.md", "docs/**/*.md", "lab/**/*.md", "providers/**/*.md") for path in ROOT.glob(pattern)]
+PAGES = [
+    path for pattern in ("*.md", "docs/**/*.md", "lab/**/*.md", "providers/**/*.md") for path in ROOT.glob(pattern)
+]
 PAGES = [path for path in PAGES if not {".lab", ".venv"} & set(path.parts)]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`([\w.-]+(?:/[\w.-]+)+/?)`")

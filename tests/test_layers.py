@@ -41,7 +41,13 @@ MAY = {
     "ironburst.convergence": {"yaml", "ironburst.document", "ironburst.files", "ironburst.service"},
     "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports", "ironburst.signals"},
     "ironburst.adapters": {
-        *("ironburst.baremetal", "ironburst.burst", "ironburst.images", "ironburst.ports", "ironburst.service"),
+        *(
+            "ironburst.baremetal",
+            "ironburst.convergence.ports",
+            "ironburst.images",
+            "ironburst.ports",
+            "ironburst.service",
+        ),
         *("ironburst.signals", "ansible_runner", "requests", "sushy", "urllib3", *AWS),
     },
     "ironburst.cli": {"ironburst"},

@@ -7,22 +7,24 @@ in other sessions. On this machine every process of a run has the path of the ru
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-PACKAGES_S = (
-    120  # a package manager that is at work may end its transaction: a killed one leaves packages half installed
-)
+# A package manager that is at work may end its transaction: a killed one leaves packages half installed
+PACKAGES_S = 120
 ENDED_S = 5
 
-# Python 3.6 on EL 8; its argument is the value of SSH_CONNECTION, for sudo drops the variable
+# Python 3.6 on EL 8, sent as text: it can import nothing of ours. Its argument is the value of SSH_CONNECTION, for sudo
+# drops the variable
 PROGRAM = r"""
 import os, signal, sys, time
 MARK = b"SSH_CONNECTION=" + os.fsencode(sys.argv[1])
-LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock")
+LOCKS = ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"]
+LOCKS += ["/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock"]
 def table():
     parents, marked = {}, set()
     for name in os.listdir("/proc"):
@@ -40,7 +42,7 @@ def table():
         except OSError:
             continue
     return parents, marked
-def found():
+def left():
     parents, marked = table()
     mine, pid = set(), os.getpid()
     while pid > 1:
@@ -64,22 +66,21 @@ def installing(pids):
     return False
 def gone(seconds):
     end = time.time() + seconds
-    while found() and time.time() < end:
+    while left() and time.time() < end:
         time.sleep(0.05)
-    return not found()
-first = found()
+    return not left()
 end = time.time() + float(sys.argv[2])
-while installing(found()) and time.time() < end:
+while installing(left()) and time.time() < end:
     time.sleep(0.1)
 for number in (signal.SIGTERM, signal.SIGKILL):
-    for pid in found():
+    for pid in left():
         try:
             os.kill(pid, number)
         except OSError:
             pass
     if gone(float(sys.argv[3])):
         break
-sys.exit(1 if found() else 0)
+sys.exit(1 if left() else 0)
 """
 
 
@@ -91,20 +92,10 @@ def end_on_hosts(folder: Path) -> list[str]:
         'if [ "$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; '
         f'exec $root python3 - "$SSH_CONNECTION" {PACKAGES_S} {ENDED_S}'
     )
+    options = ["-o", "ControlMaster=no", "-o", "BatchMode=yes", "-T"]
     running = {
         socket.name: subprocess.Popen(
-            [
-                "ssh",
-                "-o",
-                f"ControlPath={socket}",
-                "-o",
-                "ControlMaster=no",
-                "-o",
-                "BatchMode=yes",
-                "-T",
-                "none",
-                shell,
-            ],
+            ["ssh", "-o", f"ControlPath={socket}", *options, "none", shell],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -138,20 +129,17 @@ def of_run(folder: Path) -> list[int]:
     """Processes of this machine with `folder` in their environment, but not this one; the ssh masters of the run are
     not among them.
     """
-    mark, found = os.fsencode(str(folder)), []
+    mark, pids = os.fsencode(str(folder)), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if int(entry.name) == os.getpid() or mark not in (entry / "environ").read_bytes():
                 continue
-            if (
-                b"[mux]" in (entry / "cmdline").read_bytes()
-                or (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-            ):
-                continue
-            found.append(int(entry.name))
+            zombie = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+            if not zombie and b"[mux]" not in (entry / "cmdline").read_bytes():
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def end_here(folder: Path) -> None:
@@ -159,10 +147,8 @@ def end_here(folder: Path) -> None:
     own).
     """
     end = time.monotonic() + ENDED_S
-    while (found := of_run(folder)) and time.monotonic() < end:
-        for pid in found:
-            try:
+    while (pids := of_run(folder)) and time.monotonic() < end:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         time.sleep(0.02)

@@ -4,40 +4,47 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ironburst import document as documents
 from ironburst.adapters.ansible import REPOSITORY, Ansible
-from ironburst.adapters.remote import Connection, ask
+from ironburst.adapters.remote import ask, shell_prefix
+from ironburst.cli.playbook_options import check_inventory, document_path, progress
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
-from ironburst.convergence.model import Options, Receipt, Selection, Tools, select
-from ironburst.convergence.receipts import ReceiptError, Store, default_folder
-from ironburst.convergence.rolling import ShareError, share
-from ironburst.document import DocumentError
+from ironburst.convergence.model import Options, Report, Tools, select
+from ironburst.convergence.ports import Connection
+from ironburst.convergence.receipts import Store, default_folder
+from ironburst.convergence.rolling import share
+from ironburst.document import ClusterDocument, DocumentError
+from ironburst.service import NodeService
 from ironburst.signals import handled
 
 EXIT_CODES = """exit codes:
   0  every host is converged, or proved unchanged (with --check: and nothing would change)
   1  a crash, which is a bug
-  2  bad input: no document, a document of an unknown version, no such inventory, a limit that names nothing, a secret that does not resolve
+  2  bad input: no document, a document of an unknown version, no such inventory, a limit that names nothing, \
+a secret that does not resolve
   3  --check found differences
-  4  a host failed, could not be reached, is not what was declared, or can't say whether it runs jobs; a rolling change stops there
-  5  nodes were left alone: their jobs did not end in time, or they are the last of a partition; the others are converged
+  4  a host failed, could not be reached, is not what was declared, or can't say whether it runs jobs; \
+a rolling change stops there
+  5  nodes were left alone: their jobs did not end in time, or they are the last of a partition; \
+the others are converged
   130  Ctrl-C or SIGTERM; the hosts are as far as the progress says
 
-A host whose inputs (playbooks, inventory, document, secrets) and state are as its receipt says is proved unchanged by one ssh round trip;
+A host whose inputs (playbooks, inventory, document, secrets) and state are as its receipt says is proved unchanged \
+by one ssh round trip;
 Ansible is not run for it. A node that has joined the scheduler is drained only for a change that needs it.
 
 example: ironburst converge --document .lab/lab/document.json --inventory inventory/lab --limit dgx01"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `converge` to the command line."""
     parser = subparsers.add_parser(
         "converge",
         help="turn declared hosts into nodes",
@@ -74,51 +81,48 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
-    if not given:
-        return _refuse(
-            "no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
-        )
-    if not (arguments.inventory / "stack.yml").is_file():
-        return _refuse(
-            f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one"
-        )
-    started = time.monotonic()
-    stream = sys.stderr if arguments.json else sys.stdout
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - started:7.1f} s  {line}", file=stream, flush=True)
-
+    """Converge; the exit code is of EXIT_CODES."""
+    say = progress(arguments)
     try:
-        document = documents.read(given)
+        path = document_path(arguments)
+        check_inventory(arguments.inventory)
+        document = documents.read(path)
         hosts = select(document, arguments.limit)
-        options = Options(arguments.check, arguments.always, share(arguments.share), duration(arguments.drain_timeout))
-        tools = make_tools(document, Path(given), arguments.inventory, arguments.state, say)
+        options = Options(
+            check=arguments.check,
+            always=arguments.always,
+            share=share(arguments.share),
+            drain_timeout=duration(arguments.drain_timeout),
+        )
+        tools = make_tools(document, path, arguments.inventory, arguments.state, say)
         with handled(_interrupt):
-            receipt = converge(document, hosts, tools, options)
-    except (DocumentError, Selection, ShareError, ReceiptError, ValueError) as error:
+            report = converge(document, hosts, tools, options)
+    except (DocumentError, ValueError) as error:
         return _refuse(str(error))
     except KeyboardInterrupt as stopped:
         more = f"; {stopped}" if str(stopped) else ""
         print(f"converge: stopped; the hosts are as far as the lines above say: converge again{more}", file=sys.stderr)
         return 130
-    text = json.dumps(receipt.as_json(), indent=1)
+    text = json.dumps(report.as_json(), indent=1)
     if arguments.receipt:
         arguments.receipt.write_text(text + "\n")
     if arguments.json:
         print(text)
-    elif receipt.error:
-        print(f"converge: {receipt.error}", file=sys.stderr)
-    return exit_code(receipt)
+    elif report.error:
+        print(f"converge: {report.error}", file=sys.stderr)
+    return exit_code(report)
 
 
-def make_tools(document: documents.ClusterDocument, path: Path, inventory: Path, state: Path | None, say: Any) -> Tools:
-    """The real ones."""
+def make_tools(
+    document: ClusterDocument, path: Path, inventory: Path, state: Path | None, say: Callable[[str], None]
+) -> Tools:
+    """The real ones. `path`: of the document; `state`: the folder that --state names."""
 
-    def service(connection: dict[str, Any]) -> Any:
+    # imported at their use: an unchanged host needs neither
+    def service(connection: Connection) -> NodeService:
         from ironburst.adapters.slurm import Slurm
 
-        return Slurm(_connection(connection).shell_prefix())
+        return Slurm(shell_prefix(connection))
 
     def resolve(reference: str) -> str:
         from ironburst.secrets import SecretError, resolve
@@ -132,10 +136,8 @@ def make_tools(document: documents.ClusterDocument, path: Path, inventory: Path,
     sources = inputs.Sources(REPOSITORY, inventory.resolve(), store.salt(), resolve)
     decoded = document.model_dump(mode="json")
     return Tools(
-        player=Ansible(inventory, path),
-        ask=lambda programs: ask(
-            {name: (_connection(connection), text) for name, (connection, text) in programs.items()}
-        ),
+        playbooks=Ansible(inventory, path),
+        ask=ask,
         service=service,
         inputs=lambda name: sources.of(decoded, name),
         role_watch=role_watch,
@@ -146,10 +148,6 @@ def make_tools(document: documents.ClusterDocument, path: Path, inventory: Path,
     )
 
 
-def _connection(fields: dict[str, Any]) -> Connection:
-    return Connection(**{**fields, "options": tuple(fields["options"])})
-
-
 def role_watch(role: str) -> watch.Watch | None:
     """What a role's meta/watch.yml names; None without one. Raises ValueError."""
     return watch.read_role(REPOSITORY / "playbooks" / "roles" / role)
@@ -157,25 +155,25 @@ def role_watch(role: str) -> watch.Watch | None:
 
 def duration(text: str) -> float:
     """Seconds of "90s", "30m", "4h" or "2d". Raises ValueError."""
-    found = unit_seconds(text)
-    if found is None:
+    seconds = unit_seconds(text)
+    if seconds is None:
         raise ValueError(f"--drain-timeout {text!r} is no duration: write 30m, 4h or 2d")
-    return float(found)
+    return float(seconds)
 
 
-def _interrupt(*_: Any) -> None:
+def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def exit_code(receipt: Receipt) -> int:
-    """The exit code that EXIT_CODES promises for this receipt."""
-    if receipt.error:
+def exit_code(report: Report) -> int:
+    """The exit code that EXIT_CODES promises for this report."""
+    if report.error:
         return 2
-    if receipt.with_state("failed", "unreachable", "invalid", "unknown", "not started"):
+    if report.with_state("failed", "unreachable", "invalid", "unknown", "not started"):
         return 4
-    if receipt.with_state("busy", "waiting"):
+    if report.with_state("busy", "waiting"):
         return 5
-    if receipt.with_state("drifted"):
+    if report.with_state("drifted"):
         return 3
     return 0
 

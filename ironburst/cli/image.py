@@ -1,25 +1,24 @@
 """`ironburst image POOL`: bake the image of a pool's rented nodes and write its id to the pool's parameter.
 
 One on-demand instance of the pool's launch template, converged by playbooks/image.yml, becomes the image. The instance
-is ended in every
-case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the pool with the
-image that it had.
+is ended in every case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the
+pool with the image that it had.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ironburst.adapters.ansible import Ansible, Event
+from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.aws_images import AwsImages
+from ironburst.cli.playbook_options import check_inventory, document_path, progress
+from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument, read
 from ironburst.images import BakeError, Say, bake, stop
 from ironburst.ports import CloudError
@@ -30,18 +29,22 @@ EXIT_CODES = """exit codes:
   0    the image is made, and the pool's parameter names it
   1    a crash, which is a bug
   2    bad input: no document, no such pool, inventory, key or base image; nothing was started
-  3    the bake failed; the pool keeps the image that it had, and the build instance is ended (if not, the last line says so)
+  3    the bake failed; the pool keeps the image that it had, and the build instance is ended \
+(if not, the last line says so)
   130  Ctrl-C or SIGTERM; as 3
 
-example: ironburst image p5 --document .lab/lab/document.json --base-image ami-0ba5e0000000000a1 --inventory inventory/lab"""
+example: ironburst image p5 --document .lab/lab/document.json --base-image ami-0ba5e0000000000a1 \
+--inventory inventory/lab"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `image` to the command line."""
     parser = subparsers.add_parser(
         "image",
         help="bake the image of a pool's rented nodes",
-        description="Start one on-demand instance of the pool, converge it with playbooks/image.yml, make an image of it and write the "
-        "image's id to the pool's parameter, from where the controller takes it at every launch. The instance is ended in every case.",
+        description="Start one on-demand instance of the pool, converge it with playbooks/image.yml, make an image of "
+        "it and write the image's id to the pool's parameter, from where the controller takes it at every launch. "
+        "The instance is ended in every case.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -60,17 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    started = time.monotonic()
-
-    def say(line: str) -> None:
-        print(
-            f"{time.monotonic() - started:7.1f} s  {line}",
-            file=sys.stderr if arguments.json else sys.stdout,
-            flush=True,
-        )
-
+    """Bake; the exit code is of EXIT_CODES."""
+    say = progress(arguments)
     try:
-        document, path = _document(arguments)
+        path = document_path(arguments)
+        document = read(path)
         pool = _pool(document, arguments)
         images = AwsImages(document.region or "")
         if (base := images.image(arguments.base_image)) is None or base.state != "available":
@@ -99,45 +96,34 @@ def _playbook(ansible: Ansible, pool: PoolDocument, variables: dict[str, str], s
     host = f"image-{pool.name}"
 
     def play(address: str) -> None:
-        seen: set[str] = set()
+        begun: set[str] = set()
 
-        def told(event: Event) -> None:
-            if event.host == host and event.role in pool.roles and event.role not in seen:
-                seen.add(event.role)
+        def follow(event: TaskEvent) -> None:
+            if event.host == host and event.role in pool.roles and event.role not in begun:
+                begun.add(event.role)
                 say(f"role {event.role}")
 
-        done = ansible.play(
-            "image.yml", variables={"image_pool": pool.name, "image_address": address} | variables, on_event=told
-        )
-        result = done.hosts.get(host)
-        if done.returncode or not result:
-            errors = [h.error for h in done.hosts.values() if h.error] + ([done.error] if done.error else [])
-            raise BakeError(
-                f"playbooks/image.yml ended with {done.returncode}: {errors[0] if errors else 'no message'}"
-            )
+        place = {"image_pool": pool.name, "image_address": address}
+        playbook = ansible.play("image.yml", variables=place | variables, on_event=follow)
+        result = playbook.hosts.get(host)
+        if playbook.returncode or not result:
+            raise BakeError(f"playbooks/image.yml ended with {playbook.returncode}: {_first_error(playbook)}")
         say(f"{host} is converged: {result.changed} tasks changed it")
 
     return play
 
 
+def _first_error(playbook: PlaybookRun) -> str:
+    errors = [result.error for result in playbook.hosts.values()] + [playbook.error]
+    return next((error for error in errors if error), "no message")
+
+
 # ---- what was given
-
-
-def _document(arguments: argparse.Namespace) -> tuple[ClusterDocument, Path]:
-    given = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
-    if not given:
-        raise ValueError(
-            "no ClusterDocument is named: give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
-        )
-    return read(given), Path(given)
 
 
 def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocument:
     """The pool; ValueError for this or another argument that can't be."""
-    if not (arguments.inventory / "stack.yml").is_file():
-        raise ValueError(
-            f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one"
-        )
+    check_inventory(arguments.inventory)
     if not AMI.fullmatch(arguments.base_image):
         raise ValueError(
             f"--base-image {arguments.base_image!r}: must be an image id, ami- and 8 or 17 hexadecimal digits"

@@ -4,117 +4,147 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ironburst.convergence import inputs, probe, receipts, watch
+from ironburst.convergence import host_facts, inputs, receipts, watch
 from ironburst.convergence.model import Tools
-from ironburst.convergence.receipts import HostState
+from ironburst.convergence.ports import Connection, RemoteProgram
+from ironburst.convergence.receipts import Receipt
 
-SETTLE_S = 10  # after a run: units may still be starting
+UNIT_WAIT_S = 10  # after a run: units may still be starting
+
+Facts = Mapping[str, str]  # {fact: text}
 
 
 @dataclass(frozen=True)
-class Look:
-    """One host before a converge. `why`: what speaks against calling it unchanged; `drift`: what of that the probe
-    saw.
-    """
+class Comparison:
+    """One host held against its receipt, before a converge. Lists hold sentences."""
 
-    known: HostState
+    receipt: Receipt
     inputs: inputs.Inputs
-    facts: Mapping[str, str] | None
-    why: list[str]
-    drift: list[str]
+    facts: Facts | None  # None: it was not asked, or did not answer
+    drift: list[str]  # what is otherwise on the host
+    why: list[str]  # all that speaks against calling it unchanged; the drift is a part of it
 
     @property
     def same_inputs(self) -> bool:
-        return self.known.state is not None and not inputs.changed(self.known.inputs, self.inputs)
+        """Whether it would be made from the same inputs as in its last converge, which came to its end."""
+        return self.receipt.state is not None and not inputs.changed(self.receipt.inputs, self.inputs)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the host itself told that it is otherwise, while its inputs are the same."""
+        return self.same_inputs and self.facts is not None and bool(self.drift)
 
 
-def look(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Look]:
+@dataclass(frozen=True)
+class Question:
+    """What one host is asked, and by which connection."""
+
+    connection: Connection
+    watch: watch.Watch
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The facts that a host gave. `error`: one sentence, and no facts, if it gave none."""
+
+    facts: Facts
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A host right after a run: what is watched on it from now on, and its facts.
+
+    `connection`: None if plain ssh does not reach it; `error`: why there are no facts, else None.
+    """
+
+    connection: Connection | None
+    watch: watch.Watch
+    facts: Facts
+    error: str | None = None
+
+
+def compare(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Comparison]:
     """Compare each host with its receipt. Raises ValueError for inputs that can't be read (a secret that does not
     resolve).
     """
     known = {name: tools.store.read(name, cluster) for name in hosts}
     now = {name: tools.inputs(name) for name in hosts}
-    asked = {
-        name: (state.connection, state.watch)
-        for name, state in known.items()
-        if state.connection and state.state is not None
+    questions = {
+        name: Question(receipt.connection, receipt.watch)
+        for name, receipt in known.items()
+        if receipt.connection and receipt.state is not None
     }
-    facts = ask(tools, asked)
-    found = {}
-    for name, state in known.items():
-        why = [
-            f"{what} is another" if what != "first converge" else what
-            for what in inputs.changed(state.inputs, now[name])
-        ]
-        drift = []
-        if name in facts and isinstance(facts[name], str):
-            drift = [f"the probe got no answer: {facts[name]}"]
-        elif name in facts and state.state is not None:
-            drift = receipts.differences(state.state, facts[name])
-        seen = facts.get(name) if isinstance(facts.get(name), dict) else None
-        held = ["an earlier converge has drained it and not given it back"] if state.held else []
-        found[name] = Look(state, now[name], seen, [*held, *why, *drift, *state.unwatched], drift)
-    return found
+    readings = read(tools, questions)
+    return {name: _compared(receipt, now[name], readings.get(name)) for name, receipt in known.items()}
 
 
-def ask(tools: Tools, asked: Mapping[str, tuple[dict[str, Any], watch.Watch]], settle: int = 0) -> dict[str, Any]:
-    """The facts of each host, {fact: text}; a sentence instead for a host that gave none."""
+def _compared(receipt: Receipt, now: inputs.Inputs, reading: Reading | None) -> Comparison:
+    drained = ["an earlier converge has drained it and not given it back"] if receipt.drained_by_us else []
+    changed = inputs.changed(receipt.inputs, now)
+    made_from = [what if what == "first converge" else f"{what} is another" for what in changed]
+    drift: list[str] = []
+    if reading and reading.error:
+        drift = [f"the probe got no answer: {reading.error}"]
+    elif reading and receipt.state is not None:
+        drift = receipts.differences(receipt.state, reading.facts)
+    return Comparison(
+        receipt=receipt,
+        inputs=now,
+        facts=reading.facts if reading and not reading.error else None,
+        drift=drift,
+        why=[*drained, *made_from, *drift, *receipt.unwatched],
+    )
+
+
+def read(tools: Tools, questions: Mapping[str, Question], unit_wait_s: int = 0) -> dict[str, Reading]:
+    """Ask each host for its facts. Units that are just starting get `unit_wait_s` to get there."""
     salt = tools.store.salt()
-    programs = {
-        name: (connection, probe.program({**watched, "salt": salt, "settle": settle}))
-        for name, (connection, watched) in asked.items()
-    }
-    found: dict[str, Any] = {}
-    for name, said in tools.ask(programs).items():
+    programs = {}
+    for name, question in questions.items():
+        text = host_facts.program({**question.watch, "salt": salt, "unit_wait_s": unit_wait_s})
+        programs[name] = RemoteProgram(question.connection, text)
+    readings = {}
+    for name, answer in tools.ask(programs).items():
         try:
-            found[name] = said.error or probe.answer(said.output)
+            readings[name] = Reading({}, answer.error) if answer.error else Reading(host_facts.answer(answer.output))
         except ValueError as error:
-            found[name] = str(error)
-    return found
-
-
-def question(
-    tools: Tools, roles: Sequence[str], software: Mapping[str, Any] | None, told: watch.Watch, before: HostState
-) -> watch.Watch:
-    """What to watch on a host from now on: what its tasks, its roles and its lock name, and what was watched before.
-
-    The last for tasks that this run skipped, since there was nothing to do for them.
-    """
-    named = [found for role in roles if (found := tools.role_watch(role))]
-    return watch.merge(before.watch, told, watch.of_software(software), *named)
+            readings[name] = Reading({}, str(error))
+    return readings
 
 
 def record(
     tools: Tools,
-    asked: Mapping[str, tuple[dict[str, Any], watch.Watch]],
-    fresh: Mapping[str, watch.Watch],
-    before: Mapping[str, HostState],
-) -> dict[str, Any]:
-    """{host: (watch, facts)} right after a run, or a sentence. What is gone and was not named by this run (`fresh`) is
-    watched no more.
+    connections: Mapping[str, Connection],
+    named: Mapping[str, watch.Watch],
+    before: Mapping[str, Receipt],
+) -> dict[str, Recorded]:
+    """State of hosts right after a run. `named`: what the run, the roles and the lock name on each of them.
+
+    Besides that, what was watched before is watched on, for tasks that the run skipped since there was nothing to do
+    for them; but what of it is gone and was not named is dropped.
     """
-    found: dict[str, Any] = {}
-    for name, facts in ask(tools, asked, SETTLE_S).items():
-        if isinstance(facts, str):
-            found[name] = facts
-            continue
-        old, watched = before[name].state or {}, asked[name][1]
-        named = set(probe_facts(fresh[name]))
-        gone = [
-            fact
-            for fact, text in facts.items()
-            if text == "absent" and old.get(fact, "absent") != "absent" and fact not in named
-        ]
-        found[name] = (watch.without(watched, gone), {fact: text for fact, text in facts.items() if fact not in gone})
-    return found
+    questions = {
+        name: Question(connections[name], watch.merge(before[name].watch, named[name]))
+        for name in named
+        if name in connections
+    }
+    readings = read(tools, questions, UNIT_WAIT_S)
+    recorded = {}
+    for name in named:
+        connection = connections.get(name)
+        reading = readings.get(name, Reading({}, "it is not reached by plain ssh"))
+        if reading.error:
+            recorded[name] = Recorded(connection, before[name].watch, {}, reading.error)
+        else:
+            gone = _gone(reading.facts, before[name].state or {}, watch.fact_names(named[name]))
+            facts = {fact: text for fact, text in reading.facts.items() if fact not in gone}
+            recorded[name] = Recorded(connection, watch.without(questions[name].watch, gone), facts)
+    return recorded
 
 
-def probe_facts(watched: watch.Watch) -> list[str]:
-    """The facts that a watch asks for, as the probe names them."""
-    return [
-        f"{'file' if kind == 'files' else kind.removesuffix('s')} {' '.join(entry) if kind == 'commands' else entry}"
-        for kind, entries in watched.items()
-        for entry in entries
-    ]
+def _gone(facts: Facts, before: Facts, named: Sequence[str]) -> list[str]:
+    """Facts of what was there before, is absent now, and is named no more."""
+    absent = [fact for fact, text in facts.items() if text == "absent"]
+    return [fact for fact in absent if before.get(fact, "absent") != "absent" and fact not in named]

@@ -4,82 +4,62 @@ gate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from ironburst.convergence import watch
+from ironburst.convergence.ports import TaskEvent
 
 SHARED = "packages"  # a part of the role that asked for it
 GATE = "node_health"
 
 
-class TaskEvent(Protocol):
-    """One task's end on one host, as ironburst.adapters.ansible.Event has it."""
-
-    host: str
-    role: str | None
-    task: str
-    status: str
-    result: Mapping[str, Any]
-    action: str
-    tags: frozenset[str]
-    literal: Mapping[str, Any]
-    handler: bool
-
-    @property
-    def changed(self) -> bool: ...
-
-    @property
-    def results(self) -> list[Mapping[str, Any]]: ...
-
-
 @dataclass
-class Told:
-    """Of one host in one run. `drain`: tasks that change (in check mode: would change) and need a node without jobs."""
+class HostEvents:
+    """What the events of one run say of one host. Tasks are named "role: task"."""
 
-    changed: list[str] = field(default_factory=list)
-    drain: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)  # tasks that changed something (in check mode: would)
+    drain: list[str] = field(default_factory=list)  # tasks that need a node without jobs
     watch: watch.Watch = field(default_factory=dict)
-    unwatched: list[str] = field(default_factory=list)
+    unwatched: list[str] = field(default_factory=list)  # sentences: why the host can't be called unchanged
     gate_failed: bool = False
 
 
 class Listener:
     """Gathers the events of one run, and says a line when a host gets to another role."""
 
-    def __init__(self, stage: str, say: Callable[[str], None], covered: Callable[[str], bool] = lambda role: False):
+    def __init__(self, stage: str, say: Callable[[str], None], covered: Callable[[str], bool] = lambda _role: False):
         """`covered`: whether a role names in its meta/watch.yml what its commands manage."""
-        self.hosts: dict[str, Told] = {}
+        self.hosts: dict[str, HostEvents] = {}
         self._stage, self._say, self._covered = stage, say, covered
         self._at: dict[str, str] = {}
 
     def __call__(self, event: TaskEvent) -> None:
-        told = self.hosts.setdefault(event.host, Told())
+        """Take one event in."""
+        host = self.hosts.setdefault(event.host, HostEvents())
         role = event.role or self._stage
         if event.status != "skipped" and role != SHARED and self._at.get(event.host) != role:
             self._at[event.host] = role
             self._say(f"{event.host}: {role}")
         name = f"{role}: {event.task}"
         if event.changed:
-            told.changed.append(name)
+            host.changed.append(name)
         if "drain" in event.tags and (event.changed or event.status == "failed" or _hidden_by_check(event)):
-            told.drain.append(name)
-        if event.status in ("failed", "unreachable"):
-            told.gate_failed |= event.status == "failed" and event.role == GATE
+            host.drain.append(name)
+        host.gate_failed |= event.status == "failed" and event.role == GATE
         if event.status in ("ok", "failed"):
-            self._watch(event, told, role, name)
+            self._watch(event, host, role, name)
 
-    def _watch(self, event: TaskEvent, told: Told, role: str, name: str) -> None:
+    def _watch(self, event: TaskEvent, host: HostEvents, role: str, name: str) -> None:
         try:
-            told.watch = watch.merge(told.watch, watch.of_task(event.action, event.results, event.literal, where=name))
+            host.watch = watch.merge(host.watch, watch.of_task(event.action, event.results, event.literal, where=name))
         except ValueError as problem:
             if not self._covered(role):
-                told.unwatched.append(str(problem))
+                host.unwatched.append(str(problem))
             return
         command = watch.module_name(event.action) in ("command", "shell", "script", "raw")
         if command and event.changed and not event.handler and role != SHARED and not self._covered(role):
-            told.unwatched.append(
+            host.unwatched.append(
                 f"{name}: a command has changed something that nothing watches: name it in meta/watch.yml of its role"
             )
 

@@ -19,12 +19,9 @@ from typing import Any
 
 Inputs = dict[str, str]
 IGNORED = ("__pycache__", ".git")
-NOT_VARIABLES = (
-    "version",
-    "serial",
-    "ssh",
-    "software",
-)  # of the document: no `cluster_` variable, or counted with each host
+# Keys of the document that are no `cluster_` variable, or count for every host
+NOT_VARIABLES = ("version", "serial", "ssh", "software")
+FOR_EVERY_HOST = ("software", "ssh")
 LOOKUP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?env['"]\s*,\s*['"](\w+)['"]""")
 REFERENCE = re.compile(r"""(?:env:\w+|(?:file|aws-secretsmanager):[^\s'",}\]]+)""")
 CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
@@ -43,14 +40,10 @@ class Sources:
         resolve: Callable[[str], str],
         environment: Mapping[str, str] = os.environ,
     ):
-        self.repository, self.salt, self.resolve, self.environment = (
-            repository,
-            bytes.fromhex(salt),
-            resolve,
-            environment,
-        )
-        self.code = {
-            "playbooks": _digest([repository / "playbooks", repository / "ansible.cfg"], repository),
+        self._playbooks, self._salt = repository / "playbooks", bytes.fromhex(salt)
+        self._resolve, self._environment = resolve, environment
+        self._code = {
+            "playbooks": _digest([self._playbooks, repository / "ansible.cfg"], repository),
             "health library": _digest([repository / "ironburst" / "health"], repository),
             "inventory": _digest([inventory], inventory),
         }
@@ -62,48 +55,49 @@ class Sources:
         host = next(host for host in document["hosts"] if host["name"] == name)
         text = self._text(tuple(host["roles"]))
         own = {f"node_{key}": _of(value) for key, value in host.items() if key not in ("name", "roles")}
-        shared = {
-            variable: _of(value)
-            for key, value in document.items()
-            if key not in NOT_VARIABLES
-            and (variable := "cluster_name" if key == "cluster" else f"cluster_{key}")
-            and variable in text
+        shared = _cluster_variables(document, text)
+        read = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
+        return {
+            **self._code,
+            "roles": _of(sorted(host["roles"])),
+            **own,
+            **shared,
+            **self._secrets_of(read),
+            **self._variables(text),
         }
-        if re.search(r"\bhostvars\b|\bgroups\[", text):
-            shared["cluster_hosts"] = _of(document["hosts"])
-        shared |= {f"cluster_{key}": _of(document[key]) for key in ("software", "ssh") if key in document}
-        seen = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
-        wanted = {match for value in seen for match in _references(value)} | set(
-            REFERENCE.findall(self._inventory_text)
-        )
-        secrets = {f"secret {reference}": self._secret(reference) for reference in sorted(wanted)}
-        return {**self.code, "roles": _of(sorted(host["roles"])), **own, **shared, **secrets, **self._variables(text)}
+
+    def _secrets_of(self, read: Iterable[Any]) -> Inputs:
+        """The secrets to which the inventory refers, or what the host reads of the document."""
+        references = {reference for value in read for reference in _references(value)}
+        references.update(REFERENCE.findall(self._inventory_text))
+        return {f"secret {reference}": self._secret(reference) for reference in sorted(references)}
 
     def _secret(self, reference: str) -> str:
         if reference not in self._secrets:
-            self._secrets[reference] = self._keyed(self.resolve(reference))
+            self._secrets[reference] = self._keyed(self._resolve(reference))
         return self._secrets[reference]
 
     def _variables(self, text: str) -> Inputs:
         """What the files look up in this process's environment; not where ironburst itself finds its files."""
         names = {name for name in LOOKUP.findall(text + self._inventory_text) if not name.startswith("IRONBURST_")}
-        return {f"environment {name}": self._keyed(self.environment.get(name, "")) for name in sorted(names)}
+        return {f"environment {name}": self._keyed(self._environment.get(name, "")) for name in sorted(names)}
 
     def _keyed(self, value: str) -> str:
-        return hmac.new(self.salt, value.encode(), hashlib.sha256).hexdigest()[:24]
+        return hmac.new(self._salt, value.encode(), hashlib.sha256).hexdigest()[:24]
 
     @lru_cache  # noqa: B019 (a Sources lives as long as one command)
     def _text(self, roles: tuple[str, ...]) -> str:
         """All that is written in these roles, in the roles that they call, and in the playbooks of a converge."""
-        folder = self.repository / "playbooks" / "roles"
+        folder = self._playbooks / "roles"
         known = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
-        texts = [path.read_text() for name in ("site.yml", "validate.yml") if (path := folder.parent / name).is_file()]
-        due, seen = list(roles), set()
+        playbooks = [self._playbooks / name for name in ("site.yml", "validate.yml")]
+        texts = [path.read_text() for path in playbooks if path.is_file()]
+        due, done = list(roles), set()
         while due:
             role = due.pop()
-            if role in seen or role not in known:
+            if role in done or role not in known:
                 continue
-            seen.add(role)
+            done.add(role)
             text = "\n".join(path.read_text(errors="replace") for path in _files([folder / role]))
             due += [name for name in CALLED.findall(text) if name in known]
             texts.append(text)
@@ -122,7 +116,21 @@ def lock_digest(software: Any) -> str | None:
     return _of(software)[:12] if software else None
 
 
+def _cluster_variables(document: Mapping[str, Any], text: str) -> Inputs:
+    """What the document says of the cluster, as far as the roles' `text` names it."""
+    variables = {"cluster_name" if key == "cluster" else f"cluster_{key}": key for key in document}
+    named = {
+        variable: _of(document[key])
+        for variable, key in variables.items()
+        if key not in NOT_VARIABLES and variable in text
+    }
+    if re.search(r"\bhostvars\b|\bgroups\[", text):
+        named["cluster_hosts"] = _of(document["hosts"])
+    return named | {f"cluster_{key}": _of(document[key]) for key in FOR_EVERY_HOST if key in document}
+
+
 def _of(value: Any) -> str:
+    """The digest of a decoded value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -139,14 +147,14 @@ def _references(value: Any) -> Iterable[str]:
 
 
 def _files(tops: Iterable[Path]) -> list[Path]:
-    found: list[Path] = []
+    files: list[Path] = []
     for top in tops:
         if top.is_file():
-            found.append(top)
+            files.append(top)
         for folder, folders, names in os.walk(top, followlinks=True):
             folders[:] = sorted(name for name in folders if name not in IGNORED)
-            found += [Path(folder, name) for name in sorted(names) if not name.endswith((".pyc", "~", ".swp"))]
-    return found
+            files += [Path(folder, name) for name in sorted(names) if not name.endswith((".pyc", "~", ".swp"))]
+    return files
 
 
 def _digest(tops: Iterable[Path], base: Path) -> str:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import files
+from ironburst.convergence.ports import Connection
 
 VERSION = 1
 KEPT = 50  # entries of a history
+FILE_NAMES = {"drained_by_us": "held"}  # fields that the file calls otherwise
 
 
 class ReceiptError(ValueError):
@@ -44,23 +46,24 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class HostState:
+class Receipt:
     """What is known of one host. `inputs` and `state` are None while its last converge is not whole: then Ansible runs
     again.
     """
 
     host: str
     cluster: str
-    connection: dict[str, Any] | None = None
+    connection: Connection | None = None
     inputs: dict[str, str] | None = None
     watch: dict[str, Any] = field(default_factory=dict)
-    state: dict[str, str] | None = None
+    state: dict[str, str] | None = None  # {fact: text}
     unwatched: list[str] = field(default_factory=list)  # why this host can't be called unchanged
     software: dict[str, Any] | None = None
-    held: bool = False  # a converge has drained it, and has not given it back
+    drained_by_us: bool = False  # a converge has drained it, and has not given it back
     history: list[Entry] = field(default_factory=list)
 
-    def with_entry(self, entry: Entry) -> HostState:
+    def with_entry(self, entry: Entry) -> Receipt:
+        """This receipt with one more line of history; the oldest are dropped."""
         return replace(self, history=[*self.history, entry][-KEPT:])
 
 
@@ -83,21 +86,22 @@ class Store:
                 f"{path} can't be read ({error}): remove it, and every host is looked at by Ansible once"
             ) from None
 
-    def read(self, host: str, cluster: str) -> HostState:
+    def read(self, host: str, cluster: str) -> Receipt:
         """What is known of `host`: nothing, for a host without a receipt, or with one that is damaged or of another
         version.
         """
         try:
             data = json.loads(self._path(host).read_text())
             if data.pop("version") != VERSION or data["cluster"] != cluster:
-                return HostState(host, cluster)
-            entries = [Entry(**entry) for entry in data.pop("history")]
-            return HostState(**data, history=entries)
+                return Receipt(host, cluster)
+            return _decoded(data)
         except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return HostState(host, cluster)
+            return Receipt(host, cluster)
 
-    def write(self, state: HostState) -> None:
-        self._write(self._path(state.host), json.dumps({"version": VERSION, **asdict(state)}, indent=1) + "\n")
+    def write(self, receipt: Receipt) -> None:
+        """Replace the file of its host. Raises ReceiptError."""
+        fields = {FILE_NAMES.get(name, name): value for name, value in asdict(receipt).items()}
+        self._write(self._path(receipt.host), json.dumps({"version": VERSION, **fields}, indent=1) + "\n")
 
     def _path(self, host: str) -> Path:
         return self.folder / f"{host}.json"
@@ -110,6 +114,15 @@ class Store:
             raise ReceiptError(
                 f"the folder {self.folder} can't be written ({error.strerror}): give another with --state"
             ) from None
+
+
+def _decoded(data: dict[str, Any]) -> Receipt:
+    """The receipt in a file's data. Raises KeyError or TypeError for data of another shape."""
+    fields = {name: data.pop(file_name) for name, file_name in FILE_NAMES.items() if file_name in data}
+    if connection := data.pop("connection", None):
+        fields["connection"] = Connection(**connection | {"options": tuple(connection["options"])})
+    fields["history"] = [Entry(**entry) for entry in data.pop("history")]
+    return Receipt(**data, **fields)
 
 
 def default_folder(cluster: str, environment: Mapping[str, str] = os.environ) -> Path:
@@ -136,27 +149,32 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _change(kind: str, old: str, new: str) -> str:
-    if "absent" in (old, new) or kind in ("package", "sysctl", "module", "mount", "kernel"):
-        return (
-            f"was {_plain(old)}, is {_plain(new)}"
-            if kind != "file"
-            else {"absent": "is gone"}.get(new, "is there, was not")
-        )
     if kind == "file":
-        names = ("type", "mode", "owner", "content")
-        parts = zip(names, old.split(), new.split(), strict=False)
-        pairs = [(name, was, now) for name, was, now in parts if was != now]
-        told = [
-            f"{name} was {was}, is {now}" if name in names[:3] else f"{name} is another" for name, was, now in pairs
-        ]
-        return ", ".join(told) or "is another"
+        return _file_change(old, new)
+    if "absent" in (old, new) or kind in ("package", "sysctl", "module", "mount", "kernel"):
+        return f"was {_plain(old)}, is {_plain(new)}"
     if kind == "service":
-        plain = [" ".join(word for word in text.split() if "=" not in word) for text in (old, new)]
-        files = [{word for word in text.split() if "=" in word} for text in (old, new)]
-        paths = sorted({word.split("=")[0] for word in files[0] ^ files[1]})
-        told = [f"was {plain[0]}, is {plain[1]}"] if plain[0] != plain[1] else []
-        return ", ".join([*told, *(f"{path} is another" for path in paths)])
+        return _service_change(old, new)
     return "is another"
+
+
+def _file_change(old: str, new: str) -> str:
+    if "absent" in (old, new):
+        return "is gone" if new == "absent" else "is there, was not"
+    changes = []
+    for name, was, now in zip(("type", "mode", "owner", "content"), old.split(), new.split(), strict=False):
+        if was != now:
+            changes.append(f"{name} is another" if name == "content" else f"{name} was {was}, is {now}")
+    return ", ".join(changes) or "is another"
+
+
+def _service_change(old: str, new: str) -> str:
+    """The words of a unit's fact are its states, then its files with their digests, PATH=DIGEST."""
+    old_states, new_states = (" ".join(word for word in text.split() if "=" not in word) for text in (old, new))
+    old_files, new_files = ({word for word in text.split() if "=" in word} for text in (old, new))
+    changes = [f"was {old_states}, is {new_states}"] if old_states != new_states else []
+    paths = sorted({word.split("=")[0] for word in old_files ^ new_files})
+    return ", ".join([*changes, *(f"{path} is another" for path in paths)])
 
 
 def _plain(text: str) -> str:

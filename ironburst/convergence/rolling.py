@@ -28,11 +28,15 @@ class Share:
 
     @property
     def whole(self) -> bool:
+        """Whether all may be out at once."""
         return self.fraction == 1.0
 
     def of(self, size: int) -> int:
         """Number of nodes of `size`; at least one."""
         return max(1, math.floor(self.fraction * size + 1e-9)) if self.fraction is not None else self.nodes or 1
+
+
+ONE_NODE = Share(1)
 
 
 def share(text: str) -> Share:
@@ -43,14 +47,16 @@ def share(text: str) -> Share:
     if number:
         return Share(int(text))
     raise ShareError(
-        f"--share {text!r} is no share: give a number of nodes per rack and partition (2), or a percentage above 0 (25%)"
+        f"--share {text!r} is no share: "
+        "give a number of nodes per rack and partition (2), or a percentage above 0 (25%)"
     )
 
 
 def groups(host: Host) -> list[tuple[str, ...]]:
     """What a node shares its fate with: its rack, and its partition."""
     rack = [("rack", host.hall or "", host.rack)] if host.rack else []
-    return [*rack, *([("partition", host.partition)] if host.partition else [])]
+    partition = [("partition", host.partition)] if host.partition else []
+    return [*rack, *partition]
 
 
 def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Sequence[str]) -> list[str]:

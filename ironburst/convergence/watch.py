@@ -1,8 +1,8 @@
 """What a converge has to watch on a host: read from Ansible's own results, task by task, and from the roles'
 meta/watch.yml.
 
-A watch is the question of ironburst.convergence.probe without its salt. A task of a module that isn't known here makes
-the host *unwatchable*, with the reason: it is then never called unchanged (fail closed).
+A watch is the question of ironburst.convergence.host_facts without its salt. A task of a module that isn't known here
+makes the host *unwatchable*, with the reason: it is then never called unchanged (fail closed).
 """
 
 from __future__ import annotations
@@ -48,13 +48,17 @@ def merge(*watches: Mapping[str, Any]) -> Watch:
     return {kind: merged[kind] for kind in KINDS if merged.get(kind)}
 
 
+def fact_names(watch: Watch) -> list[str]:
+    """The facts that a watch asks for, as the host's answer names them ("file /x", "package y")."""
+    return [_fact_name(kind, entry) for kind, entries in watch.items() for entry in entries]
+
+
 def without(watch: Watch, facts: Iterable[str]) -> Watch:
-    """`watch` without what stands for these facts ("file /x", "package y")."""
+    """`watch` without what stands for these facts."""
     dropped = set(facts)
 
     def stays(kind: str, entry: Any) -> bool:
-        name = " ".join(entry) if kind == "commands" else entry
-        return f"{kind.rstrip('s') if kind != 'files' else 'file'} {name}" not in dropped
+        return _fact_name(kind, entry) not in dropped
 
     return {
         kind: {key: value for key, value in entries.items() if stays(kind, key)}
@@ -62,6 +66,10 @@ def without(watch: Watch, facts: Iterable[str]) -> Watch:
         else [entry for entry in entries if stays(kind, entry)]
         for kind, entries in watch.items()
     }
+
+
+def _fact_name(kind: str, entry: Any) -> str:
+    return f"{kind.removesuffix('s')} {' '.join(entry) if kind == 'commands' else entry}"
 
 
 def unit_name(name: str) -> str:
@@ -83,11 +91,9 @@ def package_name(spec: str) -> str | None:
 def _words(value: Any) -> list[str]:
     if value is None:
         return []
-    return (
-        [str(word) for word in value]
-        if isinstance(value, list | tuple)
-        else [word.strip() for word in str(value).split(",")]
-    )
+    if isinstance(value, list | tuple):
+        return [str(word) for word in value]
+    return [word.strip() for word in str(value).split(",")]
 
 
 def _path(arguments: Arguments, *keys: str) -> str:
@@ -110,7 +116,7 @@ def _file(*keys: str, how: str = "content") -> Callable[[Arguments], Watch]:
 
 
 def _fixed(*paths: str) -> Callable[[Arguments], Watch]:
-    return lambda arguments: {"files": dict.fromkeys(paths, "content")}
+    return lambda _arguments: {"files": dict.fromkeys(paths, "content")}
 
 
 def _packages(arguments: Arguments) -> Watch:
@@ -125,11 +131,8 @@ def _unit(arguments: Arguments) -> Watch:
     name = arguments.get("name")
     if not name:
         return {}  # only a daemon-reload
-    asked = [
-        part
-        for key, part in (("enabled", "enabled"), ("masked", "enabled"), ("state", "active"))
-        if arguments.get(key) is not None
-    ]
+    parts = {"enabled": "enabled", "masked": "enabled", "state": "active"}
+    asked = [part for argument, part in parts.items() if arguments.get(argument) is not None]
     return {"services": {unit_name(str(name)): asked}}
 
 
@@ -139,11 +142,9 @@ def _user(arguments: Arguments) -> Watch:
 
 
 def _yum_repository(arguments: Arguments) -> Watch:
-    return {
-        "files": {
-            f"{arguments.get('reposdir') or '/etc/yum.repos.d'}/{arguments.get('file') or arguments['name']}.repo": "content"
-        }
-    }
+    folder = arguments.get("reposdir") or "/etc/yum.repos.d"
+    name = arguments.get("file") or arguments["name"]
+    return {"files": {f"{folder}/{name}.repo": "content"}}
 
 
 def _deb822(arguments: Arguments) -> Watch:
@@ -152,9 +153,8 @@ def _deb822(arguments: Arguments) -> Watch:
 
 
 def _creates(arguments: Arguments) -> Watch:
-    return (
-        {"files": {str(arguments["creates"]): "exists"}} if str(arguments.get("creates") or "").startswith("/") else {}
-    )
+    path = str(arguments.get("creates") or "")
+    return {"files": {path: "exists"}} if path.startswith("/") else {}
 
 
 def _unarchive(arguments: Arguments) -> Watch:
@@ -229,46 +229,17 @@ MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "hostname": _fixed("/etc/hostname"),
     "known_hosts": _fixed("/etc/ssh/ssh_known_hosts"),
 }
-READ_ONLY = frozenset(
-    (
-        "node_state",
-        "assert",
-        "async_status",
-        "debug",
-        "fail",
-        "gather_facts",
-        "getent",
-        "import_role",
-        "import_tasks",
-        "include_role",
-        "include_tasks",
-        "include_vars",
-        "meta",
-        "package_facts",
-        "pause",
-        "ping",
-        "raw",
-        "reboot",
-        "service_facts",
-        "set_fact",
-        "set_stats",
-        "setup",
-        "slurp",
-        "stat",
-        "tempfile",
-        "uri",
-        "validate_argument_spec",
-        "wait_for",
-        "wait_for_connection",
-        "add_host",
-        "group_by",
-        "find",
-        "fetch",
-    )
-)
+# Modules that change nothing on a host, or nothing that lasts
+READS = {"fetch", "find", "getent", "node_state", "ping", "raw", "slurp", "stat", "tempfile", "uri"}
+FACTS = {"gather_facts", "package_facts", "service_facts", "set_fact", "set_stats", "setup"}
+INCLUDES = {"import_role", "import_tasks", "include_role", "include_tasks", "include_vars"}
+WAITS = {"async_status", "pause", "reboot", "wait_for", "wait_for_connection"}
+PLAY = {"add_host", "assert", "debug", "fail", "group_by", "meta", "validate_argument_spec"}
+READ_ONLY = frozenset(READS | FACTS | INCLUDES | WAITS | PLAY)
 
 
 def module_name(action: str) -> str:
+    """A module's name without its collection's."""
     return action.rpartition(".")[2]
 
 
@@ -290,7 +261,7 @@ def of_task(action: str, results: Iterable[Mapping[str, Any]], literal: Argument
         raise Unwatchable(
             f"{where}: nobody can say what the module {action} manages; name it in meta/watch.yml of its role"
         )
-    found: Watch = {}
+    watch: Watch = {}
     for result in results:
         if result.get("skipped"):
             continue
@@ -299,11 +270,11 @@ def of_task(action: str, results: Iterable[Mapping[str, Any]], literal: Argument
             dest = result.get("dest") or result.get("path")
             arguments = {**literal, **({"dest": dest, "path": dest} if isinstance(dest, str) else {})}
         try:
-            found = merge(found, build(arguments))
+            watch = merge(watch, build(arguments))
         except (Unwatchable, KeyError) as error:
             why = str(error) if isinstance(error, Unwatchable) else f"its result has no {error}"
             raise Unwatchable(f"{where}: {why}") from None
-    return found
+    return watch
 
 
 def _says_watch(result: Mapping[str, Any]) -> bool:

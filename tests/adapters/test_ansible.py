@@ -23,7 +23,10 @@ def running(pid):
 
 def test_a_signal_ends_the_run_and_is_not_swallowed(tmp_path, monkeypatch):
     (tmp_path / "playbooks").mkdir()
-    waits = "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.command: sh -c 'echo $$ > {0}/began; exec sleep 600'\n"
+    waits = (
+        "- hosts: all\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.command: sh -c 'echo $$ > {0}/began; exec sleep 600'\n"
+    )
     (tmp_path / "playbooks" / "wait.yml").write_text(waits.format(tmp_path))
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"here": here}}}))

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import boto3
 import pytest
 
-from ironburst.adapters.ansible import HostResult, PlaybookRun
 from ironburst.adapters.aws import Aws
 from ironburst.adapters.aws_images import AwsImages
 from ironburst.cli import image as cli
 from ironburst.cli import main
+from ironburst.convergence.ports import HostResult, PlaybookRun
 from ironburst.images import BakeError, bake
 from ironburst.ports import CloudError, Refused
 from lab.aws.cloud import Cloud
@@ -234,7 +234,7 @@ def test_a_lost_answer_of_create_image_finds_the_image(world):
 
 def test_the_image_fails(world):
     world.hooks.error = RuntimeError("the disk is full")
-    with pytest.raises(BakeError, match="is failed .*the disk is full"):
+    with pytest.raises(BakeError, match=r"is failed .*the disk is full"):
         world.run()
     assert changing(world) == ["RunInstances", "CreateImage", "DeregisterImage", "TerminateInstances"]
     assert nothing_left(world) and parameter(world) is None

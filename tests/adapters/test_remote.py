@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from ironburst.adapters import leftovers
-from ironburst.adapters.ansible import Event, Tasks, connection_of, event_of
-from ironburst.adapters.remote import Answer, Connection, ask
+from ironburst.adapters.ansible import Tasks, connection_of, event_of
+from ironburst.adapters.remote import ask, python_command
+from ironburst.convergence.ports import Answer, Connection, RemoteProgram, TaskEvent
 from lab.box import wait_for
 
 SSH = """#!/bin/sh
@@ -31,23 +33,24 @@ def ssh(tmp_path, monkeypatch):
 
 
 def test_all_hosts_are_asked_and_each_answers_for_itself(ssh):
-    programs = {name: (Connection(name), f"print({name!r} * 2)") for name in ("n1", "n2", "dark1")}
-    programs["bad"] = (Connection("bad"), "raise SystemExit('no such thing')")
-    found = ask(programs)
-    assert found["n1"] == Answer("n1n1\n") and found["n2"] == Answer("n2n2\n")
-    assert "No route to host" in found["dark1"].error and found["bad"].error == "no such thing"
+    programs = {name: RemoteProgram(Connection(name), f"print({name!r} * 2)") for name in ("n1", "n2", "dark1")}
+    programs["bad"] = RemoteProgram(Connection("bad"), "raise SystemExit('no such thing')")
+    answers = ask(programs)
+    assert answers["n1"] == Answer("n1n1\n") and answers["n2"] == Answer("n2n2\n")
+    assert "No route to host" in answers["dark1"].error and answers["bad"].error == "no such thing"
 
 
 def test_a_host_that_does_not_answer_in_time_is_ended(ssh):
     begun = time.monotonic()
-    found = ask({"slow1": (Connection("slow1"), ""), "n1": (Connection("n1"), "print(1)")}, timeout_s=1.0)
-    assert found["slow1"].error == "no answer in 1 s" and found["n1"].output == "1\n"
+    programs = {"slow1": "", "n1": "print(1)"}
+    answers = ask({name: RemoteProgram(Connection(name), text) for name, text in programs.items()}, timeout_s=1.0)
+    assert answers["slow1"].error == "no answer in 1 s" and answers["n1"].output == "1\n"
     assert time.monotonic() - begun < 20
 
 
 def test_a_big_answer_and_a_big_program_pass(ssh):
     program = f"x = {'y' * 200_000!r}\nprint(x)"
-    assert len(ask({"n1": (Connection("n1"), program)})["n1"].output) == 200_001
+    assert len(ask({"n1": RemoteProgram(Connection("n1"), program)})["n1"].output) == 200_001
 
 
 def test_what_ansible_says_of_a_host_becomes_a_command_line():
@@ -61,7 +64,7 @@ def test_what_ansible_says_of_a_host_becomes_a_command_line():
         "become": True,
         "python": "/usr/libexec/platform-python",
     }
-    command = connection_of(told).python_command()
+    command = python_command(connection_of(told))
     assert command[0] == "ssh" and command[-2] == "10.0.0.1" and "StrictHostKeyChecking=no" in command
     assert command[command.index("-p") + 1] == "2222" and command[command.index("-l") + 1] == "ops"
     assert command[-1] == "sudo -n env LC_ALL=C /usr/libexec/platform-python -I -S -"
@@ -91,9 +94,9 @@ def test_events_carry_tags_and_places_from_the_callback(tmp_path):
 
 def test_items_of_a_loop_are_results_of_their_own():
     loop = [{"ansible_loop_var": "item", "changed": False}, {"ansible_loop_var": "item", "changed": True}]
-    assert Event("n1", None, "t", "ok", {"results": loop}).results == loop
+    assert TaskEvent("n1", None, "t", "ok", {"results": loop}).results == loop
     other = {"results": ["apt's own list"]}
-    assert Event("n1", None, "t", "ok", other).results == [other]
+    assert TaskEvent("n1", None, "t", "ok", other).results == [other]
 
 
 def test_processes_of_a_run_are_found_by_its_folder_and_ended(tmp_path):
@@ -129,13 +132,12 @@ def test_the_hosts_program_ends_what_its_connection_has_started_and_nothing_else
 
 
 def _with(connection):
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            with open(f"/proc/{name}/environ", "rb") as handle, open(f"/proc/{name}/stat", "rb") as stat:
-                alive = stat.read().rpartition(b")")[2].split()[0] != b"Z"
-                if alive and f"SSH_CONNECTION={connection}".encode() in handle.read().split(b"\0"):
-                    found.append(name)
+            alive = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+            if alive and f"SSH_CONNECTION={connection}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                pids.append(entry.name)
         except OSError:
             continue
-    return found
+    return pids

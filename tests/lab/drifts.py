@@ -66,30 +66,30 @@ def _status(package: str, change: str) -> str:
 
 
 def all_drifts() -> list[Drift]:
-    found = [_file(path, "content", f"echo '# drift' >> {path}") for path in CONTENT]
-    found += [_file(path, "mode", f"chmod 0666 {path}") for path in MODE]
-    found += [_file(path, "owner", f"chown nobody {path}") for path in OWNER]
-    found += [_file(path, "removed", f"rm {path}") for path in REMOVED]
-    found += [_file(path, "link", f"ln -sfn /etc/hostname {path}") for path in LINK]
-    found += [Drift(f"mode of folder {path}", path, f"chmod 0777 {path}", f"chmod 0755 {path}") for path in FOLDERS]
+    drifts = [_file(path, "content", f"echo '# drift' >> {path}") for path in CONTENT]
+    drifts += [_file(path, "mode", f"chmod 0666 {path}") for path in MODE]
+    drifts += [_file(path, "owner", f"chown nobody {path}") for path in OWNER]
+    drifts += [_file(path, "removed", f"rm {path}") for path in REMOVED]
+    drifts += [_file(path, "link", f"ln -sfn /etc/hostname {path}") for path in LINK]
+    drifts += [Drift(f"mode of folder {path}", path, f"chmod 0777 {path}", f"chmod 0755 {path}") for path in FOLDERS]
     unseen = "/etc/sysctl.d/90-ironburst.conf"
-    found.append(
+    drifts.append(
         Drift("sysctl file that is not declared", unseen, f"echo 'vm.swappiness = 1' > {unseen}", f"rm {unseen}")
     )
-    found += [Drift(f"hold of {name}", name, f"apt-mark unhold {name}", f"apt-mark hold {name}") for name in HELD]
+    drifts += [Drift(f"hold of {name}", name, f"apt-mark unhold {name}", f"apt-mark hold {name}") for name in HELD]
     undo = f"cp -a {BACKUP}.dpkg {DPKG}; rm {BACKUP}.dpkg"
-    found += [
+    drifts += [
         Drift(f"version of {name}", "dpkg", _status(name, "s/^Version: .*/Version: 0.1/"), undo) for name in VERSION
     ]
-    found += [
+    drifts += [
         Drift(f"package {name} gone", "dpkg", _status(name, "s/^Status: .*/Status: deinstall ok config-files/"), undo)
         for name in GONE
     ]
-    found += [Drift(f"{name} stopped", name, f"systemctl stop {name}", f"systemctl start {name}") for name in STOPPED]
-    found += [
+    drifts += [Drift(f"{name} stopped", name, f"systemctl stop {name}", f"systemctl start {name}") for name in STOPPED]
+    drifts += [
         Drift(f"{name} disabled", name, f"systemctl disable {name}", f"systemctl enable {name}") for name in DISABLED
     ]
-    return found
+    return drifts
 
 
 def seen_only() -> list[Drift]:
@@ -117,17 +117,8 @@ def apart(drifts: list[Drift]) -> list[list[Drift]]:
     """Groups in which nothing is touched twice; a folder and what lies in it are not together either."""
     groups: list[list[Drift]] = []
     for drift in drifts:
-
-        def clash(other: Drift, drift: Drift = drift) -> bool:
-            a, b = drift.thing, other.thing
-            return (
-                a == b
-                or a.startswith(b + "/")
-                or b.startswith(a + "/")
-                or ("dpkg" in (a, b) and not (a + b).count("/"))
-            )
-
-        group = next((group for group in groups if not any(clash(other) for other in group)), None)
+        free = (group for group in groups if not any(_clash(drift.thing, member.thing) for member in group))
+        group = next(free, None)
         if group is None:
             groups.append([drift])
         else:
@@ -135,18 +126,25 @@ def apart(drifts: list[Drift]) -> list[list[Drift]]:
     return groups
 
 
-# For the host: seeds one at a time, looks with the probe, undoes. A JSON line of facts each, first and last without a
-# seed
+def _clash(a: str, b: str) -> bool:
+    packages = "dpkg" in (a, b) and "/" not in a + b
+    return a == b or a.startswith(b + "/") or b.startswith(a + "/") or packages
+
+
+# For the host: seeds one at a time, looks with the probe, undoes. A JSON line of facts each, first and last without
+# a seed
 DRIVER = r"""
 import json, subprocess, sys
 program, drifts = json.loads(sys.stdin.read())
 def sh(line):
-    done = subprocess.run(line, shell=True, executable="/bin/bash", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(line, shell=True, executable="/bin/bash", text=True, **pipes)
     if done.returncode:
         raise SystemExit("%s: %s" % (line, done.stdout))
 def look():
-    text = subprocess.run(["python3", "-I", "-S", "-"], input=program, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return json.loads(text.split("IRONBURST ", 1)[1])
+    probe = ["python3", "-I", "-S", "-"]
+    done = subprocess.run(probe, input=program, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.split("IRONBURST ", 1)[1])
 print(json.dumps(look()))
 for seed, undo in drifts:
     sh(seed)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ironburst.convergence import probe, receipts
+from ironburst.convergence import host_facts, receipts
 from tests.lab.drifts import DRIVER, all_drifts, apart, seen_only
 from tests.sites import converge
 
@@ -16,7 +16,8 @@ def question(inside):
     """The probe as the converge sends it, and what the receipt has recorded."""
     folder = inside.site.dir / "run" / "state" / "receipts"
     known = json.loads((folder / f"{NODE}.json").read_text())
-    return probe.program({**known["watch"], "salt": (folder / "salt").read_text().strip(), "settle": 10}), known
+    salt = (folder / "salt").read_text().strip()
+    return host_facts.program({**known["watch"], "salt": salt, "unit_wait_s": 10}), known
 
 
 def test_every_drift_is_seen(inside, converged):
@@ -43,7 +44,8 @@ def test_ansible_repairs_every_one_of_them(inside, converged):
     for group in apart(all_drifts()):
         inside.site.ssh(NODE, " && ".join(drift.seed for drift in group), timeout=120)
         assert converge(inside, "--limit", NODE, "--share", "100%")["hosts"][NODE]["state"] == "converged"
-        facts = probe.answer(inside.site.ssh(NODE, ["python3", "-I", "-S", "-"], stdin=program, timeout=120).stdout)
+        done = inside.site.ssh(NODE, ["python3", "-I", "-S", "-"], stdin=program, timeout=120)
+        facts = host_facts.answer(done.stdout)
         assert receipts.differences(known["state"], facts) == [], [drift.name for drift in group]
         inside.site.ssh(NODE, "rm -rf /root/drift-backup*")
 

@@ -43,13 +43,13 @@ def test_files_makes_them_once_and_tells_what_it_would_do(tmp_path, me):
     ]
     (tmp_path / "gone").write_text("old\n")
     told = run("files", check=True, files=wanted)
-    assert told["changed"] and sorted(os.listdir(tmp_path)) == ["gone"]
+    assert told["changed"] and [path.name for path in tmp_path.iterdir()] == ["gone"]
     done = run("files", files=wanted)
     assert done["changed_paths"] == told["changed_paths"] == [entry["path"] for entry in wanted]
-    assert (tmp_path / "etc/a.conf").read_text() == "a = 1\n" and (
-        tmp_path / "etc/a.conf"
-    ).stat().st_mode & 0o777 == 0o640
-    assert os.readlink(tmp_path / "etc/link") == "a.conf" and os.listdir(tmp_path) == ["etc"]
+    file = tmp_path / "etc/a.conf"
+    assert file.read_text() == "a = 1\n" and file.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "etc/link").readlink() == Path("a.conf")
+    assert [path.name for path in tmp_path.iterdir()] == ["etc"]
     assert run("files", files=wanted)["changed"] is False
 
 

@@ -17,11 +17,13 @@ path = {state!r}
 state = json.load(open(path))
 state["calls"].append(words)
 units = state["units"]
-NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no", InactiveExitTimestampMonotonic="0")
+NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no")
+NONE["InactiveExitTimestampMonotonic"] = "0"
 code = 0
 if words[0] == "show":
     names = [word for word in words[1:] if not word.startswith("--")]
-    print("\n\n".join("\n".join("%s=%s" % pair for pair in dict(NONE, **units.get(name, {{}})).items()) for name in names))
+    shown = [dict(NONE, **units.get(name, {{}})) for name in names]
+    print("\n\n".join("\n".join("%s=%s" % pair for pair in unit.items()) for unit in shown))
 elif words[0] == "daemon-reload":
     units.update(state.pop("new", {{}}))
     for unit in units.values():
@@ -39,7 +41,8 @@ else:
         elif verb == "stop":
             unit.update(ActiveState="inactive")
         else:
-            unit.update(UnitFileState=dict(enable="enabled", disable="disabled", mask="masked", unmask="disabled")[verb])
+            states = dict(enable="enabled", disable="disabled", mask="masked", unmask="disabled")
+            unit.update(UnitFileState=states[verb])
             unit.update(LoadState="masked" if verb == "mask" else "loaded")
 json.dump(state, open(path, "w"))
 sys.exit(code)
@@ -64,16 +67,13 @@ class Systemd:
 
     def unit(self, name, active=True, enabled=True, age=100.0, **more):
         begun = str(int((time.monotonic() - age) * 1e6)) if active else "0"
-        state = (
-            dict(
-                LoadState="loaded",
-                ActiveState="active" if active else "inactive",
-                UnitFileState="enabled" if enabled else "disabled",
-                InactiveExitTimestampMonotonic=begun,
-            )
-            | more
-        )
-        self.write(units=json.loads(self.state.read_text())["units"] | {name: state})
+        state = {
+            "LoadState": "loaded",
+            "ActiveState": "active" if active else "inactive",
+            "UnitFileState": "enabled" if enabled else "disabled",
+            "InactiveExitTimestampMonotonic": begun,
+        }
+        self.write(units=json.loads(self.state.read_text())["units"] | {name: state | more})
 
     def run(self, *services, check=False, **options):
         question = {"ANSIBLE_MODULE_ARGS": options | {"services": list(services), "_ansible_check_mode": check}}
@@ -179,8 +179,10 @@ def test_refusals(systemd):
     systemd.write(broken=["bad.service"])
     answer = systemd.run(*({"name": name, "state": "started"} for name in ("good", "bad")))
     assert answer["failed"] and answer["changed"] and answer["done"] == ["start good.service"]
-    said = "bad.service: systemctl start failed: Job for bad.service failed.; its journal ends with: cannot open the device"
-    assert answer["msg"] == said
+    assert answer["msg"] == (
+        "bad.service: systemctl start failed: Job for bad.service failed.; "
+        "its journal ends with: cannot open the device"
+    )
     missing = systemd.run({"name": "nowhere", "state": "started"})
     assert missing["failed"] and "Unit nowhere.service not found" in missing["msg"]
     assert systemd.run({"name": "nowhere", "state": "started"}, check=True)["done"] == ["start nowhere.service"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 from ansible.plugins.callback import CallbackBase
 
@@ -15,8 +16,8 @@ author: ironburst
 type: aggregate
 short_description: tags and literal arguments of tasks, for ironburst converge
 description:
-  - Appends a line of JSON for each task to the file that IRONBURST_TASKS names; does nothing without it. Of the arguments it writes those
-    that say where something is (never a value that is a template, never a content).
+  - Appends a line of JSON for each task to the file that IRONBURST_TASKS names; does nothing without it. Of the
+    arguments it writes those that say where something is (never a value that is a template, never a content).
 """
 PLACES = ("path", "dest", "name", "state", "enabled", "groups", "group", "creates")
 
@@ -41,20 +42,23 @@ class CallbackModule(CallbackBase):
         literal = {}
         if task.no_log:
             given = {key: task.args[key] for key in PLACES if key in task.args}
-            literal = {
-                key: value
-                for key, value in given.items()
-                if isinstance(value, bool | str | list) and "{{" not in str(value)
-            }
+            literal = {key: value for key, value in given.items() if _is_literal(value)}
         line = {"uuid": task._uuid, "tags": [str(tag) for tag in task.tags], "handler": handler, "literal": literal}
-        with open(self._path, "a", encoding="utf-8") as file:
+        with Path(self._path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def v2_playbook_on_task_start(self, task, is_conditional):
+    def v2_playbook_on_task_start(self, task, is_conditional):  # noqa: ARG002 (Ansible gives it by this name)
+        """Write a task down."""
         self._write(task, False)
 
     def v2_playbook_on_handler_task_start(self, task):
+        """Write a handler down."""
         self._write(task, True)
 
     def v2_playbook_on_cleanup_task_start(self, task):
+        """Write a task down."""
         self._write(task, False)
+
+
+def _is_literal(value):
+    return isinstance(value, bool | str | list) and "{{" not in str(value)

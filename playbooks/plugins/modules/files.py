@@ -27,7 +27,9 @@ options:
       owner: {description: name of the owner, type: str, default: root}
       group: {description: name of the group, type: str, default: root}
   guard:
-    description: A command that must succeed before the first change (not in check mode); its error output is the reason for stopping.
+    description:
+      - A command that must succeed before the first change (not in check mode); its error output is the reason for
+        stopping.
     type: list
     elements: str
 author: ironburst
@@ -69,9 +71,7 @@ def kind_of(path):
     """`file`, `directory`, `link`, `absent` or `other`: what lies at `path`."""
     try:
         mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return "absent"
-    except NotADirectoryError:
+    except (FileNotFoundError, NotADirectoryError):
         return "absent"
     for name, test in (("link", stat.S_ISLNK), ("file", stat.S_ISREG), ("directory", stat.S_ISDIR)):
         if test(mode):
@@ -89,6 +89,7 @@ def text_of(path):
 
 
 def owner_ids(entry):
+    """(uid, gid) of an entry's owner and group."""
     try:
         return pwd.getpwnam(entry["owner"]).pw_uid, grp.getgrnam(entry["group"]).gr_gid
     except KeyError:
@@ -179,7 +180,7 @@ def _link(path, target, there, check):
 def _ask(module):
     """End with the guard's words if it refuses, and something would change."""
     try:
-        if not any(apply(one, True)[0] for one in module.params["files"]):
+        if not any(apply(entry, True)[0] for entry in module.params["files"]):
             return
     except Unusable as error:
         module.fail_json(msg=str(error), changed=False, changed_paths=[])
@@ -189,7 +190,8 @@ def _ask(module):
 
 
 def main():
-    entry = {
+    """Make every entry of `files`."""
+    options = {
         "path": {"type": "path", "required": True},
         "content": {"type": "str"},
         "target": {"type": "str"},
@@ -202,7 +204,7 @@ def main():
         "type": "list",
         "elements": "dict",
         "required": True,
-        "options": entry,
+        "options": options,
         "required_if": [("state", "file", ["content"]), ("state", "link", ["target"])],
     }
     spec = {"files": files, "guard": {"type": "list", "elements": "str"}}
@@ -210,21 +212,16 @@ def main():
     changed, diff = [], []
     if module.params["guard"] and not module.check_mode:
         _ask(module)
-    for one in module.params["files"]:
+    for entry in module.params["files"]:
+        path = entry["path"]
         try:
-            new, before, after = apply(one, module.check_mode)
+            new, before, after = apply(entry, module.check_mode)
         except (Unusable, OSError) as error:
             module.fail_json(msg=str(error), changed=bool(changed), changed_paths=changed)
         if new:
-            changed.append(one["path"])
-            diff.append(
-                {
-                    "before_header": one["path"],
-                    "after_header": one["path"],
-                    "before": before or "",
-                    "after": after or "",
-                }
-            )
+            changed.append(path)
+            headers = {"before_header": path, "after_header": path}
+            diff.append({**headers, "before": before or "", "after": after or ""})
     module.exit_json(changed=bool(changed), changed_paths=changed, diff=diff if module._diff else [])
 
 

@@ -42,11 +42,8 @@ from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 # FAB-007)
 SWITCH_IDS = {"1af1": "NVSwitch of A100 boards", "22a3": "NVSwitch of H100 and H200 boards"}
 DGX2_GPU = "1db8"  # V100 SXM3: the switch's own id is not published
-RACK_GPUS = (
-    "2941",
-    "31c2",
-    "31c3",
-)  # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
+# GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
+RACK_GPUS = ("2941", "31c2", "31c3")
 # They hold GPUs open on every node: no job of anybody
 DAEMONS = (
     "nvidia-persiste",
@@ -64,37 +61,28 @@ DEVICE = re.compile(r"/dev/(nvidia(\d+|ctl|-uvm|-nvswitch|-caps)|dri/render)")
 
 
 def switches(pci, vpd_texts, proc_devices):
-    """How NVSwitches show on this host: {"how", "count", "text"}; how is pci, sw_mng, proc, gpu or none
-    (facts/nvswitch_pci.csv).
+    """How NVSwitches show on this host: {"how", "count", "text"}.
 
-    `pci`: (vendor, device, class) of all functions; `vpd_texts`: VPDs of the RDMA devices; `proc_devices`: names below
-    nvidia-nvswitch.
+    `how` is pci, sw_mng, proc, gpu or none (facts/nvswitch_pci.csv). `pci`: (vendor, device, class) of all functions;
+    `vpd_texts`: VPDs of the RDMA devices; `proc_devices`: names below nvidia-nvswitch.
     """
     for device, text in sorted(SWITCH_IDS.items()):
-        count = sum((vendor, one) == ("10de", device) for vendor, one, _ in pci)
+        count = sum(function[:2] == ("10de", device) for function in pci)
         if count > 1:  # one alone is no board: a passed-through function
-            return {"how": "pci", "count": count, "text": f"{count} × {text} (10de:{device}) on the PCI bus"}
+            return _shown("pci", count, f"{count} × {text} (10de:{device}) on the PCI bus")
     marked = sum(b"SW_MNG" in text for text in vpd_texts)
     if marked:
-        return {
-            "how": "sw_mng",
-            "count": marked,
-            "text": f"{marked} management ports of NVLink5 switches (SW_MNG in the VPD)",
-        }
+        return _shown("sw_mng", marked, f"{marked} management ports of NVLink5 switches (SW_MNG in the VPD)")
     if proc_devices:
-        return {
-            "how": "proc",
-            "count": len(proc_devices),
-            "text": f"{len(proc_devices)} NVSwitches of the loaded driver",
-        }
-    gpus = sum((vendor, one) == ("10de", DGX2_GPU) for vendor, one, _ in pci)
+        return _shown("proc", len(proc_devices), f"{len(proc_devices)} NVSwitches of the loaded driver")
+    gpus = sum(function[:2] == ("10de", DGX2_GPU) for function in pci)
     if gpus:
-        return {
-            "how": "gpu",
-            "count": 12,
-            "text": f"{gpus} V100 SXM3 GPUs, which only DGX-2 boards with NVSwitches carry",
-        }
-    return {"how": "none", "count": 0, "text": "no NVSwitch"}
+        return _shown("gpu", 12, f"{gpus} V100 SXM3 GPUs, which only DGX-2 boards with NVSwitches carry")
+    return _shown("none", 0, "no NVSwitch")
+
+
+def _shown(how, count, text):
+    return {"how": how, "count": count, "text": text}
 
 
 def gpu_rows(text):
@@ -115,8 +103,8 @@ def cdi_devices(text):
 
 def step_of(command):
     """The Slurm step of a slurmstepd's command line (`slurmstepd: [123.batch]`), or None."""
-    found = re.match(r"slurmstepd: \[([^\]]+)\]", command)
-    return found.group(1) if found else None
+    match = re.match(r"slurmstepd: \[([^\]]+)\]", command)
+    return match.group(1) if match else None
 
 
 class Look:
@@ -126,6 +114,7 @@ class Look:
         self.root, self.timeout = root, timeout
 
     def at(self, path):
+        """Where a path of the host is."""
         return os.path.join(self.root, path.lstrip("/"))
 
     def text(self, path):
@@ -137,6 +126,7 @@ class Look:
             return None
 
     def names(self, path):
+        """What is in a folder; [] if it can't be read."""
         try:
             return sorted(os.listdir(self.at(path)))
         except OSError:
@@ -156,14 +146,15 @@ class Look:
 
     def pci(self):
         """(vendor, device, class) of each function, hex without 0x."""
-        found = []
+        functions = []
         for name in self.names("/sys/bus/pci/devices"):
             values = [self.text(f"/sys/bus/pci/devices/{name}/{key}") for key in ("vendor", "device", "class")]
             if None not in values:
-                found.append(tuple(value.strip()[2:] for value in values))
-        return found
+                functions.append(tuple(value.strip()[2:] for value in values))
+        return functions
 
     def vpds(self):
+        """Vital product data of the RDMA devices, as bytes."""
         texts = []
         for name in self.names("/sys/class/infiniband"):
             try:
@@ -210,14 +201,14 @@ class Look:
 
     def cuda(self):
         """{version: what its nvcc says} of /usr/local/cuda-*; "" if it can't be run."""
-        found = {}
+        releases = {}
         for name in self.names("/usr/local"):
             match = re.fullmatch(r"cuda-(\d+\.\d+)", name)
             if match:
                 code, output = self.run(f"/usr/local/{name}/bin/nvcc", "--version")
                 release = re.search(r"release (\d+\.\d+)", output) if code == 0 else None
-                found[match.group(1)] = release.group(1) if release else ""
-        return found
+                releases[match.group(1)] = release.group(1) if release else ""
+        return releases
 
     def packages(self):
         """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no
@@ -273,6 +264,7 @@ class Look:
 
 
 def main():
+    """Answer with the look at this host."""
     module = AnsibleModule(argument_spec={"timeout": {"type": "int", "default": 30}}, supports_check_mode=True)
     module.exit_json(changed=False, ansible_facts={"node_seen": Look(timeout=module.params["timeout"]).seen()})
 

@@ -17,7 +17,8 @@ description:
 options:
   services:
     description:
-      - Units. One that the host doesn't have is an error where it is to be enabled or started (not in check mode); it counts as stopped.
+      - Units. One that the host doesn't have is an error where it is to be enabled or started (not in check mode);
+        it counts as stopped.
     type: list
     elements: dict
     required: true
@@ -25,13 +26,20 @@ options:
       name: {description: name of the unit; without a suffix a service, type: str, required: true}
       enabled: {description: whether it starts at boot; left as it is if not given, type: bool}
       masked: {description: whether nothing can start it, type: bool, default: false}
-      state: {description: whether it runs; left as it is if not given, type: str, choices: [started, restarted, stopped]}
+      state:
+        description: whether it runs; left as it is if not given
+        type: str
+        choices: [started, restarted, stopped]
       reads:
         description: files that it reads at its start; one that is younger than the start is a restart
         type: list
         elements: path
         default: []
-  daemon_reload: {description: whether systemd may read its units anew, type: str, choices: [auto, never], default: auto}
+  daemon_reload:
+    description: whether systemd may read its units anew
+    type: str
+    choices: [auto, never]
+    default: auto
 author: ironburst
 """
 
@@ -62,15 +70,8 @@ from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "InactiveExitTimestampMonotonic")
 SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".slice")
-ENABLED = (
-    "enabled",
-    "enabled-runtime",
-    "static",
-    "alias",
-    "indirect",
-    "generated",
-    "transient",
-)  # `systemctl is-enabled` says yes
+# `systemctl is-enabled` says yes
+ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient")
 RUNNING = ("active", "activating", "reloading", "refreshing")
 
 
@@ -79,6 +80,7 @@ class Failed(Exception):
 
 
 def full_name(name):
+    """A unit's name with its suffix."""
     return name if name.endswith(SUFFIXES) else name + ".service"
 
 
@@ -156,6 +158,7 @@ def why_not(name, verb, said):
 
 
 def main():
+    """Make every unit of `services` as wanted, in order."""
     entry = {
         "name": {"type": "str", "required": True},
         "enabled": {"type": "bool"},

@@ -3,48 +3,32 @@ playbook.
 """
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from ironburst.convergence.events import Listener
+from ironburst.convergence.ports import TaskEvent
 
 ROOT = Path(__file__).parents[3]
 
 
-def event(**changes):
-    fields = {
-        "host": "n1",
-        "role": "r",
-        "task": "t",
-        "status": "ok",
-        "result": {},
-        "action": "ansible.builtin.copy",
-        "tags": frozenset(),
-        "literal": {},
-        "handler": False,
-        "changed": False,
-    }
-    made = SimpleNamespace(**(fields | changes))
-    made.results = [made.result]
-    return made
+def event(changed=False, **fields):
+    result = {"changed": changed, **fields.pop("result", {})}
+    defaults = {"host": "n1", "role": "r", "task": "t", "status": "ok", "action": "ansible.builtin.copy"}
+    return TaskEvent(**defaults | fields, result=result)
 
 
 def heard(*events, covered=()):
     listener = Listener("site", lambda line: None, lambda role: role in covered)
-    for one in events:
-        listener(one)
+    for task_event in events:
+        listener(task_event)
     return listener.hosts["n1"]
 
 
-def command(**changes):
-    return event(
-        **(
-            {"action": "ansible.builtin.command", "result": {"invocation": {"module_args": {"_raw_params": "x"}}}}
-            | changes
-        )
-    )
+def command(**fields):
+    result = {"invocation": {"module_args": {"_raw_params": "x"}}}
+    return event(action="ansible.builtin.command", result=result, **fields)
 
 
 @pytest.mark.parametrize(

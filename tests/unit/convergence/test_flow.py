@@ -6,13 +6,13 @@ import ast
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 import pytest
 
-from ironburst.convergence import probe
+from ironburst.convergence import host_facts
 from ironburst.convergence.converge import converge
-from ironburst.convergence.model import Options, Selection, Tools, select
+from ironburst.convergence.model import Options, SelectionError, Tools, select
+from ironburst.convergence.ports import Answer, Connection, HostResult, PlaybookRun, TaskEvent
 from ironburst.convergence.receipts import Store
 from ironburst.convergence.rolling import Share
 from ironburst.document import ClusterDocument
@@ -26,8 +26,8 @@ def site_document(racks=None) -> ClusterDocument:
     """A head and four nodes of partition home; `racks`: {node: rack}."""
     built = sample.lab_document()
     head = next(host for host in built.hosts if host.role == "head")
-    one = next(host for host in built.hosts if host.partition == "home")
-    nodes = [one.model_copy(update={"name": name, "rack": (racks or {}).get(name, f"rack-{name}")}) for name in NODES]
+    node = next(host for host in built.hosts if host.partition == "home")
+    nodes = [node.model_copy(update={"name": name, "rack": (racks or {}).get(name, f"rack-{name}")}) for name in NODES]
     return built.model_copy(update={"hosts": [head, *nodes]})
 
 
@@ -78,16 +78,16 @@ class Site:
         if self.answers:
             self.answers -= 1
             raise SchedulerError("Unable to contact slurm controller")
-        found = {}
+        nodes = {}
         for name, states in self.states.items():
             jobs = tuple(self.jobs.get(name, {}))
             shown = states | ({"ALLOCATED"} if jobs else set())
             end = self.now + max(self.jobs.get(name, {}).values(), default=0) if jobs else 0.0
             registered = not states & {"UNKNOWN"}
-            found[name] = Occupancy(
+            nodes[name] = Occupancy(
                 name, ("home",), frozenset(shown), self.reasons.get(name, ""), registered, jobs, end
             )
-        return found
+        return nodes
 
     def drain(self, nodes, reason):
         self.calls.append(("drain", tuple(nodes), reason))
@@ -104,22 +104,18 @@ class Site:
     # the hosts
     def ask(self, programs):
         answers = {}
-        for name, (_, text) in programs.items():
-            question = json.loads(ast.literal_eval(text.rsplit("json.loads(", 1)[1].split("))) + ")[0]))
+        for name, program in programs.items():
+            question = json.loads(ast.literal_eval(program.text.rsplit("json.loads(", 1)[1].split("))) + ")[0]))
             if name in self.dark:
-                answers[name] = SimpleNamespace(output="", error="no route to host")
+                answers[name] = Answer(error="no route to host")
                 continue
             watched = [f"file {path}" for path in question.get("files", {})]
             told = {fact: self.facts[name].get(fact, "absent") for fact in watched}
-            answers[name] = SimpleNamespace(output=probe.MARK + json.dumps(told), error=None)
+            answers[name] = Answer(host_facts.MARK + json.dumps(told))
         return answers
 
     # Ansible
     def connections(self, hosts):
-        @dataclass
-        class Connection:
-            address: str
-
         return {name: Connection(name) for name in hosts}
 
     def play(self, playbook, *, hosts=(), check=False, skip_tags=(), on_event=None):
@@ -129,7 +125,7 @@ class Site:
         results = {}
         for name in hosts:
             if name in self.dark:
-                results[name] = SimpleNamespace(changed=0, failed=0, unreachable=1, error="no route to host")
+                results[name] = HostResult(unreachable=1, error="no route to host")
                 continue
             changed, failed = 0, 0
             for task in self.tasks if playbook == "site.yml" else []:
@@ -155,10 +151,9 @@ class Site:
                 on_event(
                     event(name, Task("Gate", "", "", frozenset(), "node_health"), "failed", {"msg": "a GPU is missing"})
                 )
-            results[name] = SimpleNamespace(
-                changed=changed, failed=failed, unreachable=0, error="Gate: a GPU is missing" if failed else None
-            )
-        return SimpleNamespace(hosts=results, error=None)
+            error = "Gate: a GPU is missing" if failed else None
+            results[name] = HostResult(changed=changed, failed=failed, error=error)
+        return PlaybookRun(playbook, 2 if self.bad else 0, results)
 
     def joined(self, name):
         return name in self.states and not self.states[name] & {"UNKNOWN"} and self.installed
@@ -175,7 +170,7 @@ class Site:
     def converge(self, *names, **options):
         self.lines = []
         tools = Tools(
-            player=self,
+            playbooks=self,
             ask=self.ask,
             service=lambda connection: self,
             inputs=lambda name: {"playbooks": "1", **self.inputs},
@@ -195,20 +190,7 @@ class Site:
 
 
 def event(host, task, status, result):
-    changed = status == "ok" and result.get("changed", False)
-    return SimpleNamespace(
-        host=host,
-        role=task.role,
-        task=task.name,
-        status=status,
-        result=result,
-        results=[result],
-        action="ansible.builtin.copy",
-        tags=task.tags,
-        literal={},
-        handler=False,
-        changed=changed,
-    )
+    return TaskEvent(host, task.role, task.name, status, result, action="ansible.builtin.copy", tags=task.tags)
 
 
 def states(receipt) -> Mapping[str, str]:
@@ -365,7 +347,7 @@ def test_a_bad_node_stops_it_and_a_second_call_goes_on(site):
         "n3": "converged",
         "n4": "converged",
     }
-    assert [hosts for name, hosts, _ in site.sites() if name == "site"][0] == ("n2",)
+    assert next(hosts for name, hosts, _ in site.sites() if name == "site") == ("n2",)
     assert set(map(frozenset, site.states.values())) == {frozenset({"IDLE"})} and not site.hurt
     assert set(states(site.converge()).values()) == {"unchanged"}
 
@@ -531,5 +513,5 @@ def test_a_secret_that_does_not_resolve_is_a_sentence_and_nothing_is_done(site):
 def test_a_limit_names_hosts_roles_kinds_halls_or_partitions():
     document = site_document()
     assert select(document, "n1,head") == ["n1", "head"] and select(document, "home") == list(NODES)
-    with pytest.raises(Selection, match="no such host, role, kind, hall or partition"):
+    with pytest.raises(SelectionError, match="no such host, role, kind, hall or partition"):
         select(document, "n9")

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from ironburst.convergence import inputs, receipts
-from ironburst.convergence.receipts import Entry, HostState, Store
+from ironburst.convergence.ports import Connection
+from ironburst.convergence.receipts import Entry, Receipt, Store
 
 
 def entry(**changes):
@@ -19,13 +20,26 @@ def entry(**changes):
 
 def test_what_is_written_is_read_again(tmp_path):
     store = Store(tmp_path / "r")
-    state = HostState(
-        "dgx01", "lab", {"address": "10.0.0.1"}, {"a": "1"}, {"packages": ["x"]}, {"package x": "1"}
+    state = Receipt(
+        "dgx01", "lab", Connection("10.0.0.1", options=("-v",)), {"a": "1"}, {"packages": ["x"]}, {"package x": "1"}
     ).with_entry(entry())
     store.write(state)
     assert store.read("dgx01", "lab") == state
     assert (tmp_path / "r" / "dgx01.json").stat().st_mode & 0o077 == 0 and (tmp_path / "r").stat().st_mode & 0o077 == 0
-    assert store.read("dgx01", "other") == HostState("dgx01", "other")  # another cluster's receipt proves nothing
+    assert store.read("dgx01", "other") == Receipt("dgx01", "other")  # another cluster's receipt proves nothing
+
+
+def test_the_file_is_read_by_other_versions_too(tmp_path):
+    Store(tmp_path).write(Receipt("dgx01", "lab", Connection("10.0.0.1"), drained_by_us=True))
+    data = json.loads((tmp_path / "dgx01.json").read_text())
+    assert list(data) == [
+        *("version", "host", "cluster", "connection", "inputs", "watch"),
+        *("state", "unwatched", "software", "held", "history"),
+    ]
+    assert data["held"] is True and data["connection"]["address"] == "10.0.0.1"
+    del data["held"]  # as it was written before drains were kept
+    (tmp_path / "dgx01.json").write_text(json.dumps(data))
+    assert Store(tmp_path).read("dgx01", "lab") == Receipt("dgx01", "lab", Connection("10.0.0.1"))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +48,7 @@ def test_what_is_written_is_read_again(tmp_path):
 )
 def test_a_damaged_receipt_is_none(tmp_path, text):
     (tmp_path / "dgx01.json").write_text(text)
-    assert Store(tmp_path).read("dgx01", "lab") == HostState("dgx01", "lab")
+    assert Store(tmp_path).read("dgx01", "lab") == Receipt("dgx01", "lab")
 
 
 def test_the_salt_is_made_once_and_private(tmp_path):
@@ -49,11 +63,11 @@ def test_the_salt_is_made_once_and_private(tmp_path):
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(receipts.ReceiptError, match="give another with --state"):
-        Store(tmp_path / "file" / "r").write(HostState("a", "b"))
+        Store(tmp_path / "file" / "r").write(Receipt("a", "b"))
 
 
 def test_a_history_keeps_the_last(tmp_path):
-    state = HostState("dgx01", "lab")
+    state = Receipt("dgx01", "lab")
     for number in range(receipts.KEPT + 5):
         state = state.with_entry(entry(at=float(number)))
     assert len(state.history) == receipts.KEPT and state.history[-1].at == receipts.KEPT + 4

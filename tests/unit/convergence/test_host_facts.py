@@ -7,20 +7,20 @@ import sys
 
 import pytest
 
-from ironburst.convergence import probe
+from ironburst.convergence import host_facts
 
 SALT = "00" * 32
 
 
-def look(**question):
+def ask(**question):
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-"],
-        input=probe.program({"salt": SALT, **question}),
+        input=host_facts.program({"salt": SALT, **question}),
         capture_output=True,
         text=True,
         check=True,
     )
-    return probe.answer("a login shell's greeting\n" + done.stdout)
+    return host_facts.answer("a login shell's greeting\n" + done.stdout)
 
 
 def test_files_as_they_are(tmp_path):
@@ -29,7 +29,7 @@ def test_files_as_they_are(tmp_path):
     (tmp_path / "l").symlink_to("a")
     (tmp_path / "d").mkdir(mode=0o755)
     paths = {f"{tmp_path}/{name}": "content" for name in ("a", "l", "d", "gone", "a/below")}
-    facts = look(files={**paths, f"{tmp_path}/d/": "exists"})
+    facts = ask(files={**paths, f"{tmp_path}/d/": "exists"})
     assert facts[f"file {tmp_path}/a"].startswith("file 0640 root:root ") or os.geteuid()
     assert facts[f"file {tmp_path}/l"].endswith(" a")
     assert facts[f"file {tmp_path}/d"].split()[:2] == ["directory", "0755"]
@@ -53,25 +53,25 @@ def test_every_change_of_a_file_shows(tmp_path, change):
     path.write_text("one")
     path.chmod(0o644)
     question = {"files": {str(path): "content"}}
-    before = look(**question)
-    assert look(**question) == before
+    before = ask(**question)
+    assert ask(**question) == before
     change(path)
-    assert look(**question) != before
+    assert ask(**question) != before
 
 
 def test_a_tree_shows_what_changes_below(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
-    before = look(files={str(tmp_path): "tree"})
+    before = ask(files={str(tmp_path): "tree"})
     (tmp_path / "a" / "b" / "new").write_text("")
-    assert look(files={str(tmp_path): "tree"}) != before
+    assert ask(files={str(tmp_path): "tree"}) != before
 
 
 def test_the_same_content_has_another_digest_in_another_folder_of_receipts():
-    assert probe.Probe(SALT).digest(b"x") != probe.Probe("11" * 32).digest(b"x")
+    assert host_facts.Probe(SALT).digest(b"x") != host_facts.Probe("11" * 32).digest(b"x")
 
 
 def test_people_kernel_and_commands():
-    facts = look(
+    facts = ask(
         users=["root", "nobody-here"],
         groups=["root"],
         commands=[["sh", "-c", "echo a"], ["no-such-command"]],
@@ -84,8 +84,8 @@ def test_people_kernel_and_commands():
 
 
 def test_what_cannot_be_found_out_is_said_and_never_silent(monkeypatch):
-    monkeypatch.setattr(probe, "LIMIT_S", 0.1)
-    facts = probe.look(
+    monkeypatch.setattr(host_facts, "LIMIT_S", 0.1)
+    facts = host_facts.gather(
         {"salt": SALT, "commands": [["sleep", "5"]], "services": {"x.service": ["active"]}, "packages": []}
     )
     assert facts["command sleep 5"].startswith("? TimeoutExpired")
@@ -101,11 +101,11 @@ def test_dpkg_versions_and_holds(tmp_path, monkeypatch):
     real = open
     (tmp_path / "status").write_text(status)
     monkeypatch.setitem(
-        probe.__dict__,
+        host_facts.__dict__,
         "open",
         lambda path, *a, **k: real(tmp_path / "status" if "dpkg" in str(path) else path, *a, **k),
     )
-    assert probe.dpkg(["slurmd", "slurmd-dev", "gone", "never"]) == {
+    assert host_facts.dpkg(["slurmd", "slurmd-dev", "gone", "never"]) == {
         "slurmd": "24.11.5-4 hold",
         "slurmd-dev": "1",
         "gone": "absent",
@@ -115,8 +115,8 @@ def test_dpkg_versions_and_holds(tmp_path, monkeypatch):
 
 def test_rpm_versions_by_name_or_spec(monkeypatch):
     rows = "slurm-slurmd 24.11.5 1.el9.x86_64\nnvidia-open 580.95.05 1.el9.noarch\n"
-    monkeypatch.setattr(probe, "run", lambda argv: rows)
-    found = probe.rpm(["slurm-slurmd", "nvidia-open-580.95.*", "nvidia-open-590.*"])
+    monkeypatch.setattr(host_facts, "run", lambda argv: rows)
+    found = host_facts.rpm(["slurm-slurmd", "nvidia-open-580.95.*", "nvidia-open-590.*"])
     assert found == {
         "slurm-slurmd": "24.11.5-1.el9.x86_64",
         "nvidia-open-580.95.*": "580.95.05-1.el9.noarch",
@@ -127,21 +127,21 @@ def test_rpm_versions_by_name_or_spec(monkeypatch):
 def test_units_and_their_drop_ins_are_read_from_the_disk(tmp_path, monkeypatch):
     (tmp_path / "slurmd.service.d").mkdir()
     (tmp_path / "slurmd.service").write_text("[Service]\n")
-    monkeypatch.setattr(probe, "UNIT_FOLDERS", (str(tmp_path), str(tmp_path)))
+    monkeypatch.setattr(host_facts, "UNIT_FOLDERS", (str(tmp_path), str(tmp_path)))
     shown = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
-    monkeypatch.setattr(probe, "run", lambda argv: shown)
-    one = probe.Probe(SALT)
-    before = one.services({"slurmd.service": ["enabled", "active"]}, 0)
+    monkeypatch.setattr(host_facts, "run", lambda argv: shown)
+    probe = host_facts.Probe(SALT)
+    before = probe.services({"slurmd.service": ["enabled", "active"]}, 0)
     assert (
         before["slurmd.service"].startswith(f"enabled active {tmp_path}/slurmd.service=")
         and before["slurmd.service"].count("=") == 1
     )
     (tmp_path / "slurmd.service.d" / "override.conf").write_text("[Service]\nNice=1\n")
-    assert one.services({"slurmd.service": ["enabled", "active"]}, 0) != before
-    monkeypatch.setattr(probe, "run", lambda argv: "nothing that is known")
-    assert one.services({"a.service": ["active"], "b.service": ["active"]}, 0)["a.service"].startswith("?")
+    assert probe.services({"slurmd.service": ["enabled", "active"]}, 0) != before
+    monkeypatch.setattr(host_facts, "run", lambda argv: "nothing that is known")
+    assert probe.services({"a.service": ["active"], "b.service": ["active"]}, 0)["a.service"].startswith("?")
 
 
 def test_two_answers_or_none_are_no_answer():
     with pytest.raises(ValueError, match="0 answers"):
-        probe.answer("python3: command not found")
+        host_facts.answer("python3: command not found")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""probe.py QUESTION: what playbooks/validate.yml wants to know of a host, as JSON on stdout. Changes nothing.
+"""inspect_host.py QUESTION: what playbooks/validate.yml wants to know of a host, as JSON on stdout. Changes nothing.
 
 QUESTION is JSON: {"repositories": [{name, url, suite, components, key_url}], "packages": ["name", "name=1.2.*"]};
 packages null: not asked. Answer: {"serial": str|null, "gpus": int|null, "gpus_error": str|null, "free_bytes": int,
@@ -79,7 +79,8 @@ def packages_error(question):
             return "the package repositories can't be read: " + " ".join(update.stderr.split())
         problems = missing(question["packages"], options)
     if problems:
-        return f"not in the package repositories: {'; '.join(problems)}; declare a version that is there, or add a repository that has it"
+        cure = "declare a version that is there, or add a repository that has it"
+        return f"not in the package repositories: {'; '.join(problems)}; {cure}"
     return None
 
 
@@ -95,6 +96,7 @@ def gpus():
 
 
 def serial():
+    """The machine's serial number, None if it shows none."""
     try:
         return Path("/sys/class/dmi/id/product_serial").read_text().strip()
     except OSError:
@@ -102,6 +104,7 @@ def serial():
 
 
 def main():
+    """Answer the question that is the first argument."""
     question = json.loads(sys.argv[1])
     count, error = gpus()
     answer = {"serial": serial(), "gpus": count, "gpus_error": error, "free_bytes": shutil.disk_usage("/").free}
