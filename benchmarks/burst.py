@@ -30,7 +30,8 @@ from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.bound_search import lower_bound
-from ironburst.replay.simulate import Home, play
+from ironburst.replay.home import Home
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8

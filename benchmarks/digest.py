@@ -19,8 +19,9 @@ from benchmarks.figures import trace_path
 from ironburst.burst import Decision, Policy, Snapshot, decide, to_json
 from ironburst.burst.limits import REFERENCE, Limits
 from ironburst.replay import simulate, traces
+from ironburst.replay.home import Home
 from ironburst.replay.provider import Cloud
-from ironburst.replay.simulate import Home, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 from tests.fakes.random_sites import made
 
@@ -75,7 +76,7 @@ def plays(trace: Trace) -> dict[str, Callable[[], object]]:
     few, some = trace.take(slice(LEARNED_JOBS)), trace.take(slice(CLOUD_JOBS))
     reserved = dollars.reserved({"g6.48xlarge": 1, "g5.12xlarge": 2})
     cloud = Cloud((*reserved, *dollars.pools((dollars.SPOT, dollars.ON_DEMAND))), 1, dollars.SHORTAGES)
-    small = replace(home, nodes=24, round_s=60.0)
+    small = replace(home, nodes=24, tick_s=60.0)
     return {
         "learned": lambda: play(burst.with_time_limits(few, 1), replace(home, nodes=32), policy),
         "clouds": lambda: play(dollars.requeueable(some, 1), small, replace(policy, settle_s=60.0), cloud),

@@ -35,8 +35,10 @@ from ironburst import catalog
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import sizing, traces
+from ironburst.replay.home import Home
+from ironburst.replay.outcome import Played
 from ironburst.replay.provider import Cloud, Shortage
-from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
@@ -46,7 +48,7 @@ CHEAPEST = 2  # types of each number of GPUs, by each market
 NODES = {1: 512, 4: 192, 8: 128}  # of a pool, at most, by the GPUs of its type: more than is ever needed
 # the policy looks once a minute: later, and a little dearer, than with the controller's 10 s, and half of the time to
 # play
-ROUND_S = 60.0
+TICK_S = 60.0
 ASIDE = 0.25  # of the jobs, the last ones
 BOOT_S, MIN_BILLING_S, LONGEST_IDLE_S, CHECKPOINT_S, REQUEUEABLE = 600.0, 60.0, 3600.0, 1800.0, 0.7
 # assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this
@@ -163,7 +165,7 @@ def ours(
     waits = WaitTarget(*(told * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
-    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, round_s=ROUND_S), policy, cloud, progress)
+    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, tick_s=TICK_S), policy, cloud, progress)
     wait_s = played.end_s - trace.submit_s - trace.duration_s
     found = figures(
         trace,

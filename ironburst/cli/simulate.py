@@ -17,8 +17,9 @@ from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, results
 from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.outcome import Played
 from ironburst.replay.pictures import Panel, Series
-from ironburst.replay.simulate import Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 BOUND_S = 30.0

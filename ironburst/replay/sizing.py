@@ -21,9 +21,11 @@ import numpy as np
 from ironburst.burst import Policy, Pool
 from ironburst.burst.limits import REFERENCE, Limits, WaitTarget
 from ironburst.replay import results
+from ironburst.replay.home import Home
+from ironburst.replay.outcome import Played
 from ironburst.replay.provider import Cloud
 from ironburst.replay.results import Waits
-from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 YEAR_H = 8760.0

@@ -10,8 +10,8 @@ import pytest
 from benchmarks import dollars, peers
 from benchmarks.dollar_peers import ON_DEMAND, pay
 from ironburst.burst import Pool, Resources
+from ironburst.replay.outcome import Bill
 from ironburst.replay.provider import Cloud, Shortage
-from ironburst.replay.rented import Bill
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0

@@ -7,8 +7,8 @@ import pytest
 
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.replay import sizing
+from ironburst.replay.home import Home
 from ironburst.replay.provider import Cloud
-from ironburst.replay.simulate import Home
 from ironburst.replay.sizing import Prices, SizingError, Wanted, reservation
 from ironburst.replay.traces import Trace
 
