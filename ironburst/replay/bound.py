@@ -161,8 +161,7 @@ def gpu_hours_used(start: Floats, duration: Floats, gpus: Floats, bucket_h: floa
         bucket = np.minimum((at / bucket_h).astype(int), buckets)
         part = np.bincount(bucket, gpus * ((bucket + 1) * bucket_h - at), buckets + 1)
         whole = np.bincount(bucket + 1, gpus * bucket_h, buckets + 2)
-        used: Floats = part[:buckets] + np.cumsum(whole)[:buckets]
-        return used
+        return np.asarray(part[:buckets] + np.cumsum(whole)[:buckets], float)
 
     return from_then_on(start) - from_then_on(start + duration)
 
