@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from unittest import mock
 
-from benchmarks import burst, dollars
+from benchmarks import burst, dollars, offers
 from benchmarks.figures import trace_path
 from ironburst.burst import Decision, Policy, Snapshot, decide, to_json
 from ironburst.burst.limits import REFERENCE, Limits
@@ -78,8 +78,8 @@ def plays(trace: Trace) -> dict[str, Callable[[], Played]]:
     policy, home = Policy("home", 0.0, Limits(REFERENCE), spot_max_nodes=4), Home(512 // 8, 8)
     with_limits = burst.with_time_limits(trace.take(slice(LEARNED_JOBS)), 1)
     requeueable = dollars.requeueable(trace.take(slice(CLOUD_JOBS)), 1)
-    reserved = dollars.reserved({"g6.48xlarge": 1, "g5.12xlarge": 2})
-    cloud = Cloud((*reserved, *dollars.pools((dollars.SPOT, dollars.ON_DEMAND))), 1, dollars.SHORTAGES)
+    reserved = offers.reserved({"g6.48xlarge": 1, "g5.12xlarge": 2})
+    cloud = Cloud((*reserved, *offers.pools((offers.SPOT, offers.ON_DEMAND))), 1, dollars.SHORTAGES)
     small, settling = replace(home, nodes=24, tick_s=60.0), replace(policy, settle_s=60.0)
     return {
         "learned": lambda: play(with_limits, replace(home, nodes=32), policy),

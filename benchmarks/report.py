@@ -31,6 +31,9 @@ DATA = (
 
 
 HEADER = "<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->"
+UNKNOWN_RUN_TIMES = (
+    "Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs"
+)
 HOW_TO_READ = (
     "A figure is better the smaller it is. Every line names the commit that was measured; `make bench` measures anew."
 )
@@ -97,8 +100,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         ),
         ("The frontier at 512 GPUs: the five waits may be so many times Starburst's", _frontier(results)),
         (
-            "Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, "
-            "512 GPUs",
+            UNKNOWN_RUN_TIMES,
             _unknown_run_times(results),
         ),
         ("Rented GPU-hours over the certified bound, 512 GPUs", _over_bound(known)),
