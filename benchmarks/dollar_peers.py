@@ -22,7 +22,6 @@ from ironburst.replay.provider import Capacity, Cloud
 from ironburst.replay.traces import Trace
 
 
-
 @dataclass(frozen=True)
 class Paid:
     """`start_s`: when each job started; `rented`; `usd_of`: what was paid for each; the part of it that instances

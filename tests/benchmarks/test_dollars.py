@@ -141,7 +141,11 @@ def test_without_anything_to_reserve_the_third_row_is_the_second():
     def rows(reserve):
         played.clear()
         setting = dollars.Setting(16, ("b", "c"), reserve=reserve)
-        return dollars.jitter_once(jobs, setting, 1, lambda row: lambda *told: played.append(row) if len(told) == 1 else None)
+
+        def tell(row):
+            return lambda *told: played.append(row) if len(told) == 1 else None
+
+        return dollars.jitter_once(jobs, setting, 1, tell)
 
     none = rows({})
     assert none["c"] == none["b"] and none["b"]["usd"] > 0 and "c" not in played
