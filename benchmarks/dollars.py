@@ -95,7 +95,7 @@ def ours(
     began = time.perf_counter()
     played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, tick_s=TICK_S), policy, cloud, progress)
     wait_s = played.end_s - trace.submit_s - trace.duration_s
-    found = figures(
+    said = figures(
         trace,
         wait_s,
         played.total_usd,
@@ -111,11 +111,11 @@ def ours(
         wall_s=time.perf_counter() - began,
     )
     if progress:
-        progress(found)
+        progress(said)
     since_s, began_s, ended_s = aside_from_s(trace), float(trace.submit_s[0]), float(played.end_s.max())
     usd = sum(bill.usd for bill in played.bills if not bill.prepaid and bill.from_s >= since_s)
     usd += played.prepaid_usd * (ended_s - since_s) / (ended_s - began_s)
-    return played, found, aside(trace, wait_s, usd)
+    return played, said, aside(trace, wait_s, usd)
 
 
 def aside_from_s(trace: Trace) -> float:
@@ -152,11 +152,11 @@ def jitter_once(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, di
     trace = requeueable(traces.jittered(trace, seed), seed)
     both, dear = pools((SPOT, ON_DEMAND), setting.memory_gb), pools((ON_DEMAND,), setting.memory_gb)
     cloud = Cloud(both, seed, SHORTAGES)
-    found: dict[str, dict] = {}
+    said: dict[str, dict] = {}
     for name in ("starburst", "no_wait"):
         began = time.perf_counter()
         paid = pay(trace, pool_gpus, peers.PEERS[name], cloud)
-        found[name] = figures(
+        said[name] = figures(
             trace,
             paid.start_s - trace.submit_s,
             paid.usd,
@@ -167,39 +167,39 @@ def jitter_once(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, di
             rented_jobs=float(paid.rented.sum()),
             wall_s=time.perf_counter() - began,
         )
-        found[f"{name} aside"] = aside(
+        said[f"{name} aside"] = aside(
             trace, paid.start_s - trace.submit_s, float(paid.usd_of[paid.start_s >= aside_from_s(trace)].sum())
         )
-        tell(name)(found[name])
-    target, kinds = found["starburst"], reserve
+        tell(name)(said[name])
+    target, kinds = said["starburst"], reserve
     if "a" in rows:
-        _, found["a"], found["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), told)
+        _, said["a"], said["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), told)
     if "b" in rows or ("c" in rows and reserve is None):
-        played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), told)
+        played, said["b"], said["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), told)
         if reserve is None:
             kinds = recommended(played, both, float(trace.submit_s[0]), aside_from_s(trace))
-    if "c" in rows and not kinds and "b" in found:  # nothing to reserve: the same play
-        found["c"], found["c aside"] = found["b"], found["b aside"]
+    if "c" in rows and not kinds and "b" in said:  # nothing to reserve: the same play
+        said["c"], said["c aside"] = said["b"], said["b aside"]
     elif "c" in rows:
         with_reserved = replace(cloud, pools=(*reserved(kinds), *both))
-        _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), told)
+        _, said["c"], said["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), told)
     if kinds is not None:
-        found["reserved"] = kinds
-    return found
+        said["reserved"] = kinds
+    return said
 
 
 def report(trace: Trace, setting: Setting, seeds: int, tell) -> dict[str, Any]:
     runs = [jitter_once(trace, setting, seed, tell) for seed in range(1, seeds + 1)]
     kinds = [run.pop("reserved") for run in runs if "reserved" in run]
-    found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
+    said: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
-        found["reserved"] = kinds  # for (c), of each seed
+        said["reserved"] = kinds  # for (c), of each seed
     to_peers = {}
-    for row in (name for name in ASKED if name in found):
-        starburst, no_wait = (ratios(found[row], found[peer], "usd") for peer in ("starburst", "no_wait"))
+    for row in (name for name in ASKED if name in said):
+        starburst, no_wait = (ratios(said[row], said[peer], "usd") for peer in ("starburst", "no_wait"))
         to_peers[row] = {**starburst, "usd / no_wait": no_wait["usd"], "asked": ASKED[row], "wanted": WANTED[row]}
-    of_aside = {row: ratios(found[f"{row} aside"], found["starburst aside"], "usd") for row in to_peers}
-    return {**found, "ratios": to_peers, "aside": of_aside}
+    of_aside = {row: ratios(said[f"{row} aside"], said["starburst aside"], "usd") for row in to_peers}
+    return {**said, "ratios": to_peers, "aside": of_aside}
 
 
 COLUMNS = {
@@ -219,25 +219,25 @@ COLUMNS = {
 HOURS = (*WAITS, "p50_wait_h")
 
 
-def table(found: Mapping[str, Any], prices: str) -> str:
+def table(said: Mapping[str, Any], prices: str) -> str:
     """The report for people."""
     lines = [prices, f"{'':12}" + "".join(f"{head:>13}" for head in COLUMNS.values())]
     for row in ("starburst", "no_wait", "a", "b", "c"):
-        if row in found:
-            cells = (f"{found[row][name]:{',.3f' if name in HOURS else ',.0f'}}" for name in COLUMNS)
+        if row in said:
+            cells = (f"{said[row][name]:{',.3f' if name in HOURS else ',.0f'}}" for name in COLUMNS)
             name = row if len(row) > 1 else f"ours ({row})"
             lines.append(f"{name:12}" + "".join(f"{cell:>13}" for cell in cells))
-    for row, ratio in found["ratios"].items():
+    for row, ratio in said["ratios"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         usd = "-" if ratio["usd"] is None else f"{ratio['usd']:.3f}"
         lines.append(
             f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x"
         )
-    for row, ratio in found["aside"].items():
+    for row, ratio in said["aside"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         lines.append(f"({row}) aside: {'-' if ratio['usd'] is None else format(ratio['usd'], '.3f')}; waits {waits} x")
-    if "reserved" in found:
-        lines.append(f"reserved for (c): {found['reserved']}")
+    if "reserved" in said:
+        lines.append(f"reserved for (c): {said['reserved']}")
     return "\n".join(lines)
 
 
@@ -318,7 +318,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         trace = chosen_jobs(traces.read(path), args.days, args.least_gpu_hours)
         reserve = None if args.reserved is None else _counts(args.reserved)
         setting = Setting(args.pool_gpus, rows, args.gpu_memory_gb, reserve, args.wait_factor * args.patience)
-        found = report(trace, setting, args.seeds, _progress)
+        said = report(trace, setting, args.seeds, _progress)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2
@@ -326,7 +326,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
     names = ("pool_gpus", "seeds", "days", "wait_factor", "patience", "least_gpu_hours", "gpu_memory_gb")
     asked = {name: getattr(args, name) for name in names}
-    print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
+    print(json.dumps(finite({**what, **asked, **said}), indent=1) if args.json else table(said, prices))
     return 0
 
 

@@ -83,7 +83,7 @@ class Cloud(FakeCloud):
 
     def live(self) -> None:
         now = self.clock.now()
-        for at, id, why in [each for each in self.due if each[0] <= now]:
+        for at, id, why in [end for end in self.due if end[0] <= now]:
             self.due.remove((at, id, why))
             if self.all[id].instance.alive:
                 self.die(id, why)
@@ -155,7 +155,7 @@ class Cloud(FakeCloud):
 
     def notices(self) -> None:
         """Spot interruptions: most with two minutes' notice, some without."""
-        for at, id, why in [each for each in self.due if each[2] == "spot" and each[0] <= self.clock.now()]:
+        for at, id, why in [end for end in self.due if end[2] == "spot" and end[0] <= self.clock.now()]:
             self.due.remove((at, id, why))
             if not self.all[id].instance.alive:
                 continue
@@ -284,13 +284,13 @@ class Scenario:
         if rng.random() < 0.1:
             ran = limit * rng.uniform(1.0, 2.5)
             self.seen["job runs past its limit"] += 1
-        each = ports.Resources(rng.choice([4, 8]), 1, 500)
+        per_node = ports.Resources(rng.choice([4, 8]), 1, 500)
         self.slurm.submit(
             nodes=rng.choice([1, 1, 1, 2]),
             limit_s=limit,
             runs_s=ran,
             account=rng.choice(ACCOUNTS),
-            each=each,
+            each=per_node,
             requeue=rng.random() < 0.7,
             batch=rng.random() < 0.9,
         )
@@ -387,9 +387,9 @@ class Scenario:
             times.append(min(now, self.clock.now()))
             now += 43200
         money = self.money
-        found = {("month", "", *month(at)) for at in times}
-        found |= {("month", name, *month(at)) for at in times for name in money["accounts"]}
-        return found | {("day", "", *day(at)) for at in times if money["usd_per_day"]}
+        months = {("month", "", *month(at)) for at in times}
+        months |= {("month", name, *month(at)) for at in times for name in money["accounts"]}
+        return months | {("day", "", *day(at)) for at in times if money["usd_per_day"]}
 
     def _usd(self, key: tuple) -> float:
         if key[0] == "day":
@@ -409,7 +409,8 @@ class Scenario:
         for key in self._keys():
             ending = 0.0
             if key[2] - ENDING_S <= now < key[3]:
-                ending = sum(self.prices[self._market(each.id)] * ENDING_S / 3600 for each in self.cloud.alive())
+                alive = self.cloud.alive()
+                ending = sum(self.prices[self._market(instance.id)] * ENDING_S / 3600 for instance in alive)
             self.allowed[key] = max(self._usd(key), self._spent(key) + ending)
 
     def _market(self, id: str) -> str:

@@ -43,6 +43,8 @@ def play(
 
 
 class _Play:
+    """A trace under way. Jobs are numbers: their places in the trace."""
+
     def __init__(self, trace: Trace, home: Home, policy: Policy, cloud: Cloud | None, progress: Progress | None):
         self.home, self.policy, self.progress = home, policy, progress
         self.jobs, self.fates, self.nodes = Jobs(trace, home.gpus), Fates.of(trace.duration_s), HomeNodes(home)
@@ -67,7 +69,7 @@ class _Play:
         while self.submitted < len(self.jobs) or self.queue or self.rented.open:
             self.now_s = self._next_s()
             freed = self._end_runs()
-            new = [*self._requeue_lost(), *self._submit_due()]
+            new = [*self._advance_rented(), *self._submit_due()]
             if freed or new:
                 self._start_at_home()
                 if any(number in self.pending for number in new):
@@ -102,25 +104,25 @@ class _Play:
             freed = True
         return freed
 
-    def _requeue_lost(self) -> list[int]:
-        """Jobs whose rented nodes were taken back go into the queue again."""
+    def _advance_rented(self) -> list[int]:
+        """Leases and the jobs on them get to this moment. Returns the jobs that lost their nodes: they queue again."""
         lost = self.rented.advance(self.now_s)
         for number in lost:
             self.jobs.lose_nodes(number, float(self.fates.left_s[number]))
-            self._queue(number, eligible_s=self.now_s)
+            self._enqueue(number, eligible_s=self.now_s)
         return lost
 
     def _submit_due(self) -> list[int]:
-        """Jobs that are submitted by now go into the queue."""
+        """Jobs that are submitted by now go into the queue. Returns them."""
         submit_s, count, first = self.jobs.submit_s, len(self.jobs), self.submitted
         while self.submitted < count and submit_s[self.submitted] <= self.now_s:
-            self._queue(self.submitted)
+            self._enqueue(self.submitted)
             self.submitted += 1
             if self.progress:
                 self.progress(self.submitted, count)
         return list(range(first, self.submitted))
 
-    def _queue(self, number: int, eligible_s: float | None = None) -> None:
+    def _enqueue(self, number: int, eligible_s: float | None = None) -> None:
         """Into the queue, in the scheduler's order."""
         self.pending[number] = self.jobs.pending(number, self.now_s, eligible_s)
         order_s = self.jobs.submit_s[number] + self.home.step_back_s(self.jobs.gpu_hours[number])
