@@ -1,7 +1,11 @@
 """Yesterday's work, played again: traces of jobs, what a policy would have done with them, and what none can beat.
 
-Traces: traces, formats. A trace played through the policy: simulate (the loop), jobs, home, and the rented side: at_once
-(GPU-hours), or rented (money) with leases, idle_logs, cool_downs and provider; view is what the policy sees of it,
-outcome what comes of it, results and pictures show it. sizing plays many; bound and bound_search say what no policy can
-beat. Apart from all that: ticks decides the controller's own record again.
+- traces and formats: a trace, and how files become one
+- simulate: a trace through the policy; jobs and home are what it plays with, view is what the policy sees of the rented
+  side, outcome what comes of it
+- at_once: the rented side in GPU-hours; rented: in money, with leases, idle_logs, cool_downs and provider
+- results and pictures: what a play comes to
+- sizing: how much to own, by many plays
+- bound and bound_search: under which no policy stays
+- ticks: the controller's own record, decided again
 """
