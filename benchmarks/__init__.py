@@ -1,0 +1,14 @@
+"""What the product is worth, measured; each is run as `python -m benchmarks.NAME` and says more of itself with --help.
+
+all: runs those below and writes results.md (`make bench`; report.py draws it up)
+burst: GPU-hours that the policy rents, against published policies (peers.py) and the certified bound
+dollars: what that costs, in list prices, against the same policies (dollar_peers.py)
+idle: what idle leases cost, against the best in hindsight
+budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
+decide: how long one decision takes
+
+Not among them, for they give no ratio, or need more than this machine's Python:
+
+converge: how long hosts take to converge (root; a lab of its own)
+digest: whether the decisions are still the same, before and after a change
+"""

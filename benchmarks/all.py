@@ -37,34 +37,28 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
     def burst(name: str, *more: str, seeds: int = 3) -> list[str]:
         return ["benchmarks.burst", "--trace", name, "--seeds", str(seeds if full else 1), *bound, *more]
 
-    found = {
+    commands = {
         "decide": ["benchmarks.decide"],
         "idle": ["benchmarks.idle"],
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
     }
     for gpus in (512, 384, 640):
-        found[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
-        found[f"burst-{gpus}-aside"] = burst(PHILLY, "--pool-gpus", str(gpus), "--part", "aside")
-    for factor, patience in (
-        ("1.5", "0.9"),
-        ("2", "1"),
-    ):  # with 1 the 99th percentile is 1.05 of what it may be at 1.5 times the waits
-        found[f"burst-512-x{factor}"] = burst(
-            PHILLY, "--pool-gpus", "512", "--wait-factor", factor, "--patience", patience
-        )
+        commands[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
+        commands[f"burst-{gpus}-aside"] = burst(PHILLY, "--pool-gpus", str(gpus), "--part", "aside")
+    # with a patience of 1 the 99th percentile is 1.05 of what it may be at 1.5 times the waits
+    for factor, patience in (("1.5", "0.9"), ("2", "1")):
+        frontier = burst(PHILLY, "--pool-gpus", "512", "--wait-factor", factor, "--patience", patience)
+        commands[f"burst-512-x{factor}"] = frontier
     for told in ("limits", "limits-by-queue"):
         unknown = burst(PHILLY, "--pool-gpus", "512", "--run-times", told)
-        found[f"burst-512-{told}"], found[f"burst-512-{told}-aside"] = unknown, [*unknown, "--part", "aside"]
+        commands[f"burst-512-{told}"], commands[f"burst-512-{told}-aside"] = unknown, [*unknown, "--part", "aside"]
     chronus = burst(CHRONUS, "--pool-gpus", str(CHRONUS_GPUS), "--patience", "learned")
-    found["burst-chronus"], found["burst-chronus-aside"] = chronus, [*chronus, "--part", "aside"]
-    found["burst-openb"] = burst(
-        OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned"
-    )  # its last quarter asks for no rent
-    found["dollars"] = [
-        "benchmarks.dollars",
-        *([] if full else ["--days", "40-50"]),
-    ]  # one jitter takes 5 to 30 minutes
-    return found
+    commands["burst-chronus"], commands["burst-chronus-aside"] = chronus, [*chronus, "--part", "aside"]
+    # its last quarter asks for no rent
+    commands["burst-openb"] = burst(OPENB, "--pool-gpus", str(OPENB_GPUS), "--patience", "learned")
+    # one jitter takes 5 to 30 minutes
+    commands["dollars"] = ["benchmarks.dollars", *([] if full else ["--days", "40-50"])]
+    return commands
 
 
 def run(name: str, command: Sequence[str], folder: Path) -> str:
@@ -75,12 +69,12 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
     )
     took = f"{(datetime.now(UTC) - began).total_seconds():.0f} s"
     try:
-        found = json.loads(done.stdout)
+        result = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         return f"{name}: failed after {took} (exit code {done.returncode}): {last}"
-    if "skipped" in found:
-        return f"{name}: {found['skipped']}"
+    if "skipped" in result:
+        return f"{name}: {result['skipped']}"
     ran = {
         "command": " ".join(["python -m", *command]),
         "commit": commit(),
@@ -88,25 +82,19 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
         "machine": before,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    files.write(folder / f"{name}.json", json.dumps(found | {"run": ran}, indent=1) + "\n", 0o644)
+    files.write(folder / f"{name}.json", json.dumps(result | {"run": ran}, indent=1) + "\n", 0o644)
     return f"{name}: {took}"
 
 
 def commit() -> str:
     """Of the code that is measured; `+` behind it: with changes that aren't committed."""
-    git = ["git", "-C", str(ROOT)]
+    git, measured = ["git", "-C", str(ROOT)], ("ironburst", "benchmarks/*.py")
     try:
-        head = subprocess.run(
-            [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        return head + "+" * (
-            subprocess.run(
-                [*git, "diff", "--quiet", "HEAD", "--", "ironburst", "benchmarks/*.py"], check=False
-            ).returncode
-            > 0
-        )
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *measured], check=False)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return head.stdout.strip() + "+" * (changed.returncode > 0)
 
 
 def machine() -> str:

@@ -30,22 +30,18 @@ from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import traces
 from ironburst.replay.bound import WaitLimits
 from ironburst.replay.bound_search import lower_bound
-from ironburst.replay.simulate import Home, play
+from ironburst.replay.home import Home
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
 ASIDE = 0.25  # the last part of a trace that nothing is tuned on
-PATIENCE = tuple(
-    round(0.5 * 1.06**step, 2) for step in range(37)
-)  # 0.5 to 4.07: tried on the first part, one after the other
-SPARE = (
-    0.9  # and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
-)
-ROOM = {
-    "known": 1.0,
-    "limits": 0.95,
-    "limits-by-queue": 0.95,
-}  # patience where none is given: run times that are learned need some room
+# 0.5 to 4.07: tried on the first part, one after the other
+PATIENCE = tuple(round(0.5 * 1.06**step, 2) for step in range(37))
+# and there the waits are at most so much of what they may be: the rest of a trace is never like its first part
+SPARE = 0.9
+# patience where none is given: run times that are learned need some room
+ROOM = {"known": 1.0, "limits": 0.95, "limits-by-queue": 0.95}
 LIMIT_FACTORS = (2.0, 5.0)  # a user's time limit over the run time, where the trace knows no limits
 Policy = Callable[[Trace, int], Outcome]  # when each job starts, at home or rented, in a pool of so many GPUs
 Figures = Mapping[str, float]
@@ -53,12 +49,12 @@ Figures = Mapping[str, float]
 
 def measure(policy: Policy, runs: Mapping[int, Trace], pool_gpus: int) -> dict[str, float]:
     """The mean of the policy's figures over traces (the same one with several jitters)."""
-    found = []
+    measured = []
     for trace in runs.values():
         began = time.perf_counter()
         outcome = policy(trace, pool_gpus)
-        found.append(figures(trace, outcome, pool_gpus, time.perf_counter() - began))
-    return mean_of(found)
+        measured.append(figures(trace, outcome, pool_gpus, time.perf_counter() - began))
+    return mean_of(measured)
 
 
 def wait_limits(of: Figures, factor: float = 1.0) -> WaitLimits:
@@ -74,9 +70,11 @@ def wait_limits(of: Figures, factor: float = 1.0) -> WaitLimits:
 
 def bound_figures(trace: Trace, pool_gpus: int, limits: WaitLimits, budget_s: float) -> dict[str, float | None]:
     """The bound, in the same shape; its waits are the limits under which it holds (of p50 there is none)."""
-    bound = lower_bound(
-        trace, pool_gpus, limits, budget_s=budget_s, tell=lambda line: print(f"bound: {line}", file=sys.stderr)
-    )
+
+    def tell(line: str) -> None:
+        print(f"bound: {line}", file=sys.stderr)
+
+    bound = lower_bound(trace, pool_gpus, limits, budget_s=budget_s, tell=tell)
     return {
         "rented_gpu_hours": bound.gpu_hours,
         "mean_wait_h": limits.mean_h,
@@ -100,9 +98,8 @@ def with_time_limits(trace: Trace, seed: int, by_queue: bool = False) -> Trace:
         _, number = np.unique(trace.queue, return_inverse=True)
         factor = random.uniform(*LIMIT_FACTORS, number.max() + 1)[number] * random.uniform(0.9, 1.1, len(trace))
     drawn = trace.duration_s * factor
-    return replace(
-        trace, limit_s=drawn if trace.limit_s is None else np.where(np.isnan(trace.limit_s), drawn, trace.limit_s)
-    )
+    known = np.full(len(trace), np.nan) if trace.limit_s is None else trace.limit_s
+    return replace(trace, limit_s=np.where(np.isnan(known), drawn, known))
 
 
 def jitters(trace: Trace, seeds: int) -> dict[int, Trace]:
@@ -131,20 +128,19 @@ def report(
     when a job ends.
     """
     runs = jitters(trace, seeds)
-    found: dict[str, Any] = {}
     theirs = {name: measure(partial(peers.run, peer=peer), runs, pool_gpus) for name, peer in peers.PEERS.items()}
     limits = wait_limits(theirs["starburst"], wait_factor)
+    said: dict[str, Any] = {}
     if ours:
-        found["ours"] = measure(
-            ours(wait_limits(theirs["starburst"], wait_factor * patience)), as_known(runs, run_times), pool_gpus
-        )
-    found["peers"] = theirs
-    found["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
-    found["ratios"] = {f"ours / {name}": ratios(found["ours"], peer) for name, peer in theirs.items()} if ours else {}
-    if found["bound"]:
-        policies = {"starburst": theirs["starburst"], **({"ours": found["ours"]} if ours else {})}
-        found["ratios"] |= {f"{name} / bound": ratios(policy, found["bound"]) for name, policy in policies.items()}
-    return found
+        policy = ours(wait_limits(theirs["starburst"], wait_factor * patience))
+        said["ours"] = measure(policy, as_known(runs, run_times), pool_gpus)
+    said["peers"] = theirs
+    said["bound"] = bound_figures(trace, pool_gpus, limits, bound_s) if bound_s else None
+    said["ratios"] = {f"ours / {name}": ratios(said["ours"], peer) for name, peer in theirs.items()} if ours else {}
+    if said["bound"]:
+        policies = {"starburst": theirs["starburst"], **({"ours": said["ours"]} if ours else {})}
+        said["ratios"] |= {f"{name} / bound": ratios(policy, said["bound"]) for name, policy in policies.items()}
+    return said
 
 
 def learned_patience(
@@ -153,15 +149,15 @@ def learned_patience(
     """The longest of PATIENCE with which, as with all shorter ones, the five waits of the first part of a trace are
     kept, with SPARE.
     """
-    runs, found = jitters(first, seeds), PATIENCE[0]
+    runs, longest = jitters(first, seeds), PATIENCE[0]
     starburst = measure(partial(peers.run, peer=peers.PEERS["starburst"]), runs, pool_gpus)
     runs = as_known(runs, run_times)
     for patience in PATIENCE:
         tried = ratios(measure(ours(wait_limits(starburst, wait_factor * patience)), runs, pool_gpus), starburst)
         if max(tried[name] or 0.0 for name in WAITS) > SPARE * wait_factor:
             break
-        found = patience
-    return found
+        longest = patience
+    return longest
 
 
 def decided(limits: WaitLimits) -> Policy:
@@ -183,51 +179,49 @@ def _patience(text: str) -> float | str:
     return text if text == "learned" else float(text)
 
 
-def table(found: Mapping[str, Any]) -> str:
+def table(said: Mapping[str, Any]) -> str:
     """The report for people."""
-    rows = {**({"ours": found["ours"]} if "ours" in found else {}), **found["peers"]}
-    if found["bound"]:
-        rows["bound"] = found["bound"]
+    rows = {**({"ours": said["ours"]} if "ours" in said else {}), **said["peers"]}
+    if said["bound"]:
+        rows["bound"] = said["bound"]
     head = ("rented GPU-h", "mean wait h", "p50", "p99", "p99.9", "max", "weighted", "seconds", "jobs/s")
+    whole = ("rented_gpu_hours", "jobs_per_s")  # the others have decimals
     lines = [f"{'':16}" + "".join(f"{name:>14}" for name in head)]
     for name, row in rows.items():
         cells = [
-            "-" if value is None else f"{value:,.0f}" if i in (0, 8) else f"{value:,.3f}"
-            for i, value in enumerate(row.values())
+            "-" if value is None else f"{value:,.0f}" if figure in whole else f"{value:,.3f}"
+            for figure, value in row.items()
         ]
         lines.append(f"{name:16}" + "".join(f"{cell:>14}" for cell in cells))
-    for name, ratio in found["ratios"].items():
+    for name, ratio in said["ratios"].items():
         value = ratio["rented_gpu_hours"]
         lines.append(f"{name}: {'-' if value is None else f'{value:.3f}'} x the rented GPU-hours")
     return "\n".join(lines)
 
 
-def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.burst", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data"
-    )
-    parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
-    parser.add_argument(
-        "--run-times", choices=("known", "limits", "limits-by-queue"), default="known", help="what our policy knows"
-    )
-    parser.add_argument("--seeds", type=int, default=1, help="jitters to average over")
-    parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
+    add = parser.add_argument
+    add("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    add("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
+    add("--run-times", choices=tuple(ROOM), default="known", help="what our policy knows")
+    add("--seeds", type=int, default=1, help="jitters to average over")
+    add("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
     patience = (
-        f"our policy is told so many times the waits that count ({ROOM['known']:g}, or {ROOM['limits']:g} where run times aren't known); "
-        "learned: the longest that keeps them on the first part"
+        f"our policy is told so many times the waits that count ({ROOM['known']:g}, or {ROOM['limits']:g} where run "
+        "times aren't known); learned: the longest that keeps them on the first part"
     )
-    parser.add_argument("--patience", type=_patience, metavar="X", help=patience)
-    parser.add_argument(
-        "--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs"
-    )
-    parser.add_argument(
-        "--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound"
-    )
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args(argv)
+    add("--patience", type=_patience, metavar="X", help=patience)
+    add("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
+    add("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
+    add("--json", action="store_true")
+    return parser
+
+
+def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = decided) -> int:
+    args = options().parse_args(argv)
     path = trace_path(args.trace, args.json)
     if not path:
         return 0
@@ -241,7 +235,7 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
             args.patience = ROOM[args.run_times]
         if args.patience == "learned":
             args.patience = learned_patience(first, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, ours)
-        found = report(
+        said = report(
             trace, args.pool_gpus, args.seeds, args.wait_factor, args.run_times, args.bound_seconds, ours, args.patience
         )
     except ValueError as error:
@@ -249,7 +243,7 @@ def main(argv: list[str] | None = None, ours: Callable[[WaitLimits], Policy] = d
         return 2
     what = {"trace": path.name, "part": args.part, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum())}
     asked = {name: getattr(args, name) for name in ("pool_gpus", "run_times", "seeds", "wait_factor", "patience")}
-    print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found))
+    print(json.dumps(finite({**what, **asked, **said}), indent=1) if args.json else table(said))
     return 0
 
 

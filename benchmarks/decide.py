@@ -22,6 +22,7 @@ from ironburst.burst import Budget, Job, Node, Policy, Pool, Resources, Snapshot
 
 NOW = 1_795_262_400.0
 KINDS = (Resources(8, 192, 2_000_000), Resources(8, 128, 1_000_000), Resources(4, 64, 500_000))
+OFF = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
 GPU_TYPES = ("", "", "", "h100", "a100")
 POLICY = Policy(home_partition="home", wait_limit_s=3600.0)
 
@@ -32,70 +33,66 @@ def site(jobs: int, nodes: int, seed: int = 1) -> Snapshot:
     """
     rng = np.random.default_rng(seed)
     owned = [Node(f"n{n:05}", ("home",), KINDS[n % 3], ("ALLOCATED",)) for n in range(nodes)]
-    running = [
-        Job(
-            1_000_000 + n,
-            "run",
-            "u",
-            "RUNNING",
-            NOW - 7200,
-            1,
-            node.total,
-            86400.0,
-            ("home",),
-            on=(node.name,),
-            start_s=NOW - 3600,
-            end_s=NOW + float(rng.exponential(20_000)),
-        )
-        for n, node in enumerate(owned)
-        if rng.random() < 0.95
-    ]
-    pools = []
-    for number, name in enumerate(sorted(catalog.instance_types())):
-        kind = catalog.instance_type(name)
-        each = Resources(kind.gpu_count, kind.vcpus, int(kind.memory_mib))
-        rentable = tuple(f"{name.replace('.', '-')}-{n}" for n in range(8))
-        price = {"on-demand": 5.0 + number, "spot": 2.0 + number / 3}
-        pools.append(
-            Pool(
-                f"p{number}",
-                f"burst-{number}",
-                rentable,
-                name,
-                each,
-                "h100" if number % 2 else "a100",
-                ("spot", "on-demand"),
-                price,
-                ("a", "b"),
-                600.0,
-                300.0,
-                2 * 86400.0,
-            )
-        )
-    off = ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
-    rented = [Node(name, (pool.partition,), pool.each, off) for pool in pools for name in pool.nodes]
-    pending = []
-    for n in range(jobs):
-        gpus = int(rng.choice([1, 1, 1, 2, 4, 8]))
-        gang = int(rng.choice([1, 1, 1, 1, 2, 4])) if gpus == 8 else 1
-        pending.append(
-            Job(
-                n + 1,
-                "train",
-                f"user{n % 50}",
-                "PENDING",
-                NOW - float(rng.exponential(7200)),
-                gang,
-                Resources(gpus, 4 * gpus, 30_000 * gpus),
-                float(rng.integers(600, 90_000)),
-                ("home",),
-                priority=int(rng.integers(0, 1000)),
-                requeue=bool(rng.random() < 0.7),
-                gpu_type=str(rng.choice(GPU_TYPES)),
-            )
-        )
+    running = [_running(rng, n, node) for n, node in enumerate(owned) if rng.random() < 0.95]
+    pools = [_pool(number, name) for number, name in enumerate(sorted(catalog.instance_types()))]
+    rented = [Node(name, (pool.partition,), pool.each, OFF) for pool in pools for name in pool.nodes]
+    pending = [_pending(rng, n) for n in range(jobs)]
     budget = Budget(1_000_000.0, 0.0, 0.0, NOW + 20 * 86400)
     return Snapshot(NOW, (*running, *pending), (*owned, *rented), tuple(pools), budget=budget)
+
+
+def _running(rng: np.random.Generator, n: int, node: Node) -> Job:
+    return Job(
+        id=1_000_000 + n,
+        name="run",
+        user="u",
+        state="RUNNING",
+        submit_s=NOW - 7200,
+        nodes=1,
+        each=node.total,
+        time_limit_s=86400.0,
+        partitions=("home",),
+        on=(node.name,),
+        start_s=NOW - 3600,
+        end_s=NOW + float(rng.exponential(20_000)),
+    )
+
+
+def _pool(number: int, name: str) -> Pool:
+    kind = catalog.instance_type(name)
+    return Pool(
+        name=f"p{number}",
+        partition=f"burst-{number}",
+        nodes=tuple(f"{name.replace('.', '-')}-{n}" for n in range(8)),
+        instance_type=name,
+        each=Resources(kind.gpu_count, kind.vcpus, int(kind.memory_mib)),
+        gpu_type="h100" if number % 2 else "a100",
+        markets=("spot", "on-demand"),
+        usd_per_hour={"on-demand": 5.0 + number, "spot": 2.0 + number / 3},
+        zones=("a", "b"),
+        boot_s=600.0,
+        idle_s=300.0,
+        max_run_s=2 * 86400.0,
+    )
+
+
+def _pending(rng: np.random.Generator, n: int) -> Job:
+    gpus = int(rng.choice([1, 1, 1, 2, 4, 8]))
+    gang = int(rng.choice([1, 1, 1, 1, 2, 4])) if gpus == 8 else 1
+    return Job(
+        id=n + 1,
+        name="train",
+        user=f"user{n % 50}",
+        state="PENDING",
+        submit_s=NOW - float(rng.exponential(7200)),
+        nodes=gang,
+        each=Resources(gpus, 4 * gpus, 30_000 * gpus),
+        time_limit_s=float(rng.integers(600, 90_000)),
+        partitions=("home",),
+        priority=int(rng.integers(0, 1000)),
+        requeue=bool(rng.random() < 0.7),
+        gpu_type=str(rng.choice(GPU_TYPES)),
+    )
 
 
 def measure(jobs: int, nodes: int, repeat: int) -> dict[str, object]:
@@ -107,9 +104,8 @@ def measure(jobs: int, nodes: int, repeat: int) -> dict[str, object]:
             begun = time.perf_counter()
             decision = decide(snapshot, POLICY)
             times.append(time.perf_counter() - begun)
-        said = {item.job for item in (*decision.waits, *decision.infeasible)} | {
-            job for launch in decision.launches for job in launch.jobs
-        }
+        said = {item.job for item in (*decision.waits, *decision.infeasible)}
+        said |= {job for launch in decision.launches for job in launch.jobs}
         assert len(said) == count, "every pending job is decided"
         seconds[count] = round(statistics.median(times), 3)
         decided[count] = {
@@ -140,11 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if min(arguments.jobs, arguments.nodes) < 4 or arguments.repeat < 1:
         parser.error("--jobs and --nodes must be 4 or more, --repeat 1 or more")
     results = measure(arguments.jobs, arguments.nodes, arguments.repeat)
-    print(
-        json.dumps(results, indent=1)
-        if arguments.json
-        else "\n".join(f"{key:26} {value}" for key, value in results.items())
-    )
+    lines = (f"{key:26} {value}" for key, value in results.items())
+    print(json.dumps(results, indent=1) if arguments.json else "\n".join(lines))
     return 0
 
 

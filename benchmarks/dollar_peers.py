@@ -15,12 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import peers
+from benchmarks.offers import ON_DEMAND
 from benchmarks.peers import NODE_GPUS
 from ironburst.burst import Pool
 from ironburst.replay.provider import Capacity, Cloud
 from ironburst.replay.traces import Trace
-
-ON_DEMAND = "on-demand"
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,14 @@ def pay(trace: Trace, pool_gpus: int, peer: peers.Peer, cloud: Cloud) -> Paid:
     while asking:
         now, job = heapq.heappop(asking)
         nodes = -(-int(trace.gpus[job]) // NODE_GPUS)
-        found, refused = _offer(offers, -(-int(trace.gpus[job]) // nodes), capacity, now)
+        pool, refused = _offer(offers, -(-int(trace.gpus[job]) // nodes), capacity, now)
         refusals += refused
-        if found is None:
+        if pool is None:
             heapq.heappush(asking, (now + cloud.cool_down_s, job))
             continue
-        start[job] = now + found.boot_s
-        usd[job] = nodes * _price(found) * max(found.min_billing_s, found.boot_s + float(trace.duration_s[job])) / 3600
-        boot_usd += nodes * _price(found) * found.boot_s / 3600
+        start[job] = now + pool.boot_s
+        usd[job] = nodes * _price(pool) * max(pool.min_billing_s, pool.boot_s + float(trace.duration_s[job])) / 3600
+        boot_usd += nodes * _price(pool) * pool.boot_s / 3600
     return Paid(start, outcome.rented, usd, boot_usd, refusals)
 
 

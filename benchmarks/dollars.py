@@ -29,103 +29,33 @@ from typing import Any
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.dollar_peers import ON_DEMAND, pay
+from benchmarks.dollar_peers import pay
 from benchmarks.figures import WAITS, finite, mean_of, ratios, trace_path, wait_figures
+from benchmarks.offers import GPU_MEMORY_GB, ON_DEMAND, REGION, RESERVATION, SPOT, pools, reserved
 from ironburst import catalog
-from ironburst.burst import Policy, Pool, Resources
+from ironburst.burst import Policy, Pool
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.replay import sizing, traces
+from ironburst.replay.home import Home
+from ironburst.replay.outcome import Played
 from ironburst.replay.provider import Cloud, Shortage
-from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 GPUS_PER_NODE = 8
-REGION, SPOT, RESERVED = "us-east-1", "spot", "reservation"
-GPU_MEMORY_GB = 24  # of the machines with 8 GPUs that the trace was recorded on, as its README has it
-CHEAPEST = 2  # types of each number of GPUs, by each market
-NODES = {1: 512, 4: 192, 8: 128}  # of a pool, at most, by the GPUs of its type: more than is ever needed
 # the policy looks once a minute: later, and a little dearer, than with the controller's 10 s, and half of the time to
 # play
-ROUND_S = 60.0
+TICK_S = 60.0
 ASIDE = 0.25  # of the jobs, the last ones
-BOOT_S, MIN_BILLING_S, LONGEST_IDLE_S, CHECKPOINT_S, REQUEUEABLE = 600.0, 60.0, 3600.0, 1800.0, 0.7
+REQUEUEABLE = 0.7
 # assumed, not from data: an offering (type, zone, market) has no capacity for this part of the time, in spells of this
 # length
 SHORTAGES = {ON_DEMAND: Shortage(0.05, 3600.0), SPOT: Shortage(0.25, 2 * 3600.0)}
-# of the on-demand price, for each hour of the period, used or not. The data has no reservation prices: this is declared
-RESERVATION = 0.43
 # of Starburst's waits, what our policy is told to keep so that it does: choosing what is cheap to rent for leaves the
 # dear jobs waiting. On the whole trace 0.9 (on demand) uses at most 0.89 of any wait, 0.65 (with spot) 0.75; jobs of 25
 # GPU-hours and more alone need 0.65
 PATIENCE = 0.9
 ASKED, WANTED = {"a": 0.97, "b": 0.60, "c": 0.50}, {"a": 0.90, "b": 0.50, "c": 0.40}
-
-
-def pools(markets: Sequence[str], memory_gb: int = GPU_MEMORY_GB, region: str = REGION) -> tuple[Pool, ...]:
-    """The cheapest types with GPUs of at least so much memory, of each number of GPUs and by each market, as burst
-    pools.
-    """
-    found = []
-    for name, kind in catalog.instance_types().items():
-        price = catalog.price(name, ON_DEMAND, region)
-        if (
-            kind.gpu
-            and (kind.gpu.memory_gb or 0) >= memory_gb
-            and kind.gpu_fraction in (None, 1.0)
-            and price
-            and kind.gpu_count in NODES
-        ):
-            spot, often = catalog.price(name, SPOT, region), catalog.interruptions(name, region)
-            found.append((kind, price.usd_per_hour, spot.usd_per_hour if spot and often else None, often))
-    chosen: dict[str, Pool] = {}
-    for count in NODES:
-        alike = [each for each in found if each[0].gpu_count == count]
-        for column in (1, 2):
-            for kind, price, spot, often in sorted(
-                (each for each in alike if each[column]), key=lambda each: each[column]
-            )[:CHEAPEST]:
-                usd = {market: usd for market, usd in ((SPOT, spot), (ON_DEMAND, price)) if market in markets and usd}
-                chosen[kind.name] = Pool(
-                    kind.name,
-                    f"burst-{kind.name}",
-                    tuple(f"{kind.name}-{n}" for n in range(NODES[count])),
-                    kind.name,
-                    Resources(count),
-                    "",
-                    tuple(usd),
-                    usd,
-                    kind.zones(region),
-                    BOOT_S,
-                    LONGEST_IDLE_S,
-                    float("inf"),
-                    min_billing_s=MIN_BILLING_S,
-                    interruptions_per_hour={SPOT: often.per_hour} if often else {},
-                    checkpoint_s=CHECKPOINT_S,
-                )
-    return tuple(pool for pool in chosen.values() if pool.markets)
-
-
-def reserved(kinds: Mapping[str, int], part: float = RESERVATION) -> tuple[Pool, ...]:
-    """Pools of so many reserved instances of each type."""
-    found = []
-    for pool in pools((ON_DEMAND,)):
-        if count := kinds.get(pool.instance_type, 0):
-            name = f"{pool.name}-reserved"
-            price = part * (pool.usd_per_hour[ON_DEMAND] or 0.0)
-            found.append(
-                replace(
-                    pool,
-                    name=name,
-                    partition=f"burst-{name}",
-                    nodes=tuple(f"{name}-{n}" for n in range(count)),
-                    markets=(RESERVED,),
-                    usd_per_hour={RESERVED: price},
-                    prepaid_markets=(RESERVED,),
-                    interruptions_per_hour={},
-                    zones=pool.zones[:1],
-                )
-            )
-    return tuple(found)
 
 
 def recommended(
@@ -134,7 +64,7 @@ def recommended(
     """How many instances of each type to reserve, by the rule of `ironburst size`, from the leases of this time that
     weren't prepaid.
     """
-    found = {}
+    counts = {}
     for pool in kinds:
         leases = [
             (bill.from_s, min(bill.to_s, until_s), pool.usd_per_hour[bill.market] or 0.0)
@@ -143,8 +73,8 @@ def recommended(
         ]
         listed = catalog.price(pool.instance_type, ON_DEMAND, REGION)
         usd = part * listed.usd_per_hour if listed else None
-        found[pool.instance_type], _ = sizing.reservation(leases, (until_s - from_s) / 3600, usd)
-    return {kind: count for kind, count in found.items() if count}
+        counts[pool.instance_type], _ = sizing.reservation(leases, (until_s - from_s) / 3600, usd)
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def figures(
@@ -163,9 +93,9 @@ def ours(
     waits = WaitTarget(*(told * target[name] for name in WAITS))
     policy = Policy("home", 0.0, limits=Limits(waits), spot_max_nodes=4)
     began = time.perf_counter()
-    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, round_s=ROUND_S), policy, cloud, progress)
+    played = play(trace, Home(pool_gpus // GPUS_PER_NODE, GPUS_PER_NODE, tick_s=TICK_S), policy, cloud, progress)
     wait_s = played.end_s - trace.submit_s - trace.duration_s
-    found = figures(
+    said = figures(
         trace,
         wait_s,
         played.total_usd,
@@ -181,11 +111,11 @@ def ours(
         wall_s=time.perf_counter() - began,
     )
     if progress:
-        progress(found)
+        progress(said)
     since_s, began_s, ended_s = aside_from_s(trace), float(trace.submit_s[0]), float(played.end_s.max())
     usd = sum(bill.usd for bill in played.bills if not bill.prepaid and bill.from_s >= since_s)
     usd += played.prepaid_usd * (ended_s - since_s) / (ended_s - began_s)
-    return played, found, aside(trace, wait_s, usd)
+    return played, said, aside(trace, wait_s, usd)
 
 
 def aside_from_s(trace: Trace) -> float:
@@ -216,17 +146,17 @@ class Setting:
     told: float = 1.0
 
 
-def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
+def jitter_once(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
     """The figures of the peers and of each row, for one jitter of the trace."""
     pool_gpus, rows, reserve, told = setting.pool_gpus, setting.rows, setting.reserve, setting.told
     trace = requeueable(traces.jittered(trace, seed), seed)
     both, dear = pools((SPOT, ON_DEMAND), setting.memory_gb), pools((ON_DEMAND,), setting.memory_gb)
     cloud = Cloud(both, seed, SHORTAGES)
-    found: dict[str, dict] = {}
+    said: dict[str, dict] = {}
     for name in ("starburst", "no_wait"):
         began = time.perf_counter()
         paid = pay(trace, pool_gpus, peers.PEERS[name], cloud)
-        found[name] = figures(
+        said[name] = figures(
             trace,
             paid.start_s - trace.submit_s,
             paid.usd,
@@ -237,104 +167,90 @@ def one(trace: Trace, setting: Setting, seed: int, tell) -> dict[str, dict]:
             rented_jobs=float(paid.rented.sum()),
             wall_s=time.perf_counter() - began,
         )
-        found[f"{name} aside"] = aside(
+        said[f"{name} aside"] = aside(
             trace, paid.start_s - trace.submit_s, float(paid.usd_of[paid.start_s >= aside_from_s(trace)].sum())
         )
-        tell(name)(found[name])
-    target, kinds = found["starburst"], reserve
+        tell(name)(said[name])
+    target, kinds = said["starburst"], reserve
     if "a" in rows:
-        _, found["a"], found["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), told)
+        _, said["a"], said["a aside"] = ours(trace, pool_gpus, target, replace(cloud, pools=dear), tell("a"), told)
     if "b" in rows or ("c" in rows and reserve is None):
-        played, found["b"], found["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), told)
+        played, said["b"], said["b aside"] = ours(trace, pool_gpus, target, cloud, tell("b"), told)
         if reserve is None:
             kinds = recommended(played, both, float(trace.submit_s[0]), aside_from_s(trace))
-    if "c" in rows and not kinds and "b" in found:  # nothing to reserve: the same play
-        found["c"], found["c aside"] = found["b"], found["b aside"]
+    if "c" in rows and not kinds and "b" in said:  # nothing to reserve: the same play
+        said["c"], said["c aside"] = said["b"], said["b aside"]
     elif "c" in rows:
         with_reserved = replace(cloud, pools=(*reserved(kinds), *both))
-        _, found["c"], found["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), told)
+        _, said["c"], said["c aside"] = ours(trace, pool_gpus, target, with_reserved, tell("c"), told)
     if kinds is not None:
-        found["reserved"] = kinds
-    return found
+        said["reserved"] = kinds
+    return said
 
 
 def report(trace: Trace, setting: Setting, seeds: int, tell) -> dict[str, Any]:
-    runs = [one(trace, setting, seed, tell) for seed in range(1, seeds + 1)]
+    runs = [jitter_once(trace, setting, seed, tell) for seed in range(1, seeds + 1)]
     kinds = [run.pop("reserved") for run in runs if "reserved" in run]
-    found: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
+    said: dict[str, Any] = {name: mean_of(run[name] for run in runs) for name in runs[0]}
     if kinds:
-        found["reserved"] = kinds  # for (c), of each seed
+        said["reserved"] = kinds  # for (c), of each seed
     to_peers = {}
-    for row in (name for name in ASKED if name in found):
-        starburst, no_wait = (ratios(found[row], found[peer], "usd") for peer in ("starburst", "no_wait"))
+    for row in (name for name in ASKED if name in said):
+        starburst, no_wait = (ratios(said[row], said[peer], "usd") for peer in ("starburst", "no_wait"))
         to_peers[row] = {**starburst, "usd / no_wait": no_wait["usd"], "asked": ASKED[row], "wanted": WANTED[row]}
-    of_aside = {row: ratios(found[f"{row} aside"], found["starburst aside"], "usd") for row in to_peers}
-    return {**found, "ratios": to_peers, "aside": of_aside}
+    of_aside = {row: ratios(said[f"{row} aside"], said["starburst aside"], "usd") for row in to_peers}
+    return {**said, "ratios": to_peers, "aside": of_aside}
 
 
-def table(found: Mapping[str, Any], prices: str) -> str:
+COLUMNS = {
+    "usd": "USD",
+    "boot_usd": "boot USD",
+    "idle_usd": "idle USD",
+    "mean_wait_h": "mean wait h",
+    "p50_wait_h": "p50",
+    "p99_wait_h": "p99",
+    "p999_wait_h": "p99.9",
+    "max_wait_h": "max",
+    "gpu_hour_weighted_wait_h": "weighted",
+    "rented_gpu_hours": "rented GPU-h",
+    "rented_jobs": "jobs",
+    "refusals": "refusals",
+}
+HOURS = (*WAITS, "p50_wait_h")
+
+
+def table(said: Mapping[str, Any], prices: str) -> str:
     """The report for people."""
-    head = (
-        "USD",
-        "boot USD",
-        "idle USD",
-        "mean wait h",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "weighted",
-        "rented GPU-h",
-        "jobs",
-        "refusals",
-    )
-    names = (
-        "usd",
-        "boot_usd",
-        "idle_usd",
-        "mean_wait_h",
-        "p50_wait_h",
-        "p99_wait_h",
-        "p999_wait_h",
-        "max_wait_h",
-        "gpu_hour_weighted_wait_h",
-        "rented_gpu_hours",
-        "rented_jobs",
-        "refusals",
-    )
-    lines = [prices, f"{'':12}" + "".join(f"{name:>13}" for name in head)]
+    lines = [prices, f"{'':12}" + "".join(f"{head:>13}" for head in COLUMNS.values())]
     for row in ("starburst", "no_wait", "a", "b", "c"):
-        if row in found:
-            cells = [
-                f"{found[row][name]:,.3f}" if name in WAITS or name == "p50_wait_h" else f"{found[row][name]:,.0f}"
-                for name in names
-            ]
-            lines.append(f"{row if len(row) > 1 else f'ours ({row})':12}" + "".join(f"{cell:>13}" for cell in cells))
-    for row, ratio in found["ratios"].items():
+        if row in said:
+            cells = (f"{said[row][name]:{',.3f' if name in HOURS else ',.0f'}}" for name in COLUMNS)
+            name = row if len(row) > 1 else f"ours ({row})"
+            lines.append(f"{name:12}" + "".join(f"{cell:>13}" for cell in cells))
+    for row, ratio in said["ratios"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         usd = "-" if ratio["usd"] is None else f"{ratio['usd']:.3f}"
         lines.append(
             f"({row}) {usd} x what Starburst pays (asked {ratio['asked']}, wanted {ratio['wanted']}); waits {waits} x"
         )
-    for row, ratio in found["aside"].items():
+    for row, ratio in said["aside"].items():
         waits = " ".join("-" if ratio[name] is None else f"{ratio[name]:.2f}" for name in WAITS)
         lines.append(f"({row}) aside: {'-' if ratio['usd'] is None else format(ratio['usd'], '.3f')}; waits {waits} x")
-    if "reserved" in found:
-        lines.append(f"reserved for (c): {found['reserved']}")
+    if "reserved" in said:
+        lines.append(f"reserved for (c): {said['reserved']}")
     return "\n".join(lines)
 
 
 def _counts(text: str) -> dict[str, int]:
     """Of --reserved. Raises ValueError."""
-    kinds, found = {pool.instance_type for pool in pools((ON_DEMAND,))}, {}
-    for each in text.split(","):
-        kind, _, count = each.strip().partition("=")
+    kinds, counts = {pool.instance_type for pool in pools((ON_DEMAND,))}, {}
+    for part in text.split(","):
+        kind, _, count = part.strip().partition("=")
         if kind not in kinds or not count.isdigit():
-            raise ValueError(
-                f"--reserved is {text!r}; allowed is TYPE=N, with commas between, of {', '.join(sorted(kinds))}"
-            )
-        found[kind] = int(count)
-    return found
+            allowed = f"TYPE=N, with commas between, of {', '.join(sorted(kinds))}"
+            raise ValueError(f"--reserved is {text!r}; allowed is {allowed}")
+        counts[kind] = int(count)
+    return counts
 
 
 def _progress(row: str):
@@ -347,67 +263,70 @@ def _progress(row: str):
     return tell
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.dollars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data"
+    add = parser.add_argument
+    add("--trace", default="philly_first70d.csv.xz", help="file, or its name in the folder of the shared data")
+    add("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
+    add("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
+    add("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
+    add("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
+    add("--patience", type=float, default=PATIENCE, help="our policy is told so many times the waits that count")
+    add("--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is")
+    add("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
+    add("--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory")
+    add("--reserved", metavar="TYPE=N,...", help="for (c): so many instances of these types; else as recommended")
+    add("--json", action="store_true")
+    return parser
+
+
+def chosen_jobs(trace: Trace, days: str | None, least_gpu_hours: float) -> Trace:
+    """Those of --days and --least-gpu-hours. Raises ValueError."""
+    if days:
+        if not re.fullmatch(r"\d+(\.\d+)?-\d+(\.\d+)?", days):
+            raise ValueError(f"--days is {days}; allowed are two days of the trace, such as 20-30")
+        first, last = (float(day) * 86400 for day in days.split("-"))
+        since_s = trace.submit_s - trace.submit_s[0]
+        trace = trace.take((since_s >= first) & (since_s < last))
+    trace = trace.take(trace.gpu_hours >= least_gpu_hours)
+    if not len(trace):
+        raise ValueError("--days and --least-gpu-hours leave no job of the trace")
+    return trace
+
+
+def prices_told() -> str:
+    listed, spot = catalog.instance_types(), catalog.interruptions("g6.xlarge", REGION)
+    dates = ", ".join(sorted({str(kind.prices_as_of) for kind in listed.values()}))
+    return (
+        f"{REGION}: list prices of {dates}; spot prices and bands of {spot.as_of if spot else '?'}; "
+        f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
     )
-    parser.add_argument("--pool-gpus", type=int, default=512, help="GPUs at home, in nodes of 8")
-    parser.add_argument("--rows", default="a,b,c", help="which of a, b, c to play; separated by commas")
-    parser.add_argument("--seeds", type=int, default=1, help="jitters, draws and providers to average over")
-    parser.add_argument("--wait-factor", type=float, default=1.0, help="waits may be so many times Starburst's")
-    parser.add_argument(
-        "--patience", type=float, default=PATIENCE, help="our policy is told so many times the waits that count"
-    )
-    parser.add_argument(
-        "--least-gpu-hours", type=float, default=0.0, help="only jobs of at least this size, where the money is"
-    )
-    parser.add_argument("--days", metavar="FROM-TO", help="only the jobs submitted on these days of the trace")
-    parser.add_argument(
-        "--gpu-memory-gb", type=int, default=GPU_MEMORY_GB, help="GPUs that are rented have at least so much memory"
-    )
-    parser.add_argument(
-        "--reserved", metavar="TYPE=N,...", help="for (c): so many instances of these types; else as recommended"
-    )
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = options().parse_args(argv)
     path = trace_path(args.trace, args.json)
     if not path:
         return 0
     rows = tuple(args.rows.split(","))
     try:
         if args.seeds < 1 or not set(rows) <= set(ASKED):
-            raise ValueError(
-                f"--seeds is {args.seeds} and --rows {args.rows}; allowed are 1 or more, and some of {', '.join(ASKED)}"
-            )
-        trace = traces.read(path)
-        if args.days:
-            if not re.fullmatch(r"\d+(\.\d+)?-\d+(\.\d+)?", args.days):
-                raise ValueError(f"--days is {args.days}; allowed are two days of the trace, such as 20-30")
-            first, last = (float(day) * 86400 for day in args.days.split("-"))
-            since_s = trace.submit_s - trace.submit_s[0]
-            trace = trace.take((since_s >= first) & (since_s < last))
-        trace = trace.take(trace.gpu_hours >= args.least_gpu_hours)
-        if not len(trace):
-            raise ValueError("--days and --least-gpu-hours leave no job of the trace")
+            told = f"--seeds is {args.seeds} and --rows {args.rows}"
+            raise ValueError(f"{told}; allowed are 1 or more, and some of {', '.join(ASKED)}")
+        trace = chosen_jobs(traces.read(path), args.days, args.least_gpu_hours)
         reserve = None if args.reserved is None else _counts(args.reserved)
         setting = Setting(args.pool_gpus, rows, args.gpu_memory_gb, reserve, args.wait_factor * args.patience)
-        found = report(trace, setting, args.seeds, _progress)
+        said = report(trace, setting, args.seeds, _progress)
     except ValueError as error:
         print(f"benchmarks.dollars: {error}", file=sys.stderr)
         return 2
-    listed, spot = catalog.instance_types(), catalog.interruptions("g6.xlarge", REGION)
-    dates = {str(each.prices_as_of) for each in listed.values()}
-    prices = (
-        f"{REGION}: list prices of {', '.join(sorted(dates))}; spot prices and bands of {spot.as_of if spot else '?'}; "
-        f"a reservation costs {RESERVATION} of the on-demand price for the whole period (declared, not from data)"
-    )
+    prices = prices_told()
     what = {"trace": path.name, "jobs": len(trace), "gpu_hours": float(trace.gpu_hours.sum()), "prices": prices}
     names = ("pool_gpus", "seeds", "days", "wait_factor", "patience", "least_gpu_hours", "gpu_memory_gb")
     asked = {name: getattr(args, name) for name in names}
-    print(json.dumps(finite({**what, **asked, **found}), indent=1) if args.json else table(found, prices))
+    print(json.dumps(finite({**what, **asked, **said}), indent=1) if args.json else table(said, prices))
     return 0
 
 

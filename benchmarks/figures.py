@@ -16,13 +16,8 @@ from ironburst.replay import results
 from ironburst.replay.traces import Trace
 
 DATA = Path(os.environ.get("IRONBURST_DATA") or Path(__file__).parents[2] / "shared" / "data")
-WAITS = (
-    "mean_wait_h",
-    "p99_wait_h",
-    "p999_wait_h",
-    "max_wait_h",
-    "gpu_hour_weighted_wait_h",
-)  # the five that a policy is held to
+# the five that a policy is held to
+WAITS = ("mean_wait_h", "p99_wait_h", "p999_wait_h", "max_wait_h", "gpu_hour_weighted_wait_h")
 
 
 def trace_path(name: str, as_json: bool) -> Path | None:
@@ -56,9 +51,8 @@ def figures(trace: Trace, outcome: Outcome, pool_gpus: int, wall_s: float) -> di
     wait_h = (np.asarray(outcome.start_s, float) - trace.submit_s) / 3600
     if not (wait_h >= 0).all():
         job = int(np.argmax(~(wait_h >= 0)))
-        raise ValueError(
-            f"job {job} was submitted at {trace.submit_s[job]:g} s but started at {outcome.start_s[job]:g} s"
-        )
+        submit_s, start_s = trace.submit_s[job], outcome.start_s[job]
+        raise ValueError(f"job {job} was submitted at {submit_s:g} s but started at {start_s:g} s")
     if (used := most_in_use(trace, outcome)) > pool_gpus:
         raise ValueError(f"{used} GPUs were in use at home at one time, but the pool has {pool_gpus}")
     return {

@@ -48,7 +48,7 @@ def gaps_of(trace: traces.Trace, outcome: Outcome) -> list[Gap]:
     ends: list[tuple[float, list[tuple[int, int]]]] = []
     free: list[int] = []
     since: list[float | None] = []
-    found = []
+    gaps = []
     rented = np.flatnonzero(outcome.rented)
     for job in rented[np.argsort(outcome.start_s[rented], kind="stable")]:
         now = float(outcome.start_s[job])
@@ -67,13 +67,13 @@ def gaps_of(trace: traces.Trace, outcome: Outcome) -> list[Gap]:
                 free.append(peers.NODE_GPUS)
                 since.append(None)
             if (began := since[node]) is not None and now > began:
-                found.append(Gap(node, began, now))
+                gaps.append(Gap(node, began, now))
             since[node] = None
             parts.append((node, gpus))
         for node, gpus in parts:
             free[node] -= gpus
         heapq.heappush(ends, (now + float(trace.duration_s[job]), parts))
-    return sorted(found, key=lambda gap: (gap.since_s, gap.node))
+    return sorted(gaps, key=lambda gap: (gap.since_s, gap.node))
 
 
 # ---- rules: (history, terms) -> seconds kept
@@ -82,10 +82,14 @@ def gaps_of(trace: traces.Trace, outcome: Outcome) -> list[Gap]:
 Rule = Callable[[IdleHistory, idle.Terms], float]
 RULES: dict[str, Rule] = {
     "ours": lambda history, terms: idle.keep_s(history, terms, USD_PER_HOUR),
-    "break_even": lambda history, terms: terms.break_even_s,
-    "at_once": lambda history, terms: terms.free_s,
-    "fixed_10_min": lambda history, terms: terms.same_until_s(IDLE_S),
+    "break_even": lambda _history, terms: terms.break_even_s,
+    "at_once": lambda _history, terms: terms.free_s,
+    "fixed_10_min": lambda _history, terms: terms.same_until_s(IDLE_S),
 }
+
+
+# events of one moment, in this order: a gap ends, begins; its break-even is over; its lease is looked at
+ENDS, BEGINS, BREAK_EVEN, LOOK = range(4)
 
 
 @dataclass
@@ -103,9 +107,8 @@ class Run:
         """Event by event. A lease is looked at when its gap begins, when its time is over, and when the history
         changes.
         """
-        events = [(gap.since_s, 1, n) for n, gap in enumerate(gaps)] + [
-            (gap.until_s, 0, n) for n, gap in enumerate(gaps)
-        ]
+        events = [(gap.since_s, BEGINS, n) for n, gap in enumerate(gaps)]
+        events += [(gap.until_s, ENDS, n) for n, gap in enumerate(gaps)]
         heapq.heapify(events)
         paid_from: dict[int, float] = {}
         terms: dict[int, idle.Terms] = {}
@@ -115,31 +118,32 @@ class Run:
         while events:
             now, kind, n = heapq.heappop(events)
             gap = gaps[n]
-            if kind == 1:
+            if kind == BEGINS:
                 lease = _lease(gap.node, paid_from.setdefault(gap.node, gap.since_s - BOOT_S), gap.since_s)
                 terms[n] = idle.terms(self.pool, lease, (), gap.since_s, gap.since_s)
                 idling[n] = gap.since_s
-            elif kind == 0 and n in idling:
+            elif kind == ENDS and n in idling:
                 del idling[n]
                 self._used(n, terms[n], gap)
-            elif kind == 0:
+            elif kind == ENDS:
                 paid_from[gap.node] = gap.until_s - self.pool.boot_s
                 self._settle(n, terms[n], gap.until_s - gap.since_s)
-            elif kind == 2 and n not in idling:
+            elif kind == BREAK_EVEN and n not in idling:
                 self._settle(n, terms[n], now - gap.since_s)
             if self.history is not known:
                 known, keeps = self.history, {}
-            for each, since in list(idling.items()):
-                if terms[each] not in keeps:
-                    keeps[terms[each]] = self.rule(self.history, terms[each])
-                keep = keeps[terms[each]]
+            for other, since in list(idling.items()):
+                of_other = terms[other]
+                if of_other not in keeps:
+                    keeps[of_other] = self.rule(self.history, of_other)
+                keep = keeps[of_other]
                 if now - since >= keep - 1e-6:
-                    del idling[each]
-                    self._given_back(each, terms[each], now - since, gaps[each])
-                    heapq.heappush(events, (since + terms[each].break_even_s + 1.0, 2, each))
-                elif looks.get(each) != since + keep:
-                    looks[each] = since + keep
-                    heapq.heappush(events, (since + keep, 3, each))
+                    del idling[other]
+                    self._given_back(other, of_other, now - since, gaps[other])
+                    heapq.heappush(events, (since + of_other.break_even_s + 1.0, BREAK_EVEN, other))
+                elif looks.get(other) != since + keep:
+                    looks[other] = since + keep
+                    heapq.heappush(events, (since + keep, LOOK, other))
         return self
 
     def _used(self, n: int, terms: idle.Terms, gap: Gap) -> None:
@@ -167,24 +171,24 @@ class Run:
     def worst_prefix(self) -> float:
         """The largest paid / best over all beginnings of the sequence."""
         order = sorted(self.paid)
-        paid, best = (np.cumsum([each[n] for n in order]) for each in (self.paid, self.best))
+        paid, best = (np.cumsum([usd[n] for n in order]) for usd in (self.paid, self.best))
         return float(np.max(paid[best > 0] / best[best > 0], initial=0.0))
 
 
 def _pool(boot_s: float, increment_s: float) -> Pool:
     return Pool(
-        "bench",
-        "burst",
-        (),
-        "p5.48xlarge",
-        Resources(8),
-        "h100",
-        ("on-demand",),
-        {"on-demand": USD_PER_HOUR},
-        ("a",),
-        boot_s,
-        1e9,
-        1e9,
+        name="bench",
+        partition="burst",
+        nodes=(),
+        instance_type="p5.48xlarge",
+        each=Resources(8),
+        gpu_type="h100",
+        markets=("on-demand",),
+        usd_per_hour={"on-demand": USD_PER_HOUR},
+        zones=("a",),
+        boot_s=boot_s,
+        idle_s=1e9,
+        max_run_s=1e9,
         min_billing_s=MIN_BILLING_S,
         billing_increment_s=increment_s,
     )
@@ -192,18 +196,18 @@ def _pool(boot_s: float, increment_s: float) -> Pool:
 
 def _lease(node: int, paid_from_s: float, since_s: float) -> Lease:
     return Lease(
-        str(node),
-        "",
-        str(node),
-        "bench",
-        "a",
-        "on-demand",
-        "ready",
-        (),
-        USD_PER_HOUR,
-        0.0,
-        since_s,
-        True,
+        id=str(node),
+        launch="",
+        node=str(node),
+        pool="bench",
+        zone="a",
+        market="on-demand",
+        state="ready",
+        jobs=(),
+        usd_per_hour=USD_PER_HOUR,
+        committed_until_s=0.0,
+        idle_since_s=since_s,
+        worked=True,
         paid_from_s=paid_from_s,
     )
 
@@ -211,22 +215,26 @@ def _lease(node: int, paid_from_s: float, since_s: float) -> Lease:
 # ---- sequences made against the rule: functions (kept, number, rng) -> gap
 
 
-def adversaries(boot_s: float) -> dict[str, Callable[[float, int, np.random.Generator], float]]:
+Adversary = Callable[[float, int, np.random.Generator], float]
+
+
+def adversaries(boot_s: float) -> dict[str, Adversary]:
+    def spite_when_trusted(kept: float, n: int, _rng: np.random.Generator) -> float:
+        if n < 3:
+            return 100.0
+        return 20 * boot_s if n % 60 < 30 else kept + 0.001
+
     return {
-        "ends right after the lease has gone": lambda kept, n, rng: kept + 0.001,
-        "long until it trusts, then spite": lambda kept, n, rng: (
-            100.0 if n < 3 else 20 * boot_s if n % 60 < 30 else kept + 0.001
-        ),
-        "short until it trusts, then long": lambda kept, n, rng: 0.3 * boot_s if n % 80 < 40 else 50 * boot_s,
-        "one short, one long": lambda kept, n, rng: 0.1 * boot_s if n % 2 else 10 * boot_s,
-        "just over break-even": lambda kept, n, rng: boot_s + 1.0,
-        "coin between spite and none": lambda kept, n, rng: kept + 0.001 if rng.random() < 0.5 else 1.0,
+        "ends right after the lease has gone": lambda kept, _n, _rng: kept + 0.001,
+        "long until it trusts, then spite": spite_when_trusted,
+        "short until it trusts, then long": lambda _kept, n, _rng: 0.3 * boot_s if n % 80 < 40 else 50 * boot_s,
+        "one short, one long": lambda _kept, n, _rng: 0.1 * boot_s if n % 2 else 10 * boot_s,
+        "just over break-even": lambda _kept, _n, _rng: boot_s + 1.0,
+        "coin between spite and none": lambda kept, _n, rng: kept + 0.001 if rng.random() < 0.5 else 1.0,
     }
 
 
-def against(
-    rule: Rule, boot_s: float, adversary: Callable[[float, int, np.random.Generator], float], gaps: int = 600
-) -> float:
+def against(rule: Rule, boot_s: float, adversary: Adversary, gaps: int = 600) -> float:
     """The largest paid / best over all beginnings of a sequence of gaps, one after another."""
     history, terms, paid, best, worst = IdleHistory(), idle.Terms(boot_s), 0.0, 0.0, 0.0
     rng = np.random.default_rng(1)
@@ -258,17 +266,14 @@ def measure(trace: traces.Trace, pool_gpus: Sequence[int], boot_s: float) -> dic
             sequences[f"{name}, {gpus} GPUs, by the second"] = _sequence(gaps, _pool(boot_s, 0.0))
             if gpus == pool_gpus[0]:
                 sequences[f"{name}, {gpus} GPUs, by the hour"] = _sequence(gaps, _pool(boot_s, 3600.0))
-    ratios = [
-        each["ratio"] for name, each in sequences.items() if name.endswith("by the second")
-    ]  # by the hour is easier
+    # by the hour is easier
+    ratios = [sequence["ratio"] for name, sequence in sequences.items() if name.endswith("by the second")]
     hostile = {
-        name: {rule: round(against(RULES[rule], boot_s, each), 4) for rule in RULES}
-        for name, each in adversaries(boot_s).items()
+        name: {rule: round(against(RULES[rule], boot_s, adversary), 4) for rule in RULES}
+        for name, adversary in adversaries(boot_s).items()
     }
-    most = max(
-        [*ratios, *(each["worst_prefix"] for each in sequences.values()), *(each["ours"] for each in hostile.values())],
-        default=0.0,
-    )
+    prefixes = [sequence["worst_prefix"] for sequence in sequences.values()]
+    most = max([*ratios, *prefixes, *(by_rule["ours"] for by_rule in hostile.values())], default=0.0)
     return {
         "boot_s": boot_s,
         "usd_per_hour": USD_PER_HOUR,
@@ -308,26 +313,18 @@ def _sequence(gaps: Sequence[Gap], pool: Pool) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    lines = [f"paid for idle leases / best in hindsight; boot {result['boot_s']:g} s", ""]
     others = [name for name in RULES if name != "ours"]
-    lines.append(
-        f"{'gaps of':44}{'gaps':>6}{'ours':>8}{'last 30%':>10}{'worst':>8}" + "".join(f"{name:>14}" for name in others)
-    )
-    for name, each in result["sequences"].items():
-        figures = f"{each['gaps']:6}{each['ratio']:8.3f}{each['ratio_last_part'] or 0:10.3f}{each['worst_prefix']:8.3f}"
-        lines.append(f"{name:44}{figures}" + "".join(f"{each['others'][other]:14.3f}" for other in others))
-    lines += [
-        "",
-        f"{'made against the rule (worst of all beginnings)':50}{'ours':>8}"
-        + "".join(f"{name:>14}" for name in others),
-    ]
-    for name, each in result["adversarial"].items():
-        lines.append(f"{name:50}{each['ours']:8.3f}" + "".join(f"{each[other]:14.3f}" for other in others))
-    lines += [
-        "",
-        f"mean by the second {result['mean']} (asked <= {ASKED}, wanted {WANTED}), worst {result['max']} (never over {NEVER_OVER:g})",
-    ]
-    return "\n".join(lines)
+    heads = "".join(f"{name:>14}" for name in others)
+    lines = [f"paid for idle leases / best in hindsight; boot {result['boot_s']:g} s", ""]
+    lines.append(f"{'gaps of':44}{'gaps':>6}{'ours':>8}{'last 30%':>10}{'worst':>8}{heads}")
+    for name, of in result["sequences"].items():
+        ours = f"{of['gaps']:6}{of['ratio']:8.3f}{of['ratio_last_part'] or 0:10.3f}{of['worst_prefix']:8.3f}"
+        lines.append(f"{name:44}{ours}" + "".join(f"{of['others'][rule]:14.3f}" for rule in others))
+    lines += ["", f"{'made against the rule (worst of all beginnings)':50}{'ours':>8}{heads}"]
+    for name, by_rule in result["adversarial"].items():
+        lines.append(f"{name:50}{by_rule['ours']:8.3f}" + "".join(f"{by_rule[rule]:14.3f}" for rule in others))
+    mean = f"mean by the second {result['mean']} (asked <= {ASKED}, wanted {WANTED})"
+    return "\n".join([*lines, "", f"{mean}, worst {result['max']} (never over {NEVER_OVER:g})"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -82,7 +83,7 @@ class Cloud(FakeCloud):
 
     def live(self) -> None:
         now = self.clock.now()
-        for at, id, why in [each for each in self.due if each[0] <= now]:
+        for at, id, why in [end for end in self.due if end[0] <= now]:
             self.due.remove((at, id, why))
             if self.all[id].instance.alive:
                 self.die(id, why)
@@ -154,7 +155,7 @@ class Cloud(FakeCloud):
 
     def notices(self) -> None:
         """Spot interruptions: most with two minutes' notice, some without."""
-        for at, id, why in [each for each in self.due if each[2] == "spot" and each[0] <= self.clock.now()]:
+        for at, id, why in [end for end in self.due if end[2] == "spot" and end[0] <= self.clock.now()]:
             self.due.remove((at, id, why))
             if not self.all[id].instance.alive:
                 continue
@@ -181,7 +182,7 @@ class Outcome:
 
     @property
     def passed(self) -> list[tuple[str, str, float, float]]:
-        return [each for each in self.windows if each[2] > each[3] + 0.01]
+        return [window for window in self.windows if window[2] > window[3] + 0.01]
 
     @property
     def most(self) -> float:
@@ -190,15 +191,14 @@ class Outcome:
 
 class Scenario:
     """One random site. `away_s`: the longest time for which the controller, the cloud's API or the scheduler is out of
-    reach; `rounds`: how many the controller has, beside those in which the last leases end; None: some number.
+    reach; `ticks`: how many the controller has, beside those in which the last leases end; None: some number.
     """
 
-    def __init__(self, seed: int, folder: Path, away_s: float = 180.0, rounds: int | None = None):
+    def __init__(self, seed: int, folder: Path, away_s: float = 180.0, ticks: int | None = None):
         self.rng, self.seed, self.away_s, self.seen = random.Random(seed), seed, away_s, Counter()
         rng = self.rng
         self.tick_s = rng.choice([20.0, 30.0, 45.0, 60.0])
-        steps = rounds or rng.randint(80, 200)
-        length = self.tick_s * steps
+        length = self.tick_s * (ticks or rng.randint(80, 200))
         edge = rng.choice([MONTH_END, MONTH_END, MONTH_END - 86400 * rng.randint(1, 20), MONTH_END - 43200])
         self.clock = FakeClock(edge - length * rng.uniform(0.1, 0.9))
         self.end_s = self.clock.now() + length
@@ -259,40 +259,38 @@ class Scenario:
                 self._mishap()
             self._step()
         self._hold_to_account()
-        jobs = [fake for fake in self.slurm.jobs.values()]
+        jobs = list(self.slurm.jobs.values())
         waited = len({row.job for row in self.ledger.decisions() if row.code in ("budget", "over_budget")})
         windows = self.before + [
             (key[0], key[1], self._spent(key), allowed) for key, allowed in sorted(self.allowed.items())
         ]
-        found = Outcome(
-            self.seed,
-            self.seen,
-            len(self.cloud.began),
-            len(jobs) - 1,
-            sum(fake.done == "COMPLETED" for fake in jobs),
-            waited,
-            windows,
-            len(self.cloud.alive()),
+        outcome = Outcome(
+            seed=self.seed,
+            seen=self.seen,
+            launches=len(self.cloud.began),
+            jobs=len(jobs) - 1,
+            done=sum(fake.done == "COMPLETED" for fake in jobs),
+            waited_for_money=waited,
+            windows=windows,
+            left_over=len(self.cloud.alive()),
         )
         self.ledger.close()
-        return found
+        return outcome
 
     def _submit(self) -> None:
         rng = self.rng
         limit = rng.uniform(120, self.longest_s)
         ran = limit * (rng.uniform(0.05, 1.0) if rng.random() < 0.6 else 1.0)
         if rng.random() < 0.1:
-            ran, self.seen["job runs past its limit"] = (
-                limit * rng.uniform(1.0, 2.5),
-                self.seen["job runs past its limit"] + 1,
-            )
-        each = ports.Resources(rng.choice([4, 8]), 1, 500)
+            ran = limit * rng.uniform(1.0, 2.5)
+            self.seen["job runs past its limit"] += 1
+        per_node = ports.Resources(rng.choice([4, 8]), 1, 500)
         self.slurm.submit(
             nodes=rng.choice([1, 1, 1, 2]),
             limit_s=limit,
             runs_s=ran,
             account=rng.choice(ACCOUNTS),
-            each=each,
+            each=per_node,
             requeue=rng.random() < 0.7,
             batch=rng.random() < 0.9,
         )
@@ -389,9 +387,9 @@ class Scenario:
             times.append(min(now, self.clock.now()))
             now += 43200
         money = self.money
-        found = {("month", "", *month(at)) for at in times}
-        found |= {("month", name, *month(at)) for at in times for name in money["accounts"]}
-        return found | {("day", "", *day(at)) for at in times if money["usd_per_day"]}
+        months = {("month", "", *month(at)) for at in times}
+        months |= {("month", name, *month(at)) for at in times for name in money["accounts"]}
+        return months | {("day", "", *day(at)) for at in times if money["usd_per_day"]}
 
     def _usd(self, key: tuple) -> float:
         if key[0] == "day":
@@ -411,7 +409,8 @@ class Scenario:
         for key in self._keys():
             ending = 0.0
             if key[2] - ENDING_S <= now < key[3]:
-                ending = sum(self.prices[self._market(each.id)] * ENDING_S / 3600 for each in self.cloud.alive())
+                alive = self.cloud.alive()
+                ending = sum(self.prices[self._market(instance.id)] * ENDING_S / 3600 for instance in alive)
             self.allowed[key] = max(self._usd(key), self._spent(key) + ending)
 
     def _market(self, id: str) -> str:
@@ -422,15 +421,16 @@ class Scenario:
         _, account, start, end = key
         total = 0.0
         for id, began in self.cloud.began.items():
-            over = max(
-                self.cloud.ended.get(id, self.clock.now()), began + MIN_BILL_S if id in self.cloud.ended else began
-            )
-            payers = self.payers.get(id, [(0.0, "?")])
-            for (since, prices, _), until in zip(
-                self.declared, [*(each[0] for each in self.declared[1:]), math.inf], strict=True
-            ):
-                for (from_s, payer), to_s in zip(payers, [*(each[0] for each in payers[1:]), math.inf], strict=True):
+            least = began + MIN_BILL_S if id in self.cloud.ended else began
+            over = max(self.cloud.ended.get(id, self.clock.now()), least)
+            for (since, prices, _), until in _spans(self.declared):
+                for (from_s, payer), to_s in _spans(self.payers.get(id, [(0.0, "?")])):
                     seconds = min(over, end, until, to_s) - max(began, start, since, from_s)
                     if seconds > 0 and account in ("", payer):
                         total += seconds / 3600 * prices[self._market(id)]
         return total
+
+
+def _spans(changes: Sequence[tuple]) -> list[tuple[tuple, float]]:
+    """(what counts, until when) of changes that begin with their moment."""
+    return list(zip(changes, [*(change[0] for change in changes[1:]), math.inf], strict=True))

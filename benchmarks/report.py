@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,19 @@ NOT_MEASURED = "not measured"
 PARTS = (("all", ""), ("aside", ", the part kept aside"))
 PHILLY = "philly_first70d.csv.xz"
 DATA = (
-    "Traces: Microsoft Philly, September to November 2017 (its first 70 days; CC-BY-4.0); Chronus (Philly with deadlines, 2021); Alibaba "
-    "openb (2023). Prices: us-east-1, on demand of 2026-07-20, spot of 2025-06-28."
+    "Traces: Microsoft Philly, September to November 2017 (its first 70 days; CC-BY-4.0); Chronus (Philly with "
+    "deadlines, 2021); Alibaba openb (2023). Prices: us-east-1, on demand of 2026-07-20, spot of 2025-06-28."
 )
+
+
+HEADER = "<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->"
+UNKNOWN_RUN_TIMES = (
+    "Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs"
+)
+HOW_TO_READ = (
+    "A figure is better the smaller it is. Every line names the commit that was measured; `make bench` measures anew."
+)
+Result = Mapping[str, Any]  # as it is in its file
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Line:
     wanted: float | None
     reached: float | None
     note: str = ""
-    source: Mapping[str, Any] | None = None
+    source: Result | None = None
     kept: bool = True
 
 
@@ -49,186 +59,192 @@ def read(folder: Path) -> list[dict[str, Any]]:
     """Every result in a folder, with its file's name under `file`. One that can't be read is left out; `unreadable`
     names it.
     """
-    found = []
+    results = []
     for path in sorted(folder.glob("*.json")):
         try:
             value = json.loads(path.read_text())
         except (OSError, ValueError):
             value = None
-        found.append({"file": path.name, **(value if isinstance(value, dict) else {"unreadable": True})})
-    return found
+        results.append({"file": path.name, **(value if isinstance(value, dict) else {"unreadable": True})})
+    return results
 
 
-def of_burst(results: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any] | None:
+def of_burst(results: Iterable[Result], **wanted: Any) -> Result | None:
     """The result of benchmarks.burst with these settings: the whole trace before a part of it, more seeds before
     fewer.
     """
-    found = [
-        each
-        for each in results
-        if "ours" in each and "peers" in each and all(each.get(key) == value for key, value in wanted.items())
-    ]
     order = {"all": 2, "first": 1, "aside": 0}
-    return max(found, key=lambda each: (order.get(each.get("part", "all"), 0), each.get("seeds", 0)), default=None)
+    fitting = [
+        result
+        for result in results
+        if {"ours", "peers"} <= result.keys() and all(result.get(key) == value for key, value in wanted.items())
+    ]
+    return max(fitting, key=lambda one: (order.get(one.get("part", "all"), 0), one.get("seeds", 0)), default=None)
+
+
+def _with(results: Iterable[Result], *keys: str) -> Result | None:
+    """The first result that has all of these."""
+    return next((result for result in results if set(keys) <= result.keys()), None)
+
+
+# ---- the rows: what each asks, and its lines
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """The ten rows: what each asks, and its lines."""
-
-    def burst(case: str, asked: float, wanted: float, **settings: Any) -> Line:
-        settings = {"trace": PHILLY, "pool_gpus": 512, "run_times": "known", "wait_factor": 1.0} | settings
-        return _line(case, asked, wanted, of_burst(results, **settings))
-
-    yield (
-        "1. Run times known: rented GPU-hours over Starburst's (whole queue), all five waits no longer than its own",
-        [
-            burst(f"{gpus} GPUs{words}", asked, 0.90, pool_gpus=gpus, part=part)
-            for part, words in PARTS
-            for gpus, asked in ((512, 0.98), (384, 0.99), (640, 0.93))
-        ],
-    )
-    yield (
-        "2. The frontier at 512 GPUs: the five waits may be so many times Starburst's",
-        [
-            burst(f"{factor:g} x", asked, wanted, wait_factor=factor)
-            for factor, asked, wanted in ((1.0, 0.98, 0.85), (1.5, 0.93, 0.80), (2.0, 0.87, 0.75))
-        ],
-    )
-    yield (
-        "3. Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs",
-        [
-            burst(f"{case}{words}", 1.05, 0.98, run_times=told, part=part)
-            for part, words in PARTS
-            for case, told in (
-                ("factor drawn for each job", "limits"),
-                ("factor depends on the queue", "limits-by-queue"),
-            )
-        ],
-    )
+    """(title, lines) of the ten rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
-    yield (
-        "4. Rented GPU-hours over the certified bound, 512 GPUs",
-        [Line("the same five limits", 1.57, 1.4, _ratio(known, "ours / bound"), _bound_note(known), known)],
+    titles_and_lines = (
+        (
+            "Run times known: rented GPU-hours over Starburst's (whole queue), all five waits no longer than its own",
+            _known_run_times(results),
+        ),
+        ("The frontier at 512 GPUs: the five waits may be so many times Starburst's", _frontier(results)),
+        (
+            UNKNOWN_RUN_TIMES,
+            _unknown_run_times(results),
+        ),
+        ("Rented GPU-hours over the certified bound, 512 GPUs", _over_bound(known)),
+        ("Dollars over what Starburst pays for the cheapest fitting instances, on demand", _dollars(results)),
+        ("Other traces: rented GPU-hours over the best peer's", _other_traces(results)),
+        ("Paid for idle leases over the best in hindsight", _idle(_with(results, "sequences", "adversarial"))),
+        ("The 70-day trace through decide() on one core, seconds", _speed(known)),
+        (
+            "One decide(): 10,000 pending jobs, 2,000 nodes, 84 types, seconds",
+            _one_decision(_with(results, "seconds for all (<= 1)")),
+        ),
+        (
+            "Random scenarios with failures: times that a hard ceiling was passed",
+            _ceilings(_with(results, "times a ceiling was passed (0)")),
+        ),
     )
-    yield "5. Dollars over what Starburst pays for the cheapest fitting instances, on demand", list(_dollars(results))
-    yield (
-        "6. Other traces: rented GPU-hours over the best peer's",
-        [
-            *(
-                _best_peer(f"Chronus{words}", of_burst(results, trace="chronus_philly_slo.csv.xz", part=part))
-                for part, words in PARTS
-            ),
-            _best_peer("openb", of_burst(results, trace="openb2023_pods_default.csv.xz")),
-        ],
-    )
-    idle = next((each for each in results if {"sequences", "adversarial"} <= each.keys()), None)
-    yield (
-        "7. Paid for idle leases over the best in hindsight",
-        [
-            Line("mean", 1.3, 1.15, idle and idle.get("mean"), "", idle),
-            Line("worst", 2.0, None, idle and idle.get("max"), "never over 2", idle),
-        ],
-    )
+    for number, (title, lines) in enumerate(titles_and_lines, 1):
+        yield f"{number}. {title}", list(lines)
+
+
+def _burst(results: list[dict[str, Any]], case: str, asked: float, wanted: float, **settings: Any) -> Line:
+    settings = {"trace": PHILLY, "pool_gpus": 512, "run_times": "known", "wait_factor": 1.0} | settings
+    return _line(case, asked, wanted, of_burst(results, **settings))
+
+
+def _known_run_times(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for part, words in PARTS:
+        for gpus, asked in ((512, 0.98), (384, 0.99), (640, 0.93)):
+            yield _burst(results, f"{gpus} GPUs{words}", asked, 0.90, pool_gpus=gpus, part=part)
+
+
+def _frontier(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for factor, asked, wanted in ((1.0, 0.98, 0.85), (1.5, 0.93, 0.80), (2.0, 0.87, 0.75)):
+        yield _burst(results, f"{factor:g} x", asked, wanted, wait_factor=factor)
+
+
+def _unknown_run_times(results: list[dict[str, Any]]) -> Iterator[Line]:
+    cases = (("factor drawn for each job", "limits"), ("factor depends on the queue", "limits-by-queue"))
+    for part, words in PARTS:
+        for case, told in cases:
+            yield _burst(results, f"{case}{words}", 1.05, 0.98, run_times=told, part=part)
+
+
+def _over_bound(known: Result | None) -> Iterator[Line]:
+    yield Line("the same five limits", 1.57, 1.4, _ratio(known, "ours / bound"), _bound_note(known), known)
+
+
+def _other_traces(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for part, words in PARTS:
+        yield _best_peer(f"Chronus{words}", of_burst(results, trace="chronus_philly_slo.csv.xz", part=part))
+    yield _best_peer("openb", of_burst(results, trace="openb2023_pods_default.csv.xz"))
+
+
+def _idle(result: Result | None) -> Iterator[Line]:
+    yield Line("mean", 1.3, 1.15, result and result.get("mean"), "", result)
+    yield Line("worst", 2.0, None, result and result.get("max"), "never over 2", result)
+
+
+def _speed(known: Result | None) -> Iterator[Line]:
     whole = known if known and known.get("part") == "all" else None
-    yield (
-        "8. The 70-day trace through decide() on one core, seconds",
-        [Line("512 GPUs", 600.0, 180.0, whole and whole["ours"]["wall_s"], _speed_note(whole), whole)],
-    )
-    decide = next((each for each in results if "seconds for all (<= 1)" in each), None)
-    yield (
-        "9. One decide(): 10,000 pending jobs, 2,000 nodes, 84 types, seconds",
-        [
-            Line(
-                "all jobs",
-                1.0,
-                0.2,
-                decide and decide["seconds for all (<= 1)"],
-                (decide and f"slope {decide['slope (1 is linear)']} (1 is linear)") or "",
-                decide,
-            )
-        ],
-    )
-    budget = next((each for each in results if "times a ceiling was passed (0)" in each), None)
-    yield (
-        "10. Random scenarios with failures: times that a hard ceiling was passed",
-        [Line(_scenarios(budget), 0.0, 0.0, budget and budget["times a ceiling was passed (0)"], "", budget)],
-    )
+    yield Line("512 GPUs", 600.0, 180.0, whole and whole["ours"]["wall_s"], _speed_note(whole), whole)
 
 
-def _line(case: str, asked: float, wanted: float, found: Mapping[str, Any] | None, peer: str = "starburst") -> Line:
+def _one_decision(result: Result | None) -> Iterator[Line]:
+    reached = result and result["seconds for all (<= 1)"]
+    slope = f"slope {result['slope (1 is linear)']} (1 is linear)" if result else ""
+    yield Line("all jobs", 1.0, 0.2, reached, slope, result)
+
+
+def _ceilings(result: Result | None) -> Iterator[Line]:
+    passed = result and result["times a ceiling was passed (0)"]
+    yield Line(_scenarios(result), 0.0, 0.0, passed, "", result)
+
+
+def _line(case: str, asked: float, wanted: float, result: Result | None, peer: str = "starburst") -> Line:
     """Rented GPU-hours over a peer's, with the waits over Starburst's (times the wait factor)."""
-    if found is None:
+    if result is None:
         return Line(case, asked, wanted, None)
-    note, kept = _waits(found["ratios"]["ours / starburst"], found.get("wait_factor", 1.0))
-    if (patience := found.get("patience", 1.0)) != 1:
-        learned = "--patience learned" in found.get("run", {}).get("command", "")
-        note += f"; told {patience:g} times the waits" + (
-            ": the longest that kept them on the first part" if learned else ""
-        )
-    return Line(case, asked, wanted, _ratio(found, f"ours / {peer}"), note + _part(found), found, kept)
+    note, kept = _waits(result["ratios"]["ours / starburst"], result.get("wait_factor", 1.0))
+    if (patience := result.get("patience", 1.0)) != 1:
+        learned = "--patience learned" in result.get("run", {}).get("command", "")
+        note += f"; told {patience:g} times the waits"
+        note += ": the longest that kept them on the first part" if learned else ""
+    return Line(case, asked, wanted, _ratio(result, f"ours / {peer}"), note + _part(result), result, kept)
 
 
 def _waits(ratios: Mapping[str, float | None], factor: float = 1.0) -> tuple[str, bool]:
-    each = [round(value / factor, 3) for name in WAITS if (value := ratios.get(name)) is not None]
-    kept = max(each, default=0.0) <= 1
-    return (
-        f"waits {'kept' if kept else 'NOT kept'}: {', '.join(f'{value:.2f}' for value in each)} of what they may be",
-        kept,
-    )
+    used = [round(value / factor, 3) for name in WAITS if (value := ratios.get(name)) is not None]
+    kept = max(used, default=0.0) <= 1
+    shown = ", ".join(f"{value:.2f}" for value in used)
+    return f"waits {'kept' if kept else 'NOT kept'}: {shown} of what they may be", kept
 
 
-def _part(found: Mapping[str, Any]) -> str:
-    part = {"aside": "; the last quarter of the jobs only", "first": "; the first three quarters of the jobs only"}.get(
-        found.get("part", ""), ""
-    )
-    return f"{part}; {found['seeds']} seed{'s' if found['seeds'] > 1 else ''}" if "seeds" in found else part
+def _part(result: Result) -> str:
+    words = {
+        "aside": "; the last quarter of the jobs only",
+        "first": "; the first three quarters of the jobs only",
+    }
+    part = words.get(result.get("part", ""), "")
+    return f"{part}; {result['seeds']} seed{'s' if result['seeds'] > 1 else ''}" if "seeds" in result else part
 
 
-def _ratio(found: Mapping[str, Any] | None, name: str) -> float | None:
-    return found["ratios"].get(name, {}).get("rented_gpu_hours") if found else None
+def _ratio(result: Result | None, name: str) -> float | None:
+    return result["ratios"].get(name, {}).get("rented_gpu_hours") if result else None
 
 
-def _bound_note(found: Mapping[str, Any] | None) -> str:
-    if not found or not found.get("bound"):
+def _bound_note(result: Result | None) -> str:
+    if not result or not result.get("bound"):
         return ""
-    return f"bound {found['bound']['rented_gpu_hours']:,.0f} GPU-h, found in {found['bound']['wall_s']:.0f} s{_part(found)}"
+    bound = result["bound"]
+    return f"bound {bound['rented_gpu_hours']:,.0f} GPU-h, found in {bound['wall_s']:.0f} s{_part(result)}"
 
 
-def _speed_note(found: Mapping[str, Any] | None) -> str:
-    return f"peer {found['peers']['starburst']['jobs_per_s']:,.0f} jobs/s (a fair one has 1,500)" if found else ""
+def _speed_note(result: Result | None) -> str:
+    return f"peer {result['peers']['starburst']['jobs_per_s']:,.0f} jobs/s (a fair one has 1,500)" if result else ""
 
 
-def _scenarios(found: Mapping[str, Any] | None) -> str:
-    count = next(
-        (value for key, value in (found or {}).items() if key.startswith("scenarios") and isinstance(value, int)), None
-    )
+def _scenarios(result: Result | None) -> str:
+    counts = (value for key, value in (result or {}).items() if key.startswith("scenarios") and isinstance(value, int))
+    count = next(counts, None)
     return f"{count:,} scenarios" if count else "scenarios"
 
 
 def _dollars(results: list[dict[str, Any]]) -> Iterator[Line]:
+    priced = [result for result in results if isinstance(result.get("ratios"), dict) and "prices" in result]
     for row, words in (("a", "on demand only"), ("b", "70% may use spot"), ("c", "that, and a reservation")):
-        most, best = dollars.ASKED[row], dollars.WANTED[row]
-        found = [
-            each
-            for each in results
-            if isinstance(each.get("ratios"), dict) and row in each["ratios"] and "prices" in each
-        ]
-        one = max(found, key=lambda each: (not each.get("days"), each.get("seeds", 0)), default=None)
-        if one is None:
-            yield Line(f"({row}) {words}", most, best, None)
+        case, most, best = f"({row}) {words}", dollars.ASKED[row], dollars.WANTED[row]
+        with_row = [result for result in priced if row in result["ratios"]]
+        result = max(with_row, key=lambda result: (not result.get("days"), result.get("seeds", 0)), default=None)
+        if result is None:
+            yield Line(case, most, best, None)
             continue
-        ratio, days = one["ratios"][row], f"; days {one['days']} of the trace only" if one.get("days") else ""
-        note, kept = _waits(ratio, one.get("wait_factor", 1.0))
-        if row == "c" and "reserved" in one and not any(one["reserved"]):
+        ratio, days = result["ratios"][row], f"; days {result['days']} of the trace only" if result.get("days") else ""
+        note, kept = _waits(ratio, result.get("wait_factor", 1.0))
+        if row == "c" and "reserved" in result and not any(result["reserved"]):
             note += "; `size` recommends to reserve nothing"
-        yield Line(f"({row}) {words}", most, best, ratio["usd"], note + days + _part(one), one, kept)
+        yield Line(case, most, best, ratio["usd"], note + days + _part(result), result, kept)
 
 
-def _best_peer(name: str, found: Mapping[str, Any] | None) -> Line:
-    if found is None:
+def _best_peer(name: str, result: Result | None) -> Line:
+    if result is None:
         return Line(name, 1.0, 0.9, None)
-    best = min(found["peers"], key=lambda peer: found["peers"][peer]["rented_gpu_hours"])
-    line = _line(f"{name}, {found['pool_gpus']} GPUs", 1.0, 0.9, found, best)
+    best = min(result["peers"], key=lambda peer: result["peers"][peer]["rented_gpu_hours"])
+    line = _line(f"{name}, {result['pool_gpus']} GPUs", 1.0, 0.9, result, best)
     return replace(line, note=f"over {best}; {line.note}")
 
 
@@ -236,27 +252,16 @@ def _best_peer(name: str, found: Mapping[str, Any] | None) -> Line:
 
 
 def page(results: list[dict[str, Any]], drawn: Iterable[str] = ()) -> str:
-    out = [
-        "<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->",
-        "# What was measured",
-        "",
-    ]
-    out += [
-        DATA,
-        "",
-        "A figure is better the smaller it is. Every line names the commit that was measured; `make bench` measures anew.",
-        "",
-    ]
+    out = [HEADER, "# What was measured", "", DATA, "", HOW_TO_READ, ""]
     for title, lines in rows(results):
         out += [f"## {title}", "", "| case | asked | wanted | reached | | measured |", "|---|---|---|---|---|---|"]
-        out += [
-            f"| {one.case} | {_most(one.asked)} | {_most(one.wanted)} | {_reached(one)} | {one.note} | {_source(one.source)} |"
-            for one in lines
-        ]
+        for line in lines:
+            cells = (line.case, _most(line.asked), _most(line.wanted), _reached(line), line.note, _source(line.source))
+            out.append(f"| {' | '.join(cells)} |")
         out.append("")
     out += [f"![{name}](results/{name})\n" for name in drawn]
-    if bad := [each["file"] for each in results if each.get("unreadable")]:
-        out += [f"Not readable, so not shown: {', '.join(bad)}.", ""]
+    if unreadable := [result["file"] for result in results if result.get("unreadable")]:
+        out += [f"Not readable, so not shown: {', '.join(unreadable)}.", ""]
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -264,24 +269,24 @@ def _most(value: float | None) -> str:
     return "-" if value is None else f"<= {value:g}"
 
 
-def _reached(one: Line) -> str:
-    if one.reached is None:
+def _reached(line: Line) -> str:
+    reached = line.reached
+    if reached is None:
         return NOT_MEASURED
-    if not one.kept:
-        return f"{one.reached:.3f} (waits not kept)"
-    shown = f"{one.reached:,.0f}" if one.reached >= 100 or one.reached == int(one.reached) else f"{one.reached:.3f}"
-    if one.wanted is not None and one.reached <= one.wanted:
+    if not line.kept:
+        return f"{reached:.3f} (waits not kept)"
+    shown = f"{reached:,.0f}" if reached >= 100 or reached == int(reached) else f"{reached:.3f}"
+    if line.wanted is not None and reached <= line.wanted:
         return f"**{shown}** (wanted)"
-    return f"**{shown}** (asked)" if one.asked is not None and one.reached <= one.asked else f"{shown} (missed)"
+    return f"**{shown}** (asked)" if line.asked is not None and reached <= line.asked else f"{shown} (missed)"
 
 
-def _source(found: Mapping[str, Any] | None) -> str:
-    if found is None:
+def _source(result: Result | None) -> str:
+    if result is None:
         return ""
-    ran = found.get("run") or {}
-    return " ".join(
-        filter(None, (f"`{found['file']}`", ran.get("commit") or _committed(found["file"]), ran.get("date", "")))
-    )
+    ran = result.get("run") or {}
+    words = (f"`{result['file']}`", ran.get("commit") or _committed(result["file"]), ran.get("date", ""))
+    return " ".join(word for word in words if word)
 
 
 def _committed(name: str) -> str:
@@ -300,54 +305,46 @@ def _committed(name: str) -> str:
 
 def draw(results: list[dict[str, Any]]) -> dict[str, str]:
     """File name: SVG. One for each size of the pool: rented GPU-hours over the mean wait, ours, peers and bound."""
-    found = {}
+    drawn = {}
     parts: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for each in results:
-        if "ours" in each and each.get("trace") == PHILLY and each.get("run_times") == "known":
-            parts.setdefault((each["pool_gpus"], each.get("part", "all")), []).append(each)
-    for (gpus, part), each in sorted(parts.items()):
+    for result in results:
+        if "ours" in result and result.get("trace") == PHILLY and result.get("run_times") == "known":
+            parts.setdefault((result["pool_gpus"], result.get("part", "all")), []).append(result)
+    for (gpus, part), alike in sorted(parts.items()):
         suffix = "" if part == "all" else f"-{part}"
         words = {"all": "70 days", "aside": "its last quarter", "first": "its first three quarters"}[part]
-        found[f"cost-over-wait-{gpus}{suffix}.svg"] = _cost_over_wait(f"Philly, {words}, {gpus} GPUs at home", each)
-    for each in results:
-        if "prices" in each and "starburst" in each:
-            found[Path(each["file"]).stem + ".svg"] = _usd_over_wait(each)
-    return found
+        drawn[f"cost-over-wait-{gpus}{suffix}.svg"] = _cost_over_wait(f"Philly, {words}, {gpus} GPUs at home", alike)
+    for result in results:
+        if "prices" in result and "starburst" in result:
+            drawn[Path(result["file"]).stem + ".svg"] = _usd_over_wait(result)
+    return drawn
 
 
-def _cost_over_wait(title: str, each: list[dict[str, Any]]) -> str:
-    each = sorted(each, key=lambda one: one.get("wait_factor", 1.0))
+def _cost_over_wait(title: str, results: list[dict[str, Any]]) -> str:
+    results = sorted(results, key=lambda result: result.get("wait_factor", 1.0))
 
-    def points(of: Callable[[dict[str, Any]], Mapping[str, Any] | None]) -> tuple[list[float], list[float]]:
-        found = [one for one in map(of, each) if one]
-        return [one["mean_wait_h"] for one in found], [one["rented_gpu_hours"] for one in found]
+    def dots(figures: Iterable[Mapping[str, Any] | None], names: Sequence[str] = ()) -> Series:
+        there = [of for of in figures if of]
+        waits, rented = [of["mean_wait_h"] for of in there], [of["rented_gpu_hours"] for of in there]
+        return Series(waits, rented, marks=True, names=names)
 
-    peers = each[0]["peers"]
+    peers, factors = results[0]["peers"], [f"{result.get('wait_factor', 1.0):g} x" for result in results]
     series = {
-        "ours": Series(
-            *points(lambda one: one["ours"]), marks=True, names=[f"{one.get('wait_factor', 1.0):g} x" for one in each]
-        ),
-        "peers": Series(
-            *zip(*((p["mean_wait_h"], p["rented_gpu_hours"]) for p in peers.values()), strict=True),
-            marks=True,
-            names=list(peers),
-        ),
-        "certified bound": Series(*points(lambda one: one.get("bound")), marks=True),
+        "ours": dots((result["ours"] for result in results), factors),
+        "peers": dots(peers.values(), list(peers)),
+        "certified bound": dots(result.get("bound") for result in results),
     }
     return pictures.svg([Panel(title, "mean wait, hours", "rented GPU-hours", series)], height=380)
 
 
-def _usd_over_wait(found: Mapping[str, Any]) -> str:
-    def series(names: Iterable[str]) -> Series:
-        there = [name for name in names if name in found]
-        return Series(
-            [found[name]["mean_wait_h"] for name in there], [found[name]["usd"] for name in there], True, there
-        )
+def _usd_over_wait(result: Result) -> str:
+    def dots(rows: Iterable[str]) -> Series:
+        names = [row for row in rows if row in result]
+        waits, usd = [result[row]["mean_wait_h"] for row in names], [result[row]["usd"] for row in names]
+        return Series(waits, usd, marks=True, names=names)
 
-    panel = Panel(
-        "Dollars", "mean wait, hours", "USD", {"ours": series("abc"), "peers": series(("starburst", "no_wait"))}
-    )
-    return pictures.svg([panel], height=380)
+    series = {"ours": dots("abc"), "peers": dots(("starburst", "no_wait"))}
+    return pictures.svg([Panel("Dollars", "mean wait, hours", "USD", series)], height=380)
 
 
 def write(folder: Path = RESULTS) -> Path:

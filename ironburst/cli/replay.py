@@ -1,4 +1,4 @@
-"""`ironburst replay`: the controller's recorded rounds through today's policy, or through a candidate's."""
+"""`ironburst replay`: the controller's recorded ticks through today's policy, or through a candidate's."""
 
 from __future__ import annotations
 
@@ -20,74 +20,79 @@ from ironburst.replay.ticks import Act, Comparison, Difference, Side
 SHOWN = 20  # jobs, without --json
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+DESCRIPTION = (
+    "Decide the controller's recorded ticks again, each from its snapshot as it was: which jobs today's policy decides "
+    "otherwise, and what that is in money and hours. With --config it is a candidate's policy, decided beside the real "
+    "one and never applied; the controller may go on meanwhile. A damaged file is told, the others are replayed, and "
+    f"the exit code is 2. {site_options.EXIT_CODES}"
+)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
     parser = subparsers.add_parser(
         "replay",
-        help="recorded rounds decided again: what would have been different",
-        description="Decide the controller's recorded rounds again, each from its snapshot as it was: which jobs today's policy decides "
-        "otherwise, and what that is in money and hours. With --config it is a candidate's policy, decided beside the real one and never "
-        "applied; the controller may go on meanwhile. A damaged file is told, the others are replayed, and the exit code is 2. "
-        + site_options.EXIT_CODES,
+        help="recorded ticks decided again: what would have been different",
+        description=DESCRIPTION,
         epilog="example: ironburst replay /var/lib/ironburst/rounds --config stacks/Pulumi.candidate.yaml",
     )
-    parser.add_argument(
-        "folder", type=Path, nargs="?", metavar="DIR", help="rounds, or one file of them (default: beside the ledger)"
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="STACK_FILE", help="decide by this file's policy (default: each round's own)"
-    )
+    folder_help = "recorded ticks, or one file of them (default: beside the ledger)"
+    parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=folder_help)
+    config_help = "decide by this file's policy (default: each tick's own)"
+    parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=config_help)
     site_options.add(parser, slurm=False, needs_document=False)
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
+    """Decide the ticks again, and print how that differs."""
     policy: Policy | None = site.policy(stack_file.document(arguments.config)) if arguments.config else None
     folder = arguments.folder or site_options.rounds_path(arguments)
     damaged: list[RecordError] = []
-    found = ticks.compare(recorder.rounds(folder, damaged.append), policy)
-    if not found.rounds and not damaged:
-        raise BadInput(f"there is no round in {folder} yet: give the folder `rounds` of a controller that has run")
+    comparison = ticks.compare(recorder.rounds(folder, damaged.append), policy)
+    if not comparison.ticks and not damaged:
+        raise BadInput(f"there is no tick in {folder} yet: give the folder `rounds` of a controller that has run")
     for error in damaged:
         print(f"ironburst: {error}", file=sys.stderr)
     a_day = recorder.usage(folder).mb_a_day if folder.is_dir() else None
-    said = as_json(found) | {"mb_a_day": a_day, "damaged": [str(error) for error in damaged]}
-    print(json.dumps(said) if arguments.json else "\n".join(lines(found, a_day)))
+    said = as_json(comparison) | {"mb_a_day": a_day, "damaged": [str(error) for error in damaged]}
+    print(json.dumps(said) if arguments.json else "\n".join(lines(comparison, a_day)))
     return 2 if damaged else 0
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """For programs, which have known ticks as rounds from the beginning."""
     return {
-        "rounds": found.rounds,
-        "looks_between": found.looks,
-        "from_s": found.from_s,
-        "to_s": found.to_s,
-        "clock_back": found.clock_back,
-        "rounds_that_differ": found.differ,
-        "first_difference": _difference(found.first) if found.first else None,
-        "jobs": [_difference(one) for one in found.jobs],
-        "recorded": _side(found.recorded),
-        "replayed": _side(found.replayed),
-        "committed_usd_difference": found.replayed.usd - found.recorded.usd,
-        "hours": asdict(found.hours),
+        "rounds": comparison.ticks,
+        "looks_between": comparison.looks,
+        "from_s": comparison.from_s,
+        "to_s": comparison.to_s,
+        "clock_back": comparison.clock_back,
+        "rounds_that_differ": comparison.differ,
+        "first_difference": _difference(comparison.first) if comparison.first else None,
+        "jobs": [_difference(difference) for difference in comparison.jobs],
+        "recorded": _side(comparison.recorded),
+        "replayed": _side(comparison.replayed),
+        "committed_usd_difference": comparison.replayed.usd - comparison.recorded.usd,
+        "hours": asdict(comparison.hours),
     }
 
 
-def _difference(one: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> dict[str, Any]:
     return {
-        "at_s": one.at_s,
-        "job": one.job,
-        "between_rounds": one.between,
-        "recorded": asdict(one.recorded),
-        "replayed": asdict(one.replayed),
+        "at_s": difference.at_s,
+        "job": difference.job,
+        "between_rounds": difference.between,
+        "recorded": asdict(difference.recorded),
+        "replayed": asdict(difference.replayed),
     }
 
 
 def _side(side: Side) -> dict[str, Any]:
-    """`waits` and `infeasible` count once a job and round, the others once each."""
     return {
         "launched_for": side.rents,
-        "assigned": side.gives,
+        "assigned": side.assigns,
         "waits": side.waits,
         "infeasible": side.infeasible,
         "releases": side.releases,
@@ -95,36 +100,41 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
-def lines(found: Comparison, a_day: float | None) -> list[str]:
-    if not found.rounds:
-        return ["no round could be read"]
+def lines(comparison: Comparison, a_day: float | None) -> list[str]:
+    """For people. `a_day`: MB that the record takes a day."""
+    jobs, hours = comparison.jobs, comparison.hours
+    if not comparison.ticks:
+        return ["no tick could be read"]
+    from_, to = site_options.at(comparison.from_s), site_options.at(comparison.to_s)
     size = "" if a_day is None else f", {a_day:.2g} MB a day"
-    out = [
-        f"{explain.plural(found.rounds, 'round')} from {site_options.at(found.from_s)} to {site_options.at(found.to_s)}{size}"
-    ]
-    if found.clock_back:
-        out.append(f"the clock went back {explain.plural(found.clock_back, 'time')}")
-    if not found.first and not found.differ:
+    out = [f"{explain.plural(comparison.ticks, 'tick')} from {from_} to {to}{size}"]
+    if comparison.clock_back:
+        out.append(f"the clock went back {explain.plural(comparison.clock_back, 'time')}")
+    if not comparison.first and not comparison.differ:
         return [*out, "nothing would have been decided otherwise"]
-    out.append(f"{explain.plural(len(found.jobs), 'job')} otherwise, in {explain.plural(found.differ, 'round')}")
-    out += [f"  {_line(one)}" for one in found.jobs[:SHOWN]]
-    out += [f"  and {len(found.jobs) - SHOWN} more: --json has all"] if len(found.jobs) > SHOWN else []
-    out += ["", f"{'':24}{'recorded':>14}{'replayed':>14}"]
-    for name, value in _side(found.recorded).items():
-        theirs = _side(found.replayed)[name]
-        out.append(f"{name.replace('_', ' '):24}{_number(name, value):>14}{_number(name, theirs):>14}")
-    hours, unknown = found.hours, explain.plural(found.hours.unknown, "job")
+    out.append(f"{explain.plural(len(jobs), 'job')} otherwise, in {explain.plural(comparison.differ, 'tick')}")
+    out += [f"  {_line(difference)}" for difference in jobs[:SHOWN]]
+    out += [f"  and {len(jobs) - SHOWN} more: --json has all"] if len(jobs) > SHOWN else []
+    out += ["", *_table(_side(comparison.recorded), _side(comparison.replayed))]
     out += ["", f"jobs that both rent for: {hours.sooner_h:.1f} h sooner and {hours.later_h:.1f} h later in all"]
-    out += [f"jobs that only the replay rents for: {hours.saved_h:.1f} h less wait; of {unknown} no record can tell"]
-    return out
+    unknown = f"of {explain.plural(hours.unknown, 'job')} no record can tell"
+    return [*out, f"jobs that only the replay rents for: {hours.saved_h:.1f} h less wait; {unknown}"]
+
+
+def _table(recorded: dict[str, Any], replayed: dict[str, Any]) -> list[str]:
+    rows = [
+        (name.replace("_", " "), *(_number(name, side[name]) for side in (recorded, replayed))) for name in recorded
+    ]
+    return [f"{name:24}{ours:>14}{theirs:>14}" for name, ours, theirs in (("", "recorded", "replayed"), *rows)]
 
 
 def _number(name: str, value: float) -> str:
     return f"{value:,.2f}" if name.endswith("usd") else f"{value:,}"
 
 
-def _line(one: Difference) -> str:
-    return f"{site_options.at(one.at_s)} job {one.job}: {_words(one.recorded)}; replayed: {_words(one.replayed)}"
+def _line(difference: Difference) -> str:
+    recorded, replayed = _words(difference.recorded), _words(difference.replayed)
+    return f"{site_options.at(difference.at_s)} job {difference.job}: {recorded}; replayed: {replayed}"
 
 
 def _words(act: Act) -> str:

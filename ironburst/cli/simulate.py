@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ironburst.burst import explain
@@ -17,25 +16,38 @@ from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, results
 from ironburst.replay.bound_search import lower_bound
+from ironburst.replay.outcome import Played
 from ironburst.replay.pictures import Panel, Series
-from ironburst.replay.simulate import Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 BOUND_S = 30.0
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+DESCRIPTION = (
+    "Play a trace of jobs (Slurm's accounting, or a CSV with submit_s, duration_s, num_gpus; also .xz) through the "
+    "controller's own decision on the home nodes and pools of a stack file: waits, money, and how far the rent is from "
+    "what no policy can beat within the same waits. Boots, whole instances, minimum billing, idle leases and spot "
+    f"interruptions count; the monthly budget doesn't. {site_options.EXIT_CODES}"
+)
+WAITS = {
+    "mean_h": "mean wait",
+    "p99_h": "p99",
+    "p999_h": "p99.9",
+    "max_h": "maximum",
+    "gpu_hour_weighted_h": "by GPU-hours",
+}  # as they are shown
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
     parser = subparsers.add_parser(
         "simulate",
         help="a trace of jobs on a declared cluster",
-        description="Play a trace of jobs (Slurm's accounting, or a CSV with submit_s, duration_s, num_gpus; also .xz) through "
-        "the controller's own decision on the home nodes and pools of a stack file: waits, money, and how far the rent is from what no "
-        "policy can beat within the same waits. Boots, whole instances, minimum billing, idle leases and spot interruptions count; the "
-        f"monthly budget doesn't. {site_options.EXIT_CODES}",
+        description=DESCRIPTION,
         epilog="example: ironburst simulate jobs.csv --config stacks/Pulumi.prod.yaml --out simulated",
     )
-    parser.add_argument("trace", type=Path, metavar="TRACE")
-    parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help="the cluster and its policy")
+    trials.add_inputs(parser, config_help="the cluster and its policy")
     parser.add_argument(
         "--bound-seconds",
         type=float,
@@ -43,13 +55,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="S",
         help="how long to search for a good bound; 0: no bound (default: %(default)g)",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write simulation.json and simulation.svg there")
-    parser.add_argument("--json", action="store_true", help="machine-readable")
+    trials.add_outputs(parser, "simulation")
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
+    """Play the trace, and print or write what it comes to."""
     if not 0 <= arguments.bound_seconds < float("inf"):
         raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
     declared = stack_file.declared(arguments.config)
@@ -58,11 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     played = played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
-    said = gather(trace, declared, played) | {
-        "trace": arguments.trace.name,
-        "config": str(arguments.config),
-        "wall_s": wall_s,
-    }
+    said = gather(trace, declared, played)
+    said |= {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
         trials.write(arguments.out, "simulation", said, picture(trace, declared, played))
@@ -71,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], None] | None) -> Played:
-    """Raises BadInput if some job can run nowhere."""
+    """The trace on the declared cluster. Raises BadInput if some job can run nowhere."""
     widest, most = int(trace.gpus.max()), declared.home.nodes * declared.home.gpus
     rentable = max((len(pool.nodes) * pool.each.gpus for pool in declared.cloud.pools), default=0)
     if widest > max(most, rentable):
@@ -124,54 +133,34 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
 def bounded(trace: Trace, declared: Declared, played: Played, budget_s: float) -> dict[str, Any]:
     """The certified bound under the waits that were reached, and how far the rent is from it."""
     gpus, reached = declared.home.nodes * declared.home.gpus, results.waits(trace, played.start_s).limits()
-    found = lower_bound(trace, gpus, reached, budget_s=budget_s)
+    bound = lower_bound(trace, gpus, reached, budget_s=budget_s)
     rented = float(trace.gpu_hours[played.rented].sum())
     return {
-        "rented_gpu_hours": found.gpu_hours,
-        "ratio": rented / found.gpu_hours if found.gpu_hours > 0 else None,
-        "wall_s": found.wall_s,
+        "rented_gpu_hours": bound.gpu_hours,
+        "ratio": rented / bound.gpu_hours if bound.gpu_hours > 0 else None,
+        "wall_s": bound.wall_s,
     }
 
 
 def picture(trace: Trace, declared: Declared, played: Played) -> str:
+    """The queue, and what runs at home and rented, over time; SVG."""
     curves, home = results.curves(trace, played.start_s, played.end_s, played.rented), declared.home
-    days = curves.hours / 24
+    days = (curves.hours / 24).tolist()
+    waiting = {"queue": Series(days, curves.queued.tolist())}
+    running = {"at home": Series(days, curves.home.tolist()), "rented": Series(days, curves.rented.tolist())}
+    nodes = f"{home.nodes} nodes of {home.gpus} GPUs at home"
     return pictures.svg(
         [
-            Panel("Jobs that wait", "days", "GPUs wanted", {"queue": Series(days, curves.queued)}),
-            Panel(
-                f"Jobs that run ({home.nodes} nodes of {home.gpus} GPUs at home)",
-                "days",
-                "GPUs",
-                {"at home": Series(days, curves.home), "rented": Series(days, curves.rented)},
-            ),
+            Panel("Jobs that wait", "days", "GPUs wanted", waiting),
+            Panel(f"Jobs that run ({nodes})", "days", "GPUs", running),
         ]
     )
 
 
 def lines(said: dict[str, Any]) -> list[str]:
-    waits, usd, home = said["waits"], said["usd"], said["home"]
-    left_out = "".join(f"; left out: {count} ({reason})" for reason, count in said["left_out"].items())
-    known = "run times known" if said["run_times"] == "known" else "time limits known, run times not"
-    parts = [f"booting {explain.usd(usd['boot'])}", f"idle {explain.usd(usd['idle'])}"]
-    parts += [f"prepaid {explain.usd(usd['prepaid'])}"] if usd["prepaid"] else []
-    parts.append(f"prices of {usd['prices_as_of'] or 'the stack file'}")
-    rented = f"{said['rented_gpu_hours']:,.0f} GPU-hours, {said['rented_jobs']:,} jobs, {explain.plural(said['leases'], 'lease')}"
-    out = [
-        f"{said['trace']}: {said['jobs']:,} jobs, {said['gpu_hours']:,.0f} GPU-hours, {known}{left_out}",
-        f"{said['cluster']}: {explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs; {_policy(said['policy'])}",
-        "",
-        f"{'rented':22}{rented}",
-        f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",
-    ]
-    for name, word in (
-        ("mean_h", "mean wait"),
-        ("p99_h", "p99"),
-        ("p999_h", "p99.9"),
-        ("max_h", "maximum"),
-        ("gpu_hour_weighted_h", "by GPU-hours"),
-    ):
-        out.append(f"{word:22}{waits[name]:,.3f} h")
+    """What `gather` and the bound come to, for people."""
+    out = [*_heading(said), "", *_rent(said)]
+    out += [f"{word:22}{said['waits'][name]:,.3f} h" for name, word in WAITS.items()]
     if said["interruptions"] or said["refusals"]:
         out.append(f"{'interruptions':22}{said['interruptions']:,} jobs; refused launches: {said['refusals']:,}")
     if bound := said["bound"]:
@@ -179,6 +168,28 @@ def lines(said: dict[str, Any]) -> list[str]:
         none = f"no policy rents fewer than {bound['rented_gpu_hours']:,.0f} GPU-hours within the same five waits"
         out.append(f"{'rented / bound':22}{ratio} ({none})")
     return out
+
+
+def _heading(said: dict[str, Any]) -> list[str]:
+    home = said["home"]
+    left_out = "".join(f"; left out: {count} ({reason})" for reason, count in said["left_out"].items())
+    known = "run times known" if said["run_times"] == "known" else "time limits known, run times not"
+    nodes = f"{explain.plural(home['nodes'], 'home node')} of {home['gpus_per_node']} GPUs"
+    return [
+        f"{said['trace']}: {said['jobs']:,} jobs, {said['gpu_hours']:,.0f} GPU-hours, {known}{left_out}",
+        f"{said['cluster']}: {nodes}; {_policy(said['policy'])}",
+    ]
+
+
+def _rent(said: dict[str, Any]) -> list[str]:
+    usd, leases = said["usd"], explain.plural(said["leases"], "lease")
+    parts = [f"booting {explain.usd(usd['boot'])}", f"idle {explain.usd(usd['idle'])}"]
+    parts += [f"prepaid {explain.usd(usd['prepaid'])}"] if usd["prepaid"] else []
+    parts.append(f"prices of {usd['prices_as_of'] or 'the stack file'}")
+    return [
+        f"{'rented':22}{said['rented_gpu_hours']:,.0f} GPU-hours, {said['rented_jobs']:,} jobs, {leases}",
+        f"{'paid':22}{explain.usd(usd['total'])} ({', '.join(parts)})",
+    ]
 
 
 def _policy(said: dict[str, Any]) -> str:

@@ -14,8 +14,8 @@ from ironburst.config.models import group_nodes
 from ironburst.controller import site
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
+from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
-from ironburst.replay.simulate import HOME, Home
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def declared(path: Path) -> Declared:
     pools = tuple(site.declared_pool(each) for each in found.pools)
     cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
     ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
-    home = Home(nodes, sizes.pop(), round_s=float(found.burst.tick_s))
+    home = Home(nodes, sizes.pop(), tick_s=float(found.burst.tick_s))
     return Declared(
         found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None)
     )

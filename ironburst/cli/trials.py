@@ -1,7 +1,8 @@
-"""What the commands that play a trace share: reading it, a progress bar, the folder of --out."""
+"""What the commands that play a trace share: options, reading it, a progress bar, the folder of --out."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,14 +12,27 @@ from typing import Any, TextIO
 
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import traces
+from ironburst.replay.formats import TraceError
 from ironburst.replay.traces import Trace
 
 
+def add_inputs(parser: argparse.ArgumentParser, config_help: str, trace_help: str | None = None) -> None:
+    """TRACE and --config."""
+    parser.add_argument("trace", type=Path, metavar="TRACE", help=trace_help)
+    parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help=config_help)
+
+
+def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
+    """--out, for NAME.json and NAME.svg, and --json."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write {name}.json and {name}.svg there")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+
+
 def read(path: Path) -> Trace:
-    """Raises BadInput."""
+    """The trace in this file. Raises BadInput."""
     try:
         return traces.read(path)
-    except traces.TraceError as error:
+    except TraceError as error:
         raise BadInput(str(error)) from None
 
 
@@ -58,6 +72,5 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadInput(
-            f"--out {folder}: can't be written ({error.strerror}); give a folder that may be written to"
-        ) from None
+        why = f"can't be written ({error.strerror}); give a folder that may be written to"
+        raise BadInput(f"--out {folder}: {why}") from None

@@ -19,13 +19,13 @@ Time is in hours from the first submit, cost in GPU-hours of rent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ironburst.replay.traces import Trace
+from ironburst.replay.traces import Flags, Floats, Integers, Trace
 
 ROUNDING = 1e-9  # of all GPU-hours: taken off for the rounding of sums
 CELLS = 50_000  # starts tried at once: what stays in a processor's cache
@@ -41,9 +41,9 @@ class WaitLimits:
     gpu_hour_weighted_h: float | None = None
     p99_h: float | None = None
     p999_h: float | None = None
-    max_h: float | np.ndarray | None = None
+    max_h: float | Floats | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and not (np.asarray(value, float) >= 0).all():
                 raise ValueError(f"the wait limit {name} is {value}; allowed is 0 or more hours, or None for no limit")
@@ -60,17 +60,27 @@ class Prices:
     """
 
     bucket_h: float
-    gpu_hour: np.ndarray
+    gpu_hour: Floats
     mean: float = 0.0
     weighted: float = 0.0
     p99: float = 0.0
     p999: float = 0.0
 
-    def __post_init__(self):
-        if not (
-            self.bucket_h > 0 and min(self.gpu_hour.min(initial=0), self.mean, self.weighted, self.p99, self.p999) >= 0
-        ):
+    def __post_init__(self) -> None:
+        least = min(self.gpu_hour.min(initial=0), self.mean, self.weighted, self.p99, self.p999)
+        if not (self.bucket_h > 0 and least >= 0):
             raise ValueError("prices are 0 or more, and a bucket is longer than 0 hours")
+
+    def of_waiting(self, changed: Mapping[str, float]) -> Prices:
+        """With these prices of waiting, by their names (mean, weighted, p99, p999); the others stay."""
+        return Prices(
+            bucket_h=self.bucket_h,
+            gpu_hour=self.gpu_hour,
+            mean=changed.get("mean", self.mean),
+            weighted=changed.get("weighted", self.weighted),
+            p99=changed.get("p99", self.p99),
+            p999=changed.get("p999", self.p999),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +93,9 @@ class Choices:
     """
 
     value: float
-    wait_h: np.ndarray
-    home: np.ndarray
-    excess_gpu_hours: np.ndarray
+    wait_h: Floats
+    home: Flags
+    excess_gpu_hours: Floats
     excess_waits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -103,23 +113,21 @@ class Problem:
         self.most_wait = np.broadcast_to(most, self.jobs)
         # what the limits allow in all; a percentile (interpolated linearly) is kept only if its lower neighbour is
         total = self.gpu_hours.sum()
-        self.allowed = {
-            name: amount
-            for name, amount in {
-                "mean": None if limits.mean_h is None else limits.mean_h * self.jobs,
-                "weighted": None if limits.gpu_hour_weighted_h is None else limits.gpu_hour_weighted_h * total,
-                "p99": None if limits.p99_h is None else float(self.jobs - 1 - (self.jobs - 1) * 99 // 100),
-                "p999": None if limits.p999_h is None else float(self.jobs - 1 - (self.jobs - 1) * 999 // 1000),
-            }.items()
-            if amount is not None
+        allowed = {
+            "mean": None if limits.mean_h is None else limits.mean_h * self.jobs,
+            "weighted": None if limits.gpu_hour_weighted_h is None else limits.gpu_hour_weighted_h * total,
+            "p99": None if limits.p99_h is None else float(self.jobs - 1 - (self.jobs - 1) * 99 // 100),
+            "p999": None if limits.p999_h is None else float(self.jobs - 1 - (self.jobs - 1) * 999 // 1000),
         }
-        self.tails = {
-            name: limit for name, limit in (("p99", limits.p99_h), ("p999", limits.p999_h)) if limit is not None
-        }  # hours from which on each costs
+        self.allowed = {name: amount for name, amount in allowed.items() if amount is not None}
+        # hours from which on each costs
+        tails = {"p99": limits.p99_h, "p999": limits.p999_h}
+        self.tails = {name: limit for name, limit in tails.items() if limit is not None}
 
     def value(self, prices: Prices) -> Choices:
-        """The bound at these prices, and the choices it comes from. For a limit that isn't there the price must be
-        0.
+        """The bound at these prices, and the choices it comes from.
+
+        Raises ValueError for a price on a limit that isn't there.
         """
         for name in ("mean", "weighted", "p99", "p999"):
             if getattr(prices, name) and name not in self.allowed:
@@ -128,36 +136,41 @@ class Problem:
         home = self.fits & (cost < self.gpu_hours)
         wait = np.where(home, wait, 0.0)  # rented jobs are rented at once: to wait first costs more
         paid = np.where(home, cost, self.gpu_hours).sum()
-        used = gpu_hours_used(
-            self.submit[home] + wait[home], self.duration[home], self.gpus[home], prices.bucket_h, len(prices.gpu_hour)
-        )
+        start, buckets = self.submit[home] + wait[home], len(prices.gpu_hour)
+        used = gpu_hours_used(start, self.duration[home], self.gpus[home], prices.bucket_h, buckets)
         there = self.pool_gpus * prices.bucket_h
         spent = {"mean": wait.sum(), "weighted": (wait * self.gpu_hours).sum()}
         spent |= {name: float((wait > limit).sum()) for name, limit in self.tails.items()}
-        worth = there * prices.gpu_hour.sum() + sum(
-            getattr(prices, name) * amount for name, amount in self.allowed.items()
-        )
-        value = float(paid - worth - ROUNDING * self.gpu_hours.sum())
+        worth_of_limits = sum(getattr(prices, name) * amount for name, amount in self.allowed.items())
+        worth = there * prices.gpu_hour.sum() + worth_of_limits
         return Choices(
-            value, wait, home, used - there, {name: spent[name] - amount for name, amount in self.allowed.items()}
+            value=float(paid - worth - ROUNDING * self.gpu_hours.sum()),
+            wait_h=wait,
+            home=home,
+            excess_gpu_hours=used - there,
+            excess_waits={name: spent[name] - amount for name, amount in self.allowed.items()},
         )
 
 
-def gpu_hours_used(start, duration, gpus, bucket_h: float, buckets: int) -> np.ndarray:
+def gpu_hours_used(start: Floats, duration: Floats, gpus: Floats, bucket_h: float, buckets: int) -> Floats:
     """GPU-hours that these runs use in each bucket (hours from 0; what runs later than the last bucket isn't
     counted).
     """
 
-    def from_then_on(at):  # GPU-hours in each bucket of jobs that never end
+    def from_then_on(at: Floats) -> Floats:  # GPU-hours in each bucket of jobs that never end
         bucket = np.minimum((at / bucket_h).astype(int), buckets)
         part = np.bincount(bucket, gpus * ((bucket + 1) * bucket_h - at), buckets + 1)
         whole = np.bincount(bucket + 1, gpus * bucket_h, buckets + 2)
-        return part[:buckets] + np.cumsum(whole)[:buckets]
+        return np.asarray(part[:buckets] + np.cumsum(whole)[:buckets], float)
 
     return from_then_on(start) - from_then_on(start + duration)
 
 
-def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.ndarray]:
+Consider = Callable[[Integers, Floats, Floats], None]  # jobs; their cost at home with these waits; the waits
+Steps = list[tuple[float, float]]  # (hours, price): what a wait costs beyond each tail limit
+
+
+def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[Floats, Floats]:
     """For each job the least that a run at home costs over all starts that its limit allows, and the wait before that
     start.
 
@@ -169,34 +182,21 @@ def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.
     slope = prices.mean + prices.weighted * problem.gpu_hours
     steps = [(limit, getattr(prices, name)) for name, limit in problem.tails.items() if getattr(prices, name) > 0]
 
-    def price_of_waiting(wait, slope):
-        return slope * wait + sum(price * (wait > limit) for limit, price in steps)
-
-    def price_at(jobs, wait):
+    def price_at(jobs: Integers, wait: Floats) -> Floats:
         start = problem.submit[jobs] + wait
         run = _at(paid, start + problem.duration[jobs], bucket) - _at(paid, start, bucket)
-        return problem.gpus[jobs] * run + price_of_waiting(wait, slope[jobs])
+        beyond = sum(price * (wait > limit) for limit, price in steps)
+        price: Floats = problem.gpus[jobs] * run + (slope[jobs] * wait + beyond)
+        return price
 
-    everyone = np.arange(problem.jobs)
-    cost, wait = price_at(everyone, np.zeros(problem.jobs)), np.zeros(problem.jobs)
-    least = np.minimum(cost, problem.gpu_hours)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(least > 0, np.minimum(problem.most_wait, least / slope), 0.0)
-        for count in range(1, len(steps) + 1):  # beyond the tail limits there is less left to win
-            passed = sorted(steps)[:count]
-            left = np.maximum(least - sum(price for _, price in passed), 0)
-            reach = np.where(
-                reach > passed[-1][0],
-                np.minimum(reach, np.maximum(passed[-1][0], np.where(left > 0, left / slope, 0))),
-                reach,
-            )
-    free = len(prices.gpu_hour) * bucket  # from then on a run costs nothing: no sense in a later start
-    reach = np.where(problem.fits, np.minimum(reach, np.maximum(free - problem.submit, 0)), 0.0)
-
-    def consider(jobs, candidate_cost, candidate_wait):
+    def consider(jobs: Integers, candidate_cost: Floats, candidate_wait: Floats) -> None:
         better = candidate_cost < cost[jobs]
         cost[jobs[better]], wait[jobs[better]] = candidate_cost[better], candidate_wait[better]
 
+    cost, wait = price_at(np.arange(problem.jobs), np.zeros(problem.jobs)), np.zeros(problem.jobs)
+    reach = _reach(problem, np.minimum(cost, problem.gpu_hours), slope, steps)
+    free = len(prices.gpu_hour) * bucket  # from then on a run costs nothing: no sense in a later start
+    reach = np.where(problem.fits, np.minimum(reach, np.maximum(free - problem.submit, 0)), 0.0)
     for limit, _ in steps:
         jobs = np.flatnonzero(reach >= limit)
         consider(jobs, price_at(jobs, np.full(len(jobs), limit)), np.full(len(jobs), limit))
@@ -206,12 +206,27 @@ def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[np.ndarray, np.
     return cost, wait
 
 
-def _at(paid: np.ndarray, time: np.ndarray, bucket: float) -> np.ndarray:
+def _reach(problem: Problem, least: Floats, slope: Floats, steps: Steps) -> Floats:
+    """The longest wait of each job that could be cheaper than `least`, by what waiting alone costs."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(least > 0, np.minimum(problem.most_wait, least / slope), 0.0)
+        for count in range(1, len(steps) + 1):  # beyond the tail limits there is less left to win
+            passed = sorted(steps)[:count]
+            limit = passed[-1][0]
+            left = np.maximum(least - sum(price for _, price in passed), 0)
+            beyond = np.maximum(limit, np.where(left > 0, left / slope, 0))
+            reach = np.where(reach > limit, np.minimum(reach, beyond), reach)
+    return reach
+
+
+def _at(paid: Floats, time: Floats, bucket: float) -> Floats:
     """The cumulated price at any time: linear within a bucket, constant after the last."""
-    return np.interp(time, np.arange(len(paid)) * bucket, paid)
+    return np.asarray(np.interp(time, np.arange(len(paid)) * bucket, paid))
 
 
-def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consider) -> None:
+def _try_edges(
+    problem: Problem, paid: Floats, bucket: float, slope: Floats, steps: Steps, reach: Floats, consider: Consider
+) -> None:
     """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs that reach about as many
     edges.
 
@@ -219,9 +234,8 @@ def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consi
     i): that run ends on edge k + 1 + m.
     """
     first = (problem.submit / bucket).astype(int)
-    edges = np.where(
-        reach > 0, ((problem.submit + reach) / bucket).astype(int) - first + 1, 0
-    )  # with the first beyond reach
+    last = ((problem.submit + reach) / bucket).astype(int)
+    edges = np.where(reach > 0, last - first + 1, 0)  # with the first beyond reach
     whole = (problem.duration / bucket).astype(int)
     part = problem.duration / bucket - whole
     order = np.argsort(edges, kind="stable")
@@ -230,9 +244,8 @@ def _try_edges(problem: Problem, paid, bucket: float, slope, steps, reach, consi
         return
     counts = edges[order]
     needed = int(first[order].max() + whole[order].max() + counts[-1]) + 3
-    padded = np.concatenate(
-        [paid, np.full(max(0, needed - len(paid)), paid[-1])]
-    )  # after the last bucket the pool costs nothing
+    after = np.full(max(0, needed - len(paid)), paid[-1])  # after the last bucket the pool costs nothing
+    padded = np.concatenate([paid, after])
     begin = 0
     while begin < len(order):
         alike = int(np.searchsorted(counts, 4 + 1.25 * counts[begin], side="right"))

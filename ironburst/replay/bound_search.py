@@ -17,26 +17,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironburst.replay.bound import Choices, Prices, Problem, WaitLimits
-from ironburst.replay.traces import Trace
+from ironburst.replay.traces import Floats, Trace
 
 BUCKET_H, BUCKET_ZERO_WAIT_H = 0.25, 0.0625  # of the finest prices; nobody may wait: finer ones, which then cost little
 STAGES = ((16, 0.15), (4, 0.3), (1, 0.55))  # buckets so many times the finest, for this part of the time
-STEP, LATER_STEP, WAIT_STEP = (
-    0.1,
-    0.05,
-    3.0,
-)  # GPU-hours of rent a round: first stage, later ones; prices of waiting: times that
-KEEP_SLOPE, KEEP_SQUARE, LEAST_SCALE = (
-    0.9,
-    0.98,
-    0.05,
-)  # of the smoothing: parts kept a round; below this slope steps get shorter
+STEP, LATER_STEP = 0.1, 0.05  # GPU-hours of rent an iteration: in the first stage, in later ones
+WAIT_STEP = 3.0  # times that, for the logarithms of the prices of waiting
+KEEP_SLOPE, KEEP_SQUARE = 0.9, 0.98  # of the smoothing: parts that an iteration keeps
+LEAST_SCALE = 0.05  # below this slope steps get shorter
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """No policy rents fewer than `gpu_hours`: proved by `prices`. `trail`: (seconds, best so far) of each round of the
-    search.
+    """No policy rents fewer than `gpu_hours`: proved by `prices`. `trail`: (seconds, best so far) of each iteration of
+    the search.
     """
 
     gpu_hours: float
@@ -51,29 +45,31 @@ def lower_bound(
     limits: WaitLimits,
     budget_s: float = 180.0,
     bucket_h: float | None = None,
-    rounds: int | None = None,
+    iterations: int | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Bound:
-    """Search for `budget_s` seconds (or a number of rounds, which repeats exactly). `tell` is given a line now and
+    """Search for `budget_s` seconds (or a number of iterations, which repeats exactly). `tell` is given a line now and
     then.
     """
     if bucket_h is None:
         bucket_h = BUCKET_ZERO_WAIT_H if limits.max_h is not None and np.max(limits.max_h) == 0 else BUCKET_H
     problem = Problem(trace, pool_gpus, limits)
     best, trail, told, began = None, [], -math.inf, time.monotonic()
-    for prices, choices in _climb(problem, bucket_h, budget_s, rounds):
+    for prices, choices in _climb(problem, bucket_h, budget_s, iterations):
         if best is None or choices.value > best[0]:
             best = (choices.value, prices)
         trail.append((time.monotonic() - began, best[0]))
         if tell and trail[-1][0] - told >= 5:
             told = trail[-1][0]
-            tell(f"{max(0.0, best[0]):,.0f} GPU-hours after {told:,.0f} s, {len(trail)} rounds")
+            tell(f"{max(0.0, best[0]):,.0f} GPU-hours after {told:,.0f} s, {len(trail)} iterations")
     assert best
     return Bound(max(0.0, best[0]), best[1], time.monotonic() - began, tuple(trail))
 
 
-def _climb(problem: Problem, bucket_h: float, budget_s: float, rounds: int | None) -> Iterator[tuple[Prices, Choices]]:
-    """Each round's prices and what they are worth; the first charge nothing."""
+def _climb(
+    problem: Problem, bucket_h: float, budget_s: float, iterations: int | None
+) -> Iterator[tuple[Prices, Choices]]:
+    """Each iteration's prices and what they are worth; the first charge nothing."""
     horizon = float((problem.submit + problem.duration).max()) + bucket_h
     nothing = Prices(bucket_h, np.zeros(math.ceil(horizon / bucket_h)))
     yield nothing, problem.value(nothing)
@@ -82,22 +78,22 @@ def _climb(problem: Problem, bucket_h: float, budget_s: float, rounds: int | Non
     best = _first_guess(problem, horizon, bucket_h * STAGES[0][0])
     for stage, (coarseness, share) in enumerate(STAGES):
         start, value = _on_buckets(best, bucket_h * coarseness, horizon), -math.inf
-        progress = _progress(share * budget_s, rounds and max(1, round(share * rounds)))
+        progress = _progress(share * budget_s, iterations and max(1, round(share * iterations)))
         for prices, choices in _ascend(problem, start, STEP if stage == 0 else LATER_STEP, progress):
             if choices.value > value:
                 best, value = prices, choices.value
             yield prices, choices
     for name in problem.allowed:  # which a logarithm never reaches
-        free = replace(best, **{name: 0.0})
+        free = best.of_waiting({name: 0.0})
         if (choices := problem.value(free)).value > value:
             best, value = free, choices.value
             yield free, choices
 
 
-def _progress(budget_s: float, rounds: int | None) -> Iterator[float]:
-    """From 0 up to 1: the part of the time, or of the rounds, that is gone."""
+def _progress(budget_s: float, iterations: int | None) -> Iterator[float]:
+    """From 0 up to 1: the part of the time, or of the iterations, that is gone."""
     began, done = time.monotonic(), 0
-    while (gone := done / rounds if rounds else (time.monotonic() - began) / max(budget_s, 1e-9)) < 1:
+    while (gone := done / iterations if iterations else (time.monotonic() - began) / max(budget_s, 1e-9)) < 1:
         yield gone
         done += 1
 
@@ -108,15 +104,11 @@ def _first_guess(problem: Problem, horizon: float, bucket_h: float) -> Prices:
     """
     edges = np.arange(math.ceil(horizon / bucket_h)) * bucket_h
     total = problem.gpu_hours.sum()
-    parts = {
-        "mean": 0.01,
-        "weighted": 0.03,
-        "p99": 0.001,
-        "p999": 0.02,
-    }  # of all GPU-hours, that each limit's worth may be
+    # of all GPU-hours, that each limit's worth may be
+    parts = {"mean": 0.01, "weighted": 0.03, "p99": 0.001, "p999": 0.02}
     least = {"mean": 0.01 * problem.jobs, "weighted": 0.01 * total, "p99": 1.0, "p999": 1.0}
     waits = {name: parts[name] * total / max(amount, least[name]) for name, amount in problem.allowed.items()}
-    return Prices(bucket_h, np.where(edges <= problem.submit[-1], 0.5, 0.0), **waits)
+    return Prices(bucket_h, np.where(edges <= problem.submit[-1], 0.5, 0.0)).of_waiting(waits)
 
 
 def _on_buckets(prices: Prices, bucket_h: float, horizon: float) -> Prices:
@@ -132,20 +124,18 @@ def _ascend(
     """Climb from these prices; steps get shorter as the time goes by."""
     names, buckets = list(problem.allowed), len(prices.gpu_hour)
     there = problem.pool_gpus * prices.bucket_h
-    logs = np.log([max(getattr(prices, name), 1e-12) for name in names])
+    logs: Floats = np.log([max(getattr(prices, name), 1e-12) for name in names])
     slope = square = np.zeros(buckets + len(names))
     for done, gone in enumerate(progress, 1):
         choices = problem.value(prices)
         yield prices, choices
-        found = [choices.excess_waits[name] / max(problem.allowed[name], 1e-9) for name in names]
-        found = np.concatenate([choices.excess_gpu_hours / there, np.clip(found, -10, 10)])
-        slope = KEEP_SLOPE * slope + (1 - KEEP_SLOPE) * found
-        square = KEEP_SQUARE * square + (1 - KEEP_SQUARE) * found**2
+        of_waits = [choices.excess_waits[name] / max(problem.allowed[name], 1e-9) for name in names]
+        excess = np.concatenate([choices.excess_gpu_hours / there, np.clip(of_waits, -10, 10)])
+        slope = KEEP_SLOPE * slope + (1 - KEEP_SLOPE) * excess
+        square = KEEP_SQUARE * square + (1 - KEEP_SQUARE) * excess**2
         length = step * (1 - gone) ** 1.5 + 0.003 * step
         moved = length * (slope / (1 - KEEP_SLOPE**done)) / (np.sqrt(square / (1 - KEEP_SQUARE**done)) + LEAST_SCALE)
         logs = logs + WAIT_STEP * moved[buckets:]
-        prices = replace(
-            prices,
-            gpu_hour=np.maximum(prices.gpu_hour + moved[:buckets], 0),
-            **dict(zip(names, np.exp(np.minimum(logs, 50.0)).tolist(), strict=True)),
-        )
+        of_waiting = np.exp(np.minimum(logs, 50.0)).tolist()
+        prices = replace(prices, gpu_hour=np.maximum(prices.gpu_hour + moved[:buckets], 0))
+        prices = prices.of_waiting(dict(zip(names, of_waiting, strict=True)))

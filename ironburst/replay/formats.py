@@ -13,11 +13,6 @@ from typing import NamedTuple
 
 from ironburst.burst.explain import FAR_S
 
-# the command whose output is understood; UTC and seconds keep an hour from vanishing when clocks change
-SACCT = (
-    "TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --parsable2 --starttime=2026-01-01 "
-    "--format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,User,Partition,Account,State"
-)
 MOST_GPUS = 1_000_000  # of one job; more is a damaged line
 NO_GPU, NOT_STARTED, RUNNING = "wants no GPU", "never started", "still running"
 
@@ -47,17 +42,18 @@ class Row:
     values: Mapping[str, str]
 
     def bad(self, name: str, allowed: str) -> TraceError:
+        """The complaint about the value of this column."""
         return TraceError(f"{self.path}, line {self.line}: {name} is {self.values.get(name)!r}; allowed is {allowed}")
 
     def number(self, name: str) -> float:
+        """A finite number of 0 or more. Raises TraceError."""
         try:
             value = float(self.values[name])
         except ValueError:
             value = math.nan
         if not 0.0 <= value <= FAR_S:
-            raise self.bad(
-                name, f"a number of 0 or more{f', up to {FAR_S:.0f} (the year 9999)' if value > FAR_S else ''}"
-            )
+            most = f", up to {FAR_S:.0f} (the year 9999)" if value > FAR_S else ""
+            raise self.bad(name, f"a number of 0 or more{most}")
         return value
 
     def optional(self, name: str) -> float:
@@ -65,6 +61,7 @@ class Row:
         return math.nan if self.values.get(name, "").strip().lower() in ("", "nan") else self.number(name)
 
     def whole(self, name: str) -> int:
+        """A whole number from 0 to MOST_GPUS. Raises TraceError."""
         value = self.number(name)
         if value != int(value) or value > MOST_GPUS:
             raise self.bad(name, f"a whole number from 0 to {MOST_GPUS}")
@@ -88,7 +85,10 @@ def plain(row: Row) -> Job | str:
 
 def sacct(row: Row) -> Job | str | None:
     """Slurm's accounting. None for a step (JobIDRaw has a dot): its job's own line counts. Queue: partition, else
-    account.
+    account. As this command prints it; UTC and seconds keep an hour from vanishing when clocks change:
+
+    TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --parsable2 --starttime=2026-01-01
+    --format=JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,User,Partition,Account,State
     """
     if "." in row.values.get("JobIDRaw", ""):
         return None

@@ -34,13 +34,14 @@ class Panel:
 
 def svg(panels: Sequence[Panel], height: int = 300) -> str:
     """The panels under one another. Points that aren't finite are left out."""
-    body = "".join(_panel(panel, height, number * height) for number, panel in enumerate(panels))
+    body = "".join(_Axes(panel, height, number * height).drawn() for number, panel in enumerate(panels))
     whole = height * len(panels)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {whole}" width="{WIDTH}" height="{whole}" {_FONT}>'
+    size = f'viewBox="0 0 {WIDTH} {whole}" width="{WIDTH}" height="{whole}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_FONT}>'
     return f'{head}\n<rect width="100%" height="100%" fill="#ffffff"/>\n{body}</svg>\n'
 
 
-def ticks(low: float, high: float, about: int = 6) -> list[float]:
+def axis_values(low: float, high: float, about: int = 6) -> list[float]:
     """Round numbers from `low` to `high`."""
     span = high - low if high > low else 1.0
     rough = span / about
@@ -50,54 +51,69 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _panel(panel: Panel, height: int, down: int) -> str:
-    points = [
-        p for each in panel.series.values() for p in zip(each.x, each.y, strict=True) if all(map(math.isfinite, p))
-    ]
-    low, high = min((x for x, _ in points), default=0.0), max((x for x, _ in points), default=1.0)
-    if any(each.marks for each in panel.series.values()):  # dots keep off the edges
-        low, high = min(low, 0.0) if low < 0.3 * high else low - 0.1 * (high - low), high + 0.12 * (high - low)
-    top = 1.05 * max((y for _, y in points), default=0.0) or 1.0
-    high = high if high > low else low + 1.0
+class _Axes:
+    """A panel with its limits on both axes; `down`: where it begins, from the top of the picture."""
 
-    def across(x: float) -> float:
-        return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+    def __init__(self, panel: Panel, height: int, down: int):
+        self.panel, self.height, self.down = panel, height, down
+        points = [point for series in panel.series.values() for point in _finite(series)]
+        low, high = min((x for x, _, _ in points), default=0.0), max((x for x, _, _ in points), default=1.0)
+        if any(series.marks for series in panel.series.values()):  # dots keep off the edges
+            low, high = min(low, 0.0) if low < 0.3 * high else low - 0.1 * (high - low), high + 0.12 * (high - low)
+        self.low, self.high = low, high if high > low else low + 1.0
+        self.top = 1.05 * max((y for _, y, _ in points), default=0.0) or 1.0
 
-    def up(y: float) -> float:
-        return down + height - BOTTOM - y / top * (height - TOP - BOTTOM)
+    def drawn(self) -> str:
+        panel, lines = self.panel, self._axes()
+        legend = WIDTH - RIGHT
+        for (name, series), colour in reversed(list(zip(panel.series.items(), COLOURS * 9, strict=False))):
+            lines += self._series(series, colour)
+            lines.append(_text(legend, self.down + 16, f"● {escape(name)}", f'text-anchor="end" fill="{colour}"'))
+            legend -= 7 * len(name) + 30
+        return "\n".join(lines) + "\n"
 
-    out = [f'<text x="{LEFT}" y="{down + 16}" font-weight="bold">{escape(panel.title)}</text>']
-    for value in ticks(0.0, top):
-        out.append(f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - RIGHT}" stroke="#d8dee4"/>')
-        out.append(f'<text x="{LEFT - 6}" y="{up(value) + 4:.1f}" text-anchor="end">{_number(value)}</text>')
-    for value in ticks(low, high):
-        out.append(
-            f'<text x="{across(value):.1f}" y="{down + height - BOTTOM + 16}" text-anchor="middle">{_number(value)}</text>'
-        )
-    out.append(
-        f'<text x="{(LEFT + WIDTH) // 2}" y="{down + height - 8}" text-anchor="middle">{escape(panel.x_label)}</text>'
-    )
-    out.append(f'<text x="{LEFT - 70}" y="{down + TOP - 4}">{escape(panel.y_label)}</text>')
-    legend = WIDTH - RIGHT
-    for (name, each), colour in reversed(list(zip(panel.series.items(), COLOURS * 9, strict=False))):
-        good = [
-            (across(x), up(y), n)
-            for n, (x, y) in enumerate(zip(each.x, each.y, strict=True))
-            if math.isfinite(x) and math.isfinite(y)
-        ]
-        if each.marks:
-            for x, y, n in good:
-                out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
-                if n < len(each.names):
-                    out.append(
-                        f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{colour}" font-size="11">{escape(each.names[n])}</text>'
-                    )
-        elif good:
-            line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in good)
-            out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        out.append(f'<text x="{legend}" y="{down + 16}" text-anchor="end" fill="{colour}">● {escape(name)}</text>')
-        legend -= 7 * len(name) + 30
-    return "\n".join(out) + "\n"
+    def _axes(self) -> list[str]:
+        panel, bottom = self.panel, self.down + self.height
+        lines = [_text(LEFT, self.down + 16, escape(panel.title), 'font-weight="bold"')]
+        for value in axis_values(0.0, self.top):
+            up = self._up(value)
+            lines.append(f'<path d="M{LEFT} {up:.1f}H{WIDTH - RIGHT}" stroke="#d8dee4"/>')
+            lines.append(_text(LEFT - 6, f"{up + 4:.1f}", _number(value), 'text-anchor="end"'))
+        for value in axis_values(self.low, self.high):
+            across = f"{self._across(value):.1f}"
+            lines.append(_text(across, bottom - BOTTOM + 16, _number(value), 'text-anchor="middle"'))
+        lines.append(_text((LEFT + WIDTH) // 2, bottom - 8, escape(panel.x_label), 'text-anchor="middle"'))
+        lines.append(_text(LEFT - 70, self.down + TOP - 4, escape(panel.y_label)))
+        return lines
+
+    def _series(self, series: Series, colour: str) -> list[str]:
+        places = [(self._across(x), self._up(y), number) for x, y, number in _finite(series)]
+        if not series.marks:
+            line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in places)
+            return [f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>'] if places else []
+        lines = []
+        for x, y, number in places:
+            lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
+            if number < len(series.names):
+                style = f'fill="{colour}" font-size="11"'
+                lines.append(_text(f"{x + 6:.1f}", f"{y + 4:.1f}", escape(series.names[number]), style))
+        return lines
+
+    def _across(self, x: float) -> float:
+        return LEFT + (x - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
+
+    def _up(self, y: float) -> float:
+        return self.down + self.height - BOTTOM - y / self.top * (self.height - TOP - BOTTOM)
+
+
+def _finite(series: Series) -> list[tuple[float, float, int]]:
+    """(x, y, its place in the series) of the points that can be shown."""
+    points = enumerate(zip(series.x, series.y, strict=True))
+    return [(x, y, number) for number, (x, y) in points if math.isfinite(x) and math.isfinite(y)]
+
+
+def _text(x: float | str, y: float | str, words: str, style: str = "") -> str:
+    return f'<text x="{x}" y="{y}"{style and " " + style}>{words}</text>'
 
 
 def _number(value: float) -> str:

@@ -24,9 +24,8 @@ class Shortage:
 
     def __post_init__(self) -> None:
         if not (0 <= self.part < 1 and 0 < self.mean_s < math.inf):
-            raise ValueError(
-                f"a shortage for {self.part} of the time in spells of {self.mean_s} s: allowed is 0 <= part < 1, and over 0 s"
-            )
+            told = f"a shortage for {self.part} of the time in spells of {self.mean_s} s"
+            raise ValueError(f"{told}: allowed is 0 <= part < 1, and over 0 s")
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class Capacity:
     _turns: dict[tuple[str, str, str], tuple[np.random.Generator, list[float]]] = field(default_factory=dict)
 
     def has(self, instance_type: str, zone: str, market: str, now_s: float) -> bool:
+        """Whether there is any now; a moment before one that was asked for isn't asked for."""
         shortage = self.cloud.shortages.get(market)
         if shortage is None or shortage.part == 0:
             return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironburst.replay.bound import WaitLimits
-from ironburst.replay.traces import Trace
+from ironburst.replay.traces import Flags, Floats, Trace
 
 POINTS = 400  # of a curve over time
 
@@ -29,11 +29,12 @@ class Waits:
         return WaitLimits(self.mean_h, self.gpu_hour_weighted_h, self.p99_h, self.p999_h, self.max_h)
 
 
-def waits(trace: Trace, start_s: np.ndarray) -> Waits:
+def waits(trace: Trace, start_s: Floats) -> Waits:
+    """The waits from each job's submit to its start (seconds, on the trace's clock)."""
     return of_hours(trace, (np.asarray(start_s, float) - trace.submit_s) / 3600)
 
 
-def of_hours(trace: Trace, hours: np.ndarray) -> Waits:
+def of_hours(trace: Trace, hours: Floats) -> Waits:
     """Of what is counted as each job's wait, where that isn't start - submit."""
     p50, p95, p99, p999 = np.percentile(hours, [50, 95, 99, 99.9])
     work = trace.gpu_hours
@@ -47,26 +48,27 @@ class Curves:
     middles.
     """
 
-    hours: np.ndarray
-    queued: np.ndarray
-    rented: np.ndarray
-    home: np.ndarray
+    hours: Floats
+    queued: Floats
+    rented: Floats
+    home: Floats
 
 
-def curves(trace: Trace, start_s: np.ndarray, end_s: np.ndarray, rented: np.ndarray) -> Curves:
+def curves(trace: Trace, start_s: Floats, end_s: Floats, rented: Flags) -> Curves:
+    """Of jobs that ran then (seconds, on the trace's clock), some of them `rented`."""
     began, ended = float(trace.submit_s[0]), float(end_s.max())
     edges = np.linspace(began, max(ended, began + 1.0), POINTS + 1)
     gpus = trace.gpus.astype(float)
     at_home = ~np.asarray(rented, bool)
     return Curves(
-        (edges[:-1] + edges[1:]) / 2 / 3600 - began / 3600,
-        mean_in_use(trace.submit_s, start_s, gpus, edges),
-        mean_in_use(start_s[rented], end_s[rented], gpus[rented], edges),
-        mean_in_use(start_s[at_home], end_s[at_home], gpus[at_home], edges),
+        hours=(edges[:-1] + edges[1:]) / 2 / 3600 - began / 3600,
+        queued=mean_in_use(trace.submit_s, start_s, gpus, edges),
+        rented=mean_in_use(start_s[rented], end_s[rented], gpus[rented], edges),
+        home=mean_in_use(start_s[at_home], end_s[at_home], gpus[at_home], edges),
     )
 
 
-def mean_in_use(from_s: np.ndarray, to_s: np.ndarray, gpus: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def mean_in_use(from_s: Floats, to_s: Floats, gpus: Floats, edges: Floats) -> Floats:
     """The mean, between each two edges (seconds), of what is in use: `gpus` of each from `from_s` to `to_s`. Exact."""
     times = np.concatenate([from_s, to_s])
     order = np.argsort(times, kind="stable")
@@ -74,4 +76,6 @@ def mean_in_use(from_s: np.ndarray, to_s: np.ndarray, gpus: np.ndarray, edges: n
     # the integral up to an edge: of each step before it, its height times its distance
     heights, moments = np.concatenate([[0.0], np.cumsum(steps)]), np.concatenate([[0.0], np.cumsum(steps * times)])
     before = np.searchsorted(times, edges, side="left")
-    return np.maximum(np.diff(heights[before] * edges - moments[before]) / np.diff(edges), 0.0)
+    integrals = np.diff(heights[before] * edges - moments[before])
+    means: Floats = np.maximum(integrals / np.diff(edges), 0.0)
+    return means

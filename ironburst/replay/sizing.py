@@ -21,9 +21,10 @@ import numpy as np
 from ironburst.burst import Policy, Pool
 from ironburst.burst.limits import REFERENCE, Limits, WaitTarget
 from ironburst.replay import results
+from ironburst.replay.home import Home
 from ironburst.replay.provider import Cloud
 from ironburst.replay.results import Waits
-from ironburst.replay.simulate import Home, Played, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 YEAR_H = 8760.0
@@ -67,12 +68,13 @@ class Wanted:
 
     @property
     def any(self) -> bool:
+        """Whether a wait is asked for at all."""
         return self.p50_h is not None or self.p95_h is not None
 
     def kept(self, waits: Waits) -> bool:
-        return all(
-            limit is None or value <= limit for limit, value in ((self.p50_h, waits.p50_h), (self.p95_h, waits.p95_h))
-        )
+        """Whether these waits are within what is asked for."""
+        pairs = ((waits.p50_h, self.p50_h), (waits.p95_h, self.p95_h))
+        return all(limit_h is None or wait_h <= limit_h for wait_h, limit_h in pairs)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Candidate:
 
     @property
     def total_usd(self) -> float:
+        """Of a year: owned, reserved and rented nodes."""
         return self.owned_usd + self.reserved_usd + self.rented_usd
 
 
@@ -120,9 +123,8 @@ def sample(trace: Trace, jobs: int) -> Trace:
         return trace
     starts = np.unique(np.linspace(0, len(trace) - jobs, 50).astype(int))
     total = np.concatenate([[0.0], np.cumsum(trace.gpu_hours)])
-    loads = (total[starts + jobs] - total[starts]) / np.maximum(
-        trace.submit_s[starts + jobs - 1] - trace.submit_s[starts], 1.0
-    )
+    spans_s = trace.submit_s[starts + jobs - 1] - trace.submit_s[starts]
+    loads = (total[starts + jobs] - total[starts]) / np.maximum(spans_s, 1.0)
     mean = total[-1] / max(trace.submit_s[-1] - trace.submit_s[0], 1.0)
     start = int(starts[np.abs(np.log(np.maximum(loads, 1e-12) / max(mean, 1e-12))).argmin()])
     return trace.take(slice(start, start + jobs))
@@ -149,79 +151,85 @@ def size(
     if days < LEAST_DAYS:
         span = f"the {len(trace):,} jobs were submitted within {24 * days:.1f} h"
         raise SizingError(f"{span}; a year can be told from a history of {24 * LEAST_DAYS:g} h or more")
-    if trace.limit_s is not None:
-        longest_s = np.fmax.reduce([*trace.limit_s, *trace.duration_s])
-        trace = replace(trace, limit_s=np.where(np.isnan(trace.limit_s), longest_s, trace.limit_s))
-    mean_gpus = float(trace.gpu_hours.sum()) / (24 * days)
+    trace, mean_gpus = _all_limited(trace), float(trace.gpu_hours.sum()) / (24 * days)
     if nodes is None:
         nodes = sorted({round(load * mean_gpus / home.gpus) for load in LOADS})
     unlimited = replace(cloud, pools=(_unlimited(cloud.pools[0], prices.rented),))
-    found: list[Candidate] = []
+    study = _Study(trace, policy, unlimited, prices, wanted, YEAR_H / (24 * days))
+    candidates: list[Candidate] = []
     for count in nodes:
-        found.append(
-            _candidate(trace, replace(home, nodes=count), policy, unlimited, prices, wanted, YEAR_H / (24 * days))
-        )
+        candidates.append(study.candidate(replace(home, nodes=count)))
         if tell:
-            tell(len(found), len(nodes))
-    best = min((one for one in found if one.kept), key=lambda one: one.total_usd, default=None)
-    return Sizing(tuple(found), best, trace, days, mean_gpus)
+            tell(len(candidates), len(nodes))
+    kept = (candidate for candidate in candidates if candidate.kept)
+    best = min(kept, key=lambda candidate: candidate.total_usd, default=None)
+    return Sizing(tuple(candidates), best, trace, days, mean_gpus)
+
+
+def _all_limited(trace: Trace) -> Trace:
+    """Where the trace has time limits, jobs without one have the longest."""
+    if trace.limit_s is None:
+        return trace
+    longest_s = np.fmax.reduce([*trace.limit_s, *trace.duration_s])
+    return replace(trace, limit_s=np.where(np.isnan(trace.limit_s), longest_s, trace.limit_s))
 
 
 def _unlimited(pool: Pool, usd_per_gpu_hour: float) -> Pool:
-    names = tuple(f"{pool.name}-{n}" for n in range(1, RENTABLE + 1))
-    price = {"on-demand": pool.each.gpus * usd_per_gpu_hour}
     return replace(
-        pool, nodes=names, markets=("on-demand",), usd_per_hour=price, prepaid_markets=(), max_run_s=math.inf
+        pool,
+        nodes=tuple(f"{pool.name}-{n}" for n in range(1, RENTABLE + 1)),
+        markets=("on-demand",),
+        usd_per_hour={"on-demand": pool.each.gpus * usd_per_gpu_hour},
+        prepaid_markets=(),
+        max_run_s=math.inf,
     )
 
 
-def _candidate(
-    trace: Trace, home: Home, policy: Policy, cloud: Cloud, prices: Prices, wanted: Wanted, years: float
-) -> Candidate:
-    """The most patient policy that keeps the wanted waits, or else the least patient one."""
-    if not wanted.any:
-        played = play(trace, home, policy, cloud)
-        return _counted(trace, home, cloud, prices, wanted, years, played, None)
-    low, high, best = 0, len(PATIENCE) - 1, None  # the first place that keeps them is between these
-    while low <= high:
-        middle = (low + high) // 2
-        target = WaitTarget.of_mean(PATIENCE[middle] * REFERENCE.mean_h)
-        played = play(trace, home, replace(policy, limits=Limits(target)), cloud)
-        found = _counted(trace, home, cloud, prices, wanted, years, played, PATIENCE[middle])
-        if found.kept:
-            best, high = found, middle - 1
-        else:
-            low = middle + 1
-    return best or found
+@dataclass(frozen=True)
+class _Study:
+    """What all candidates have in common. `times_a_year`: how often the history fits into a year."""
 
+    trace: Trace
+    policy: Policy
+    cloud: Cloud
+    prices: Prices
+    wanted: Wanted
+    times_a_year: float
 
-def _counted(
-    trace: Trace,
-    home: Home,
-    cloud: Cloud,
-    prices: Prices,
-    wanted: Wanted,
-    years: float,
-    played: Played,
-    patience: float | None,
-) -> Candidate:
-    gpus = cloud.pools[0].each.gpus
-    waits = results.waits(trace, played.start_s)
-    span_h = YEAR_H / years
-    busy = [(bill.from_s, bill.to_s, gpus * prices.rented) for bill in played.bills]
-    reserved, left_usd = reservation(busy, span_h, gpus * prices.reserved if prices.reserved else None)
-    return Candidate(
-        nodes=home.nodes,
-        patience=patience,
-        waits=waits,
-        kept=wanted.kept(waits),
-        rented_gpu_hours=years * float(trace.gpu_hours[played.rented].sum()),
-        rented_node_hours=years * left_usd / (gpus * prices.rented),
-        reserved_nodes=reserved,
-        owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
-        reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0),
-        rented_usd=years * left_usd,
-    )
+    def candidate(self, home: Home) -> Candidate:
+        """With the most patient policy that keeps the wanted waits, or else the least patient one."""
+        if not self.wanted.any:
+            return self._counted(home, self.policy, None)
+        low, high, best = 0, len(PATIENCE) - 1, None  # the first place that keeps them is between these
+        while low <= high:
+            middle = (low + high) // 2
+            target = WaitTarget.of_mean(PATIENCE[middle] * REFERENCE.mean_h)
+            tried = self._counted(home, replace(self.policy, limits=Limits(target)), PATIENCE[middle])
+            if tried.kept:
+                best, high = tried, middle - 1
+            else:
+                low = middle + 1
+        return best or tried
+
+    def _counted(self, home: Home, policy: Policy, patience: float | None) -> Candidate:
+        """Play the history with this policy, and count what it costs in a year."""
+        played = play(self.trace, home, policy, self.cloud)
+        waits, prices, gpus = results.waits(self.trace, played.start_s), self.prices, self.cloud.pools[0].each.gpus
+        usd_per_hour, reserved_usd_per_hour = gpus * prices.rented, prices.reserved and gpus * prices.reserved
+        leases = [(bill.from_s, bill.to_s, usd_per_hour) for bill in played.bills]
+        reserved, rented_usd = reservation(leases, YEAR_H / self.times_a_year, reserved_usd_per_hour)
+        return Candidate(
+            nodes=home.nodes,
+            patience=patience,
+            waits=waits,
+            kept=self.wanted.kept(waits),
+            rented_gpu_hours=self.times_a_year * float(self.trace.gpu_hours[played.rented].sum()),
+            rented_node_hours=self.times_a_year * rented_usd / usd_per_hour,
+            reserved_nodes=reserved,
+            owned_usd=YEAR_H * home.nodes * home.gpus * prices.owned,
+            reserved_usd=YEAR_H * reserved * gpus * (prices.reserved or 0.0),
+            rented_usd=self.times_a_year * rented_usd,
+        )
 
 
 def reservation(
@@ -241,8 +249,8 @@ def reservation(
     last = changes[0][0] if changes else 0.0
     for at, usd in changes:
         off += [0.0] * (len(there) - len(off))
-        for n, each in enumerate(reversed(there)):
-            off[n] += each * (at - last) / 3600
+        for n, price in enumerate(reversed(there)):
+            off[n] += price * (at - last) / 3600
         last = at
         if usd > 0:
             insort(there, usd)
@@ -250,5 +258,5 @@ def reservation(
             there.remove(-usd)
     dearest = max((usd for _, _, usd in leases), default=0.0)
     # leases may outlast the history; a reservation counts as long as that
-    worth = 0 if reserved_usd is None else sum(min(each, span_h * dearest) > span_h * reserved_usd for each in off)
+    worth = 0 if reserved_usd is None else sum(min(usd, span_h * dearest) > span_h * reserved_usd for usd in off)
     return worth, sum(off[worth:])

@@ -1,12 +1,11 @@
 """Traces of jobs, read from files: what was submitted, when, how large, and how long it ran.
 
-| format | told by the columns | what becomes of it |
-|---|---|---|
-| plain | submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s | as it stands |
-| sacct | JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar | export of Slurm's accounting: `formats.SACCT`
-| | chronus | submit_time, duration, num_gpu, expect_time_list | minutes, by all appearances: `formats.chronus` | |
-openb | num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time | part of a GPU counts as one: `formats.openb`
-|
+A file's columns tell its format (ironburst.replay.formats):
+
+- plain: submit_s, duration_s, num_gpus; if there: vc (or queue), user, limit_s, deadline_s. It is taken as it stands.
+- sacct: JobIDRaw, Submit, Start, ElapsedRaw, AllocTRES, split by a bar. Slurm's accounting (`formats.sacct`).
+- chronus: submit_time, duration, num_gpu, expect_time_list. Minutes, by all appearances.
+- openb: num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time. A part of a GPU counts as one.
 
 Each may be packed (.xz). Jobs that can't be played again (no GPU, never started, still running) are left out, counted
 by reason.
@@ -18,16 +17,21 @@ import csv
 import lzma
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ironburst.replay import formats
 from ironburst.replay.formats import TraceError
 
 JITTER_S = 0.5
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +44,17 @@ class Trace:
     again (None: all do). `left_out`: how many jobs of the file aren't here, by reason.
     """
 
-    submit_s: np.ndarray
-    duration_s: np.ndarray
-    gpus: np.ndarray
+    submit_s: Floats
+    duration_s: Floats
+    gpus: Integers
     queue: tuple[str, ...] | None = None
     user: tuple[str, ...] | None = None
-    limit_s: np.ndarray | None = None
-    deadline_s: np.ndarray | None = None
-    requeue: np.ndarray | None = None
+    limit_s: Floats | None = None
+    deadline_s: Floats | None = None
+    requeue: Flags | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("submit_s", "duration_s", "limit_s", "deadline_s"):
             if (values := getattr(self, name)) is not None:
                 object.__setattr__(self, name, np.asarray(values, float))
@@ -71,32 +75,58 @@ class Trace:
         return len(self.submit_s)
 
     @property
-    def gpu_hours(self) -> np.ndarray:
+    def gpu_hours(self) -> Floats:
         """GPUs x hours that each job ran."""
-        return self.gpus * self.duration_s / 3600
+        hours: Floats = self.gpus * self.duration_s / 3600
+        return hours
 
-    def take(self, jobs: np.ndarray) -> Trace:
+    def take(self, jobs: slice | Integers | Flags) -> Trace:
         """The trace of these jobs only (positions or a mask, in order of submit)."""
         chosen = np.arange(len(self))[jobs]
-        columns = {name: values for name in _PER_JOB if (values := getattr(self, name)) is not None}
-        return replace(self, **{name: _pick(values, chosen) for name, values in columns.items()})
-
-
-def _pick(values, positions: np.ndarray):
-    return tuple(values[i] for i in positions) if isinstance(values, tuple) else np.asarray(values)[positions]
+        return replace(
+            self,
+            submit_s=self.submit_s[chosen],
+            duration_s=self.duration_s[chosen],
+            gpus=self.gpus[chosen],
+            queue=_picked(self.queue, chosen),
+            user=_picked(self.user, chosen),
+            limit_s=None if self.limit_s is None else self.limit_s[chosen],
+            deadline_s=None if self.deadline_s is None else self.deadline_s[chosen],
+            requeue=None if self.requeue is None else np.asarray(self.requeue)[chosen],
+        )
 
 
 _PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue")
 
 
-def in_order(submit_s, duration_s, gpus, **others) -> Trace:
+def _picked(names: tuple[str, ...] | None, positions: Integers) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names[position] for position in positions)
+
+
+def in_order(
+    submit_s: ArrayLike,
+    duration_s: ArrayLike,
+    gpus: ArrayLike,
+    *,
+    queue: Sequence[str] | None = None,
+    user: Sequence[str] | None = None,
+    limit_s: ArrayLike | None = None,
+    deadline_s: ArrayLike | None = None,
+    requeue: ArrayLike | None = None,
+    left_out: Mapping[str, int] | None = None,
+) -> Trace:
     """A Trace of these columns, sorted by submit; jobs of the same instant keep their order."""
     order = np.argsort(np.asarray(submit_s, float), kind="stable")
-    left_out = others.pop("left_out", {})
-    columns = {"submit_s": submit_s, "duration_s": duration_s, "gpus": gpus, **others}
     return Trace(
-        **{name: None if values is None else _pick(values, order) for name, values in columns.items()},
-        left_out=left_out,
+        submit_s=np.asarray(submit_s)[order],
+        duration_s=np.asarray(duration_s)[order],
+        gpus=np.asarray(gpus)[order],
+        queue=None if queue is None else _picked(tuple(queue), order),
+        user=None if user is None else _picked(tuple(user), order),
+        limit_s=None if limit_s is None else np.asarray(limit_s)[order],
+        deadline_s=None if deadline_s is None else np.asarray(deadline_s)[order],
+        requeue=None if requeue is None else np.asarray(requeue)[order],
+        left_out=left_out or {},
     )
 
 
@@ -110,8 +140,7 @@ def jittered(trace: Trace, seed: int) -> Trace:
     random = np.random.default_rng(seed)
     submit = trace.submit_s + random.uniform(0, JITTER_S, len(trace))
     duration = trace.duration_s + random.uniform(0, JITTER_S, len(trace))
-    others = {name: getattr(trace, name) for name in ("queue", "user", "limit_s", "deadline_s", "requeue", "left_out")}
-    return in_order(submit, duration, trace.gpus, **others)
+    return in_order(**(vars(trace) | {"submit_s": submit, "duration_s": duration}))
 
 
 def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
@@ -131,10 +160,12 @@ def read(path: Path | str) -> Trace:
     path = Path(path)
     try:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            bars = {"delimiter": "|", "quoting": csv.QUOTE_NONE} if "|" in header else {}
-            columns = next(csv.reader([header], **bars), [])
-            return _jobs(path, [name.strip() for name in columns], csv.reader(file, **bars))
+            first_line = file.readline()
+            dialect = _Barred if "|" in first_line else csv.excel
+            columns = next(csv.reader([first_line], dialect), [])
+            lines = csv.reader(file, dialect)
+            numbered = ((lines.line_num + 1, values) for values in lines)  # the first line was read before
+            return _trace(path, [name.strip() for name in columns], numbered)
     except FileNotFoundError:
         raise TraceError(f"there is no trace {path}") from None
     except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError, csv.Error) as error:
@@ -142,24 +173,29 @@ def read(path: Path | str) -> Trace:
         raise TraceError(f"{path} can't be read as a trace: {why or error}") from None
 
 
-def _jobs(path: Path, header: list[str], lines) -> Trace:
-    reader = next((reader for _, needs, reader in formats.FORMATS if set(needs) <= set(header)), None)
-    if not reader:
+class _Barred(csv.excel):
+    """As sacct --parsable2 prints: nothing is quoted."""
+
+    delimiter = "|"
+    quoting = csv.QUOTE_NONE
+
+
+def _trace(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]]) -> Trace:
+    """The trace of these (number, values) of lines. Raises TraceError."""
+    to_job = next((to_job for _, needs, to_job in formats.FORMATS if set(needs) <= set(columns)), None)
+    if not to_job:
         known = "; or ".join(f"{', '.join(needs)} ({name})" for name, needs, _ in formats.FORMATS)
-        has = ", ".join(header) or "nothing"
+        has = ", ".join(columns) or "nothing"
         raise TraceError(f"{path} is no known trace: its first line has {has}; known are the columns {known}")
     jobs: list[formats.Job] = []
     left_out: Counter[str] = Counter()
-    for values in lines:
+    for number, values in lines:
         if not values:
             continue
-        line = lines.line_num + 1  # the header was read before
-        if len(values) != len(header):
-            found = ",".join(values)[:80]
-            raise TraceError(
-                f"{path}, line {line} has {len(values)} values, but the first line names {len(header)}: {found!r}"
-            )
-        job = reader(formats.Row(path, line, dict(zip(header, values, strict=True))))
+        if len(values) != len(columns):
+            but = f"has {len(values)} values, but the first line names {len(columns)}"
+            raise TraceError(f"{path}, line {number} {but}: {','.join(values)[:80]!r}")
+        job = to_job(formats.Row(path, number, dict(zip(columns, values, strict=True))))
         if isinstance(job, str):
             left_out[job] += 1
         elif job:

@@ -9,7 +9,7 @@ from benchmarks.mishaps import Scenario
 
 
 def test_no_ceiling_is_passed_whatever_goes_wrong():
-    found = budget.figures(budget.play(range(9001, 9009), rounds=50))
+    found = budget.figures(budget.play(range(9001, 9009), ticks=50))
     assert found["passed"] == [] and found["times a ceiling was passed (0)"] == 0 and found["instances left over"] == 0
     assert found["launches"] > 10 and found["failures in all"] > 25 and len(found["failures"]) > 10
     assert (
@@ -26,7 +26,7 @@ def test_no_ceiling_is_passed_in_forty_scenarios():
 @pytest.mark.parametrize("broken", [budget.no_ceiling, budget.nothing_is_set_aside])
 def test_a_broken_ceiling_is_noticed(broken):
     with broken():
-        assert any(each.passed for each in budget.play([9001, 9002], rounds=50))
+        assert any(each.passed for each in budget.play([9001, 9002], ticks=50))
 
 
 def test_the_bill_is_the_clouds_own(tmp_path):
@@ -45,7 +45,7 @@ def test_the_bill_is_the_clouds_own(tmp_path):
 
 
 def test_it_prints_what_it_found(capsys):
-    assert budget.main(["--scenarios", "1", "--seed", "9001", "--rounds", "50", "--json"]) == 0
+    assert budget.main(["--scenarios", "1", "--seed", "9001", "--ticks", "50", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["scenarios"] == 1 and list(found["broken on purpose: ceilings passed"]) == [
         "scenarios",

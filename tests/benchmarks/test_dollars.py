@@ -3,15 +3,17 @@ prints.
 """
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import dollars, peers
-from benchmarks.dollar_peers import ON_DEMAND, pay
+from benchmarks import dollars, offers, peers
+from benchmarks.dollar_peers import pay
+from benchmarks.offers import ON_DEMAND
 from ironburst.burst import Pool, Resources
+from ironburst.replay.outcome import Bill
 from ironburst.replay.provider import Cloud, Shortage
-from ironburst.replay.rented import Bill
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
@@ -62,15 +64,15 @@ def test_a_peer_that_is_refused_goes_to_the_next_type_or_tries_again():
 
 
 def test_offered_are_the_cheapest_types_with_their_prices_and_rates():
-    both = dollars.pools((dollars.SPOT, ON_DEMAND))
+    both = offers.pools((offers.SPOT, ON_DEMAND))
     assert {each.each.gpus for each in both} == {1, 4, 8}
     cheapest = next(each for each in both if each.name == "g6.xlarge")
     assert (
         cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048}
         and 0 < cheapest.interruptions_per_hour["spot"] < 0.01
     )
-    assert all(each.markets == (ON_DEMAND,) for each in dollars.pools((ON_DEMAND,)))
-    (kept,) = dollars.reserved({"g6.48xlarge": 3}, 0.5)
+    assert all(each.markets == (ON_DEMAND,) for each in offers.pools((ON_DEMAND,)))
+    (kept,) = offers.reserved({"g6.48xlarge": 3}, 0.5)
     assert (
         kept.prepaid_markets == kept.markets
         and len(kept.nodes) == 3
@@ -79,21 +81,21 @@ def test_offered_are_the_cheapest_types_with_their_prices_and_rates():
 
 
 def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
-    kind = next(each for each in dollars.pools((ON_DEMAND,)) if each.name == "g6.48xlarge")
+    kind = next(each for each in offers.pools((ON_DEMAND,)) if each.name == "g6.48xlarge")
 
-    class Played:
-        bills = [
-            Bill("1", kind.name, "a", ON_DEMAND, from_s, to_s, 0.0, 0.0, 0.0, 1, False, False)
-            for from_s, to_s in ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))
-        ]
+    bills = [
+        Bill("1", kind.name, "a", ON_DEMAND, from_s, to_s, 0.0, 0.0, 0.0, 1, False, False)
+        for from_s, to_s in ((0, 10 * HOUR), (0, 5 * HOUR), (7 * HOUR, 8 * HOUR))
+    ]
+    played = SimpleNamespace(bills=bills)
 
     # at 0.43 of the price: the first one runs all of 10 h, the second one 6 of them, a third one never
-    assert dollars.recommended(Played, [kind], 0.0, 10 * HOUR, 0.43) == {kind.name: 2}
-    assert dollars.recommended(Played, [kind], 0.0, 10 * HOUR, 0.65) == {kind.name: 1}
-    assert dollars.recommended(Played, [kind], -20 * HOUR, 10 * HOUR, 0.43) == {}
+    assert dollars.recommended(played, [kind], 0.0, 10 * HOUR, 0.43) == {kind.name: 2}
+    assert dollars.recommended(played, [kind], 0.0, 10 * HOUR, 0.65) == {kind.name: 1}
+    assert dollars.recommended(played, [kind], -20 * HOUR, 10 * HOUR, 0.43) == {}
     # what comes after that time isn't known then: 5 h of two, not 6
-    assert dollars.recommended(Played, [kind], 0.0, 7 * HOUR, 0.72) == {kind.name: 1}
-    assert dollars.recommended(Played, [kind], 0.0, 7 * HOUR, 0.71) == {kind.name: 2}
+    assert dollars.recommended(played, [kind], 0.0, 7 * HOUR, 0.72) == {kind.name: 1}
+    assert dollars.recommended(played, [kind], 0.0, 7 * HOUR, 0.71) == {kind.name: 2}
 
 
 def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
@@ -139,7 +141,11 @@ def test_without_anything_to_reserve_the_third_row_is_the_second():
     def rows(reserve):
         played.clear()
         setting = dollars.Setting(16, ("b", "c"), reserve=reserve)
-        return dollars.one(jobs, setting, 1, lambda row: lambda *told: played.append(row) if len(told) == 1 else None)
+
+        def tell(row):
+            return lambda *told: played.append(row) if len(told) == 1 else None
+
+        return dollars.jitter_once(jobs, setting, 1, tell)
 
     none = rows({})
     assert none["c"] == none["b"] and none["b"]["usd"] > 0 and "c" not in played

@@ -3,6 +3,7 @@
 import io
 import json
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -193,7 +194,7 @@ def test_a_folder_that_can_not_be_written_is_told_before_the_work(trace, monkeyp
 
 
 def test_home_nodes_of_two_sizes_are_refused_in_a_sentence(trace, tmp_path, capsys):
-    text = open(STACK).read()
+    text = Path(STACK).read_text()
     mixed = tmp_path / "mixed.yaml"
     mixed.write_text(
         text.replace(

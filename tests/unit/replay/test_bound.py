@@ -110,7 +110,7 @@ def test_searched_for_it_is_below_every_schedule_and_near():
     bounds, optima = [], []
     for seed in range(25):
         trace, limits = small(seed)
-        bounds.append(lower_bound(trace, POOL, limits, rounds=100, bucket_h=0.5).gpu_hours)
+        bounds.append(lower_bound(trace, POOL, limits, iterations=100, bucket_h=0.5).gpu_hours)
         optima.append(optimum(trace, limits))
     assert (np.array(bounds) <= np.array(optima) + TOLERANCE).all()
     assert sum(bounds) >= 0.85 * sum(
@@ -122,10 +122,12 @@ def test_searched_for_it_is_below_every_schedule_and_near():
     "wrong",
     [
         lambda trace, limits: (
-            lower_bound(trace, POOL - 1, limits, rounds=40, bucket_h=0.5).gpu_hours
+            lower_bound(trace, POOL - 1, limits, iterations=40, bucket_h=0.5).gpu_hours
         ),  # a GPU less than there is
-        lambda trace, limits: lower_bound(trace, POOL, replace(limits, max_h=0.0), rounds=40, bucket_h=0.5).gpu_hours,
-        lambda trace, limits: 1.05 * lower_bound(trace, POOL, limits, rounds=100, bucket_h=0.5).gpu_hours,
+        lambda trace, limits: (
+            lower_bound(trace, POOL, replace(limits, max_h=0.0), iterations=40, bucket_h=0.5).gpu_hours
+        ),
+        lambda trace, limits: 1.05 * lower_bound(trace, POOL, limits, iterations=100, bucket_h=0.5).gpu_hours,
     ],
     ids=["pool too small", "waits forbidden", "five per cent too high"],
 )
@@ -188,13 +190,15 @@ def test_gpu_hours_used_in_each_bucket():
 
 def test_jobs_larger_than_the_pool_are_rented():
     trace = Trace([0, 0], [3600, 7200], [POOL + 1, 1])
-    assert lower_bound(trace, POOL, WaitLimits(max_h=1.0), rounds=5, bucket_h=1.0).gpu_hours == pytest.approx(POOL + 1)
+    assert lower_bound(trace, POOL, WaitLimits(max_h=1.0), iterations=5, bucket_h=1.0).gpu_hours == pytest.approx(
+        POOL + 1
+    )
 
 
 def test_without_limits_nothing_has_to_be_rented():
     trace, _ = small(1)
     trace = replace(trace, gpus=np.minimum(trace.gpus, POOL))
-    assert lower_bound(trace, POOL, WaitLimits(), rounds=5).gpu_hours == 0
+    assert lower_bound(trace, POOL, WaitLimits(), iterations=5).gpu_hours == 0
 
 
 def test_what_cannot_be_is_refused():

@@ -9,8 +9,9 @@ import pytest
 
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.burst.cost import billed_s
+from ironburst.replay.home import Home
 from ironburst.replay.provider import Capacity, Cloud, Shortage
-from ironburst.replay.simulate import Home, play
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ironburst.replay import results
-from ironburst.replay.pictures import Panel, Series, svg, ticks
+from ironburst.replay.pictures import Panel, Series, axis_values, svg
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
@@ -62,5 +62,5 @@ def test_a_picture_is_well_formed_and_the_same_for_the_same_numbers():
 @pytest.mark.parametrize(
     ("low", "high", "expected"), [(0, 10, [0, 2, 4, 6, 8, 10]), (0, 0.31, [0, 0.1, 0.2, 0.3]), (5, 5, [5])]
 )
-def test_ticks_are_round_numbers(low, high, expected):
-    assert ticks(low, high)[: len(expected)] == pytest.approx(expected)
+def test_axes_have_round_numbers(low, high, expected):
+    assert axis_values(low, high)[: len(expected)] == pytest.approx(expected)

@@ -9,7 +9,8 @@ import pytest
 from ironburst.burst import Policy
 from ironburst.burst.limits import REFERENCE, Limits
 from ironburst.replay import simulate
-from ironburst.replay.simulate import Home, play
+from ironburst.replay.home import Home
+from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 HOUR = 3600.0
@@ -127,7 +128,7 @@ def test_limits_that_are_always_right_are_as_good_as_known_run_times():
     assert np.array_equal(exact.start_s, learned.start_s) and np.array_equal(exact.rented, learned.rented)
 
 
-def test_the_policy_is_asked_once_a_round_at_most():
+def test_the_policy_is_asked_once_a_tick_at_most():
     jobs = trace(*((n / 360000, 5, 8) for n in range(300)))  # 300 within 3 seconds
-    asked = play(jobs, Home(1, round_s=10.0), Policy("home", HOUR)).decisions
-    assert asked <= 1 + 300 / 64  # a round rents for as many as there are names
+    asked = play(jobs, Home(1, tick_s=10.0), Policy("home", HOUR)).decisions
+    assert asked <= 1 + 300 / 64  # a tick rents for as many as there are names

@@ -7,8 +7,8 @@ import pytest
 
 from ironburst.burst import Policy, Pool, Resources
 from ironburst.replay import sizing
+from ironburst.replay.home import Home
 from ironburst.replay.provider import Cloud
-from ironburst.replay.simulate import Home
 from ironburst.replay.sizing import Prices, SizingError, Wanted, reservation
 from ironburst.replay.traces import Trace
 
@@ -132,7 +132,7 @@ def test_a_price_that_is_none_is_refused(wrong):
 
 
 def test_a_history_of_hours_or_a_negative_wait_is_refused():
-    with pytest.raises(SizingError, match="within 11.0 h"):
+    with pytest.raises(SizingError, match=r"within 11.0 h"):
         sized(steady(days=0.5))
     with pytest.raises(SizingError, match="p50_h is -1"):
         Wanted(p50_h=-1.0)

@@ -1,4 +1,4 @@
-"""Recorded rounds decided again: by the verb `replay` and by the pure part under it."""
+"""Recorded ticks decided again: by the verb `replay` and by the pure part under it."""
 
 import json
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_the_same_policy_finds_no_difference():
     found = ticks.compare(
         recorded(shot(0, running(1, 3), job(2)), shot(3, job(2, "RUNNING", on=("dgx01",), start_s=NOW + 3 * HOUR)))
     )
-    assert (found.rounds, found.differ, found.first, found.jobs) == (2, 0, None, ())
+    assert (found.ticks, found.differ, found.first, found.jobs) == (2, 0, None, ())
     assert found.recorded.usd == found.replayed.usd == 0 and found.hours == ticks.Hours()
 
 
@@ -71,7 +71,7 @@ def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_
     found = ticks.compare(history, HASTY)
     assert found.first.job == 2 and found.first.at_s == NOW and not found.first.between
     assert (found.first.recorded.kind, str(found.first.replayed)) == (ticks.WAIT, "rent 1 x p5 on-demand")
-    assert found.replayed.rents == 1 and found.recorded.rents == 0  # once, though both rounds say so
+    assert found.replayed.rents == 1 and found.recorded.rents == 0  # once, though both ticks say so
     assert found.replayed.usd == pytest.approx(50 * (600 + 2 * HOUR + 600) / HOUR) and found.recorded.usd == 0
     assert found.hours.saved_h == pytest.approx(3 - 600 / HOUR) and found.hours.unknown == 0
 
@@ -86,7 +86,7 @@ def test_a_candidate_that_waits_where_the_record_rented_saves_money_and_nobody_k
     assert found.recorded.usd > 0 == found.replayed.usd and [one.job for one in found.jobs] == [2]
 
 
-def test_between_two_rounds_it_looks_when_it_asked_to():
+def test_between_two_ticks_it_looks_when_it_asked_to():
     # home is down, so nothing is predicted: job 2 waits for 4 h by the record, for half an hour by the candidate
     down = replace(
         shot(0, job(2)), nodes=(Node("dgx01", ("home",), NODE, ("DOWN",)), Node("p5-1", ("burst-p5",), NODE, OFF))
@@ -94,12 +94,12 @@ def test_between_two_rounds_it_looks_when_it_asked_to():
     found = ticks.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
     assert found.first.between and found.first.at_s == NOW + 1791.0 and found.looks >= 1
     later = ticks.compare(recorded(down, replace(down, now_s=NOW + 5 * HOUR)), replace(HASTY, wait_limit_s=1.5 * HOUR))
-    assert later.looks == 0 and later.first is None  # an hour after a round it stops looking; after 5 h both rent
+    assert later.looks == 0 and later.first is None  # an hour after a tick it stops looking; after 5 h both rent
 
 
-def test_rounds_of_a_clock_that_went_back_are_replayed_and_counted():
+def test_ticks_of_a_clock_that_went_back_are_replayed_and_counted():
     found = ticks.compare(recorded(shot(1, job(2)), shot(0, job(2)), shot(2, job(2))))
-    assert (found.rounds, found.clock_back, found.from_s, found.to_s) == (3, 1, NOW, NOW + 2 * HOUR)
+    assert (found.ticks, found.clock_back, found.from_s, found.to_s) == (3, 1, NOW, NOW + 2 * HOUR)
 
 
 # ---- the verb
@@ -107,7 +107,7 @@ def test_rounds_of_a_clock_that_went_back_are_replayed_and_counted():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Rounds of a controller: one job fills home, one is rented for, one can't be."""
+    """Ticks of a controller: one job fills home, one is rented for, one can't be."""
     clock = FakeClock()
     slurm = FakeSlurm(clock)
     cloud, ledger = FakeCloud(clock, slurm), Ledger(tmp_path / "ledger.sqlite")
@@ -123,7 +123,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "rounds"
 
 
-def test_replay_of_the_controllers_own_rounds_says_that_nothing_changed(folder, capsys):
+def test_replay_of_the_controllers_own_ticks_says_that_nothing_changed(folder, capsys):
     assert cli.main(["replay", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["rounds"] >= 3 and said["rounds_that_differ"] == 0 and said["first_difference"] is None
@@ -165,10 +165,10 @@ def test_a_damaged_file_is_told_and_the_others_are_replayed(folder, capsys):
     bad.write_bytes(b"not a round")
     assert cli.main(["replay", str(folder)]) == 2
     out = capsys.readouterr()
-    assert out.out == "no round could be read\n" and "none of its rounds can be read" in out.err
+    assert out.out == "no tick could be read\n" and "none of its rounds can be read" in out.err
     bad.write_bytes(b"")
     assert cli.main(["replay", str(folder)]) == 2
-    assert capsys.readouterr().err.startswith(f"ironburst: there is no round in {folder} yet: ")
+    assert capsys.readouterr().err.startswith(f"ironburst: there is no tick in {folder} yet: ")
 
 
 @pytest.mark.parametrize(
