@@ -4,10 +4,7 @@
 
 import ast
 import functools
-import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -45,6 +42,13 @@ def test_a_capture_with_windows_lines_or_without_its_last_newline_is_the_same(na
     stripped = parse(tool, WHOLE[name].rstrip("\n"))
     # only a number at the very end can't be told from a cut one
     assert healthy(stripped) or "no newline at its end" in stripped[0].text, stripped
+
+
+def test_lspci_in_words_is_as_healthy_as_by_number():
+    assert healthy(parse("lspci", written.lspci(written.BY["h100-sxm5"], "words")))
+    assert not healthy(
+        parse("lspci", written.lspci(written.BY["h100-sxm5"], "words").replace("(rev a1)", "(rev ff)", 1))
+    )
 
 
 def test_the_samples_cover_every_tool_and_generation_and_are_as_written():
@@ -158,26 +162,6 @@ def test_accepted_errors_must_be_declared():
     remapped = re.sub(r"(Uncorrectable Error +: )0", r"\g<1>1", WHOLE["nvidia-smi-h100-sxm5-q"])
     assert not healthy(parse("nvidia-smi", remapped))
     assert healthy(parse("nvidia-smi", remapped, accepted_uncorrectable=1))
-
-
-def run(*arguments, stdin=""):
-    return subprocess.run(
-        [sys.executable, "-m", "ironburst.cli", "health", *arguments],
-        input=stdin,
-        text=True,
-        capture_output=True,
-        cwd=REPOSITORY,
-    )
-
-
-def test_the_command_says_why():
-    good = run("parse", "nvidia-smi", "--json", stdin=WHOLE["nvidia-smi-t4-table"])
-    assert good.returncode == 0 and json.loads(good.stdout)["healthy"] is True
-    bad = run("parse", "ibstat", stdin=WHOLE["ibstat-h100"].replace("State: Active", "State: Down", 1))
-    assert bad.returncode == 3 and "FAILED links: port mlx5_0/1 is Down" in bad.stdout
-    assert run("parse", "lspci", stdin="").returncode == 3
-    wrong = run("parse", "nvidia-smi", "--gpu-model", "H100", stdin="x")
-    assert wrong.returncode == 2 and "no GPU of the catalogue" in wrong.stderr and wrong.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("python", ["3.6", "3.8"])

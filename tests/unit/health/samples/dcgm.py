@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from tests.unit.health.samples.machines import Spec, bus, uuid
 
-
 V3_DEPLOYMENT = (
     "Denylist",
     "NVML Library",

@@ -115,6 +115,7 @@ def _specs() -> Iterator[Spec]:
 
 
 SPECS = tuple(_specs())
+HBM = ("P100", "V100", "A100", "A30", "H100", "H20", "H200", "GH200", "B200", "B300", "GB")
 BY = {spec.slug: spec for spec in SPECS}
 
 
@@ -131,7 +132,7 @@ def branch(spec: Spec) -> int:
 
 
 def hbm(spec: Spec) -> bool:
-    return any(word in spec.name for word in "P100 V100 A100 A30 H100 H20 H200 GH200 B200 B300 GB".split())
+    return any(word in spec.name for word in HBM)
 
 
 def ecc_on(spec: Spec) -> bool:
