@@ -29,4 +29,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"packages_of": packages_of, "package_names": package_names}

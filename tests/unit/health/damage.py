@@ -282,10 +282,14 @@ def _cuts(name: str, tool: str, text: str) -> Iterator[Damage]:
     body = text.rstrip()
     for share in (0.15, 0.4, 0.65, 0.9):
         at = int(len(body) * share)
-        while at < len(body) - 1 and (body[at] in "\n |+-=" or body[at - 1] in "\n |+-=)>"):
+        while at < len(body) - 1 and _is_between_words(body, at):
             at += 1
         if "\n" in body[at:] or at < len(body) - 3:
             yield Damage(name, tool, f"cut at {share:.0%}", body[:at], {})
+
+
+def _is_between_words(body: str, at: int) -> bool:
+    return body[at] in "\n |+-=" or body[at - 1] in "\n |+-=)>" or body[at : at + 2].isspace()
 
 
 def _inserted(name: str, tool: str, text: str) -> Iterator[Damage]:

@@ -33,8 +33,8 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, path):
         self.path, self.content = path, json.loads(path.read_text())
 
-    def find_spec(self, fullname, path=None, target=None):
-        """The spec of health and of its modules; None for others. (importlib names the arguments.)"""
+    def find_spec(self, fullname, path=None, target=None):  # noqa: ARG002 - importlib's signature
+        """The spec of health and of its modules; None for others."""
         package, _, name = fullname.partition(".")
         file = (name or "__init__") + ".py"
         if package != "health" or file not in self.content["modules"]:
@@ -73,7 +73,7 @@ class Running:
     """A tool that was started. One that can't even be killed (a hung driver) is left behind, never waited for."""
 
     def __init__(self, command):
-        self.output = tempfile.TemporaryFile()
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the tool
         self.error = None
         try:
             self.process = subprocess.Popen(
