@@ -44,20 +44,20 @@ def smi(*argv, **options):
 
 def instances(text):
     """{gpu: Counter of profiles} from `nvidia-smi mig -lgi`."""
-    found = collections.defaultdict(collections.Counter)
+    layouts = collections.defaultdict(collections.Counter)
     for gpu, profile, _, _, _ in ROW.findall(text):
-        found[int(gpu)][profile] += 1
-    if text and not found:
+        layouts[int(gpu)][profile] += 1
+    if text and not layouts:
         raise Failed("nvidia-smi mig -lgi is not understood: " + " ".join(text.split())[:200])
-    return found
+    return layouts
 
 
 def profiles(text):
     """{gpu: {profile: most instances}} from `nvidia-smi mig -lgip`."""
-    found = collections.defaultdict(dict)
+    most = collections.defaultdict(dict)
     for gpu, profile, _, _, total in PROFILE.findall(text):
-        found[int(gpu)][profile] = int(total)
-    return found
+        most[int(gpu)][profile] = int(total)
+    return most
 
 
 def modes(text):
@@ -79,7 +79,7 @@ def ask_modes():
     return modes(smi("--query-gpu=index,mig.mode.current,mig.mode.pending", "--format=csv,noheader"))
 
 
-def differences(wanted, on, found):
+def differences(wanted, on, layouts):
     """GPUs that are not as declared: [(gpu, sentence)]."""
     told = []
     for gpu, layout in sorted(wanted.items()):
@@ -87,7 +87,7 @@ def differences(wanted, on, found):
             raise Failed(
                 "the layout names GPU %d, this node has GPUs %s" % (gpu, ", ".join(map(str, sorted(on))) or "none")
             )
-        there = dict(found.get(gpu, {}))
+        there = dict(layouts.get(gpu, {}))
         if bool(layout) != on[gpu] or there != layout:
             told.append(
                 (gpu, "GPU %d has %s, declared is %s" % (gpu, text_of(on[gpu], there), text_of(bool(layout), layout)))
@@ -153,8 +153,8 @@ def main():
     try:
         with open(arguments.layout) as file:
             wanted = {int(gpu): layout for gpu, layout in json.load(file).items()}
-        on, found = seen()
-        told = differences(wanted, on, found)
+        on, layouts = seen()
+        told = differences(wanted, on, layouts)
         print("; ".join(text for _, text in told) or "as declared")
         if arguments.check:
             return 3 if told else 0

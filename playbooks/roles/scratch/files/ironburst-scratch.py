@@ -62,9 +62,9 @@ def why_used(device, signatures):
         return "carries %s" % ", ".join(below)
     if signatures is None:
         return "can't be read for signatures"
-    found = sorted(set(signatures) | ({device["fstype"]} if device.get("fstype") else set()))
-    if found:
-        return "has a signature (%s)" % ", ".join(found)
+    kinds = sorted(set(signatures) | ({device["fstype"]} if device.get("fstype") else set()))
+    if kinds:
+        return "has a signature (%s)" % ", ".join(kinds)
     return None
 
 
@@ -212,12 +212,12 @@ def probed(device):
     done = subprocess.run(
         ["blkid", "--probe", "--output", "export", device["name"]], stdout=subprocess.PIPE, universal_newlines=True
     )
-    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    values = {"fstype": found.get("TYPE"), "label": found.get("LABEL"), "uuid": found.get("UUID")}
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    values = {"fstype": told.get("TYPE"), "label": told.get("LABEL"), "uuid": told.get("UUID")}
     return dict(
         device,
         children=[probed(child) for child in device.get("children") or []],
-        **(values if "TYPE" in found else {}),
+        **(values if "TYPE" in told else {}),
     )
 
 
