@@ -10,7 +10,8 @@ import sys
 from importlib import resources
 
 from ironburst.health import tables, tools, xid
-from ironburst.health.report import Expectation, Finding
+from ironburst.health.expectation import Expectation
+from ironburst.health.findings import Finding, healthy
 from ironburst.health.thresholds import size_bytes
 
 EXIT_CODES = (
@@ -23,61 +24,58 @@ def data(name: str) -> str:
     return resources.files("ironburst.catalog").joinpath("data", name).read_text("utf-8")
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """`ironburst health` and its verbs."""
     parser = subparsers.add_parser(
         "health",
         help="judge an output of nvidia-smi, dcgmi, ibstat ... as the gate does",
         description="What the gate of a GPU node thinks.",
     )
     verbs = parser.add_subparsers(dest="health_verb", required=True, metavar="VERB")
+    _add_parse(verbs)
+    _add_xid(verbs)
+
+
+def _add_parse(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    example = "nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8"
     parse = verbs.add_parser(
         "parse",
         help="judge a captured output on standard input",
-        description="Judge a captured output of a tool, read from standard input. Fails closed: what is cut, mixed up or not "
-        "understood is not "
-        "healthy. Without a declaration only the output itself is judged; with one it must also be what was declared.",
-        epilog=EXIT_CODES
-        + " example: nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8",
+        description="Judge a captured output of a tool, read from standard input. Fails closed: what is cut, mixed up "
+        "or not understood is not healthy. Without a declaration only the output itself is judged; with one it must "
+        "also be what was declared.",
+        epilog=f"{EXIT_CODES} example: {example}",
     )
-    parse.add_argument("tool", choices=list(tools.TOOLS), metavar="TOOL", help=", ".join(tools.TOOLS))
-    parse.add_argument("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
-    parse.add_argument("--gpus", type=_positive, metavar="N", help="how many GPUs there must be")
-    parse.add_argument("--driver", metavar="VERSION", help="the driver that must be loaded: 580.95.05")
-    parse.add_argument(
-        "--pcie-width", type=_positive, metavar="LANES", help="lanes that the board wires, where less than the GPU's"
-    )
-    parse.add_argument(
-        "--accepted-uncorrectable",
-        type=int,
-        default=0,
-        metavar="N",
-        help="past uncorrectable errors of a GPU that a person accepts",
-    )
-    parse.add_argument(
-        "--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header"
-    )
-    parse.add_argument(
-        "--links", type=_positive, metavar="N", help="ibstat: how many ports must be active; the others may be down"
-    )
-    parse.add_argument("--rate", type=float, metavar="GB_S", help="ibstat: Gb/s of each active port")
-    parse.add_argument("--level", type=_positive, metavar="N", help="dcgmi diag: the level that must have run")
-    parse.add_argument(
-        "--message-size", metavar="SIZE", help="bandwidth: the one message size to judge, as given to the tool: 16G"
-    )
-    parse.add_argument("--platform", metavar="NAME", help="bandwidth: the platform as in acceptance_thresholds.csv")
-    parse.add_argument("--nodes", type=_positive, metavar="N", help="bandwidth: how many nodes took part")
-    parse.add_argument(
-        "--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by"
-    )
-    parse.add_argument("--checked", action="store_true", help="nccl-tests: the data must have been checked")
-    parse.add_argument("--json", action="store_true", help="findings as JSON: check, passed, text")
+    option, whole = parse.add_argument, _positive
+    option("tool", choices=list(tools.TOOLS), metavar="TOOL", help=", ".join(tools.TOOLS))
+    option("--gpu-model", metavar="MODEL", help="as in the catalogue: 'H100 SXM5 80GB'")
+    option("--gpus", type=whole, metavar="N", help="how many GPUs there must be")
+    option("--driver", metavar="VERSION", help="the driver that must be loaded: 580.95.05")
+    option("--pcie-width", type=whole, metavar="LANES", help="lanes that the board wires, where less than the GPU's")
+    accepted = "past uncorrectable errors of a GPU that a person accepts"
+    option("--accepted-uncorrectable", type=int, default=0, metavar="N", help=accepted)
+    option("--columns", default="", metavar="A,B", help="nvidia-smi: names of the columns of a CSV without header")
+    links = "ibstat: how many ports must be active; the others may be down"
+    option("--links", type=whole, metavar="N", help=links)
+    option("--rate", type=float, metavar="GB_S", help="ibstat: Gb/s of each active port")
+    option("--level", type=whole, metavar="N", help="dcgmi diag: the level that must have run")
+    size = "bandwidth: the one message size to judge, as given to the tool: 16G"
+    option("--message-size", metavar="SIZE", help=size)
+    option("--platform", metavar="NAME", help="bandwidth: the platform as in acceptance_thresholds.csv")
+    option("--nodes", type=whole, metavar="N", help="bandwidth: how many nodes took part")
+    option("--threshold-id", metavar="ID", help="bandwidth: the row of acceptance_thresholds.csv to judge by")
+    option("--checked", action="store_true", help="nccl-tests: the data must have been checked")
+    option("--json", action="store_true", help="findings as JSON: check, passed, text")
     parse.set_defaults(func=run_parse)
+
+
+def _add_xid(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     look = verbs.add_parser(
         "xid",
         help="what to do about an Xid",
         description="What the table says about one Xid of the kernel log.",
-        epilog="Exit code 0: the node may go on working; 3: it must not; 2: bad input; 1: a bug. example: ironburst health "
-        "xid 79",
+        epilog="Exit code 0: the node may go on working; 3: it must not; 2: bad input; 1: a bug. "
+        "example: ironburst health xid 79",
     )
     look.add_argument("xid", type=int, metavar="NUMBER")
     look.add_argument("--text", default="", help="the rest of the message: Xid 154 names its action there")
@@ -96,14 +94,14 @@ def expectation(arguments: argparse.Namespace) -> Expectation:
     """What the options declare. Raises ValueError with one sentence for a name that the catalogue does not have."""
     models = tables.models(data("gpus.csv"))
     thresholds = tables.thresholds(data("acceptance_thresholds.csv"))
-    if arguments.gpu_model and arguments.gpu_model not in [model.name for model in models]:
-        raise ValueError(
-            f"--gpu-model {arguments.gpu_model!r} is no GPU of the catalogue: see ironburst/catalog/data/gpus.csv for the names"
-        )
-    if arguments.threshold_id and arguments.threshold_id not in [row.id for row in thresholds]:
-        raise ValueError(f"--threshold-id {arguments.threshold_id!r} is no gate of acceptance_thresholds.csv")
-    if arguments.platform and arguments.platform not in [row.platform for row in thresholds]:
-        raise ValueError(f"--platform {arguments.platform!r} has no gate in acceptance_thresholds.csv")
+    model, row, platform = arguments.gpu_model, arguments.threshold_id, arguments.platform
+    if model and model not in [known.name for known in models]:
+        where = "see ironburst/catalog/data/gpus.csv for the names"
+        raise ValueError(f"--gpu-model {model!r} is no GPU of the catalogue: {where}")
+    if row and row not in [known.id for known in thresholds]:
+        raise ValueError(f"--threshold-id {row!r} is no gate of acceptance_thresholds.csv")
+    if platform and platform not in [known.platform for known in thresholds]:
+        raise ValueError(f"--platform {platform!r} has no gate in acceptance_thresholds.csv")
     if arguments.message_size and size_bytes(arguments.message_size) is None:
         raise ValueError(f"--message-size {arguments.message_size!r} is no size: give it as 16G or 65536")
     return Expectation(
@@ -127,41 +125,38 @@ def expectation(arguments: argparse.Namespace) -> Expectation:
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
+    """`ironburst health parse`."""
     try:
         expected = expectation(arguments)
     except ValueError as error:
         print(f"ironburst health parse: {error}", file=sys.stderr)
         return 2
     if sys.stdin.isatty():
-        print(
-            "ironburst health parse: give the tool's output on standard input: nvidia-smi -q | ironburst health parse nvidia-smi",
-            file=sys.stderr,
-        )
+        way = "give the tool's output on standard input: nvidia-smi -q | ironburst health parse nvidia-smi"
+        print(f"ironburst health parse: {way}", file=sys.stderr)
         return 2
-    findings = tools.parse(arguments.tool, sys.stdin.buffer.read().decode("utf-8", errors="replace"), expected)
-    good = tools.healthy(findings)
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    findings = tools.parse(arguments.tool, text, expected)
     if arguments.json:
-        print(
-            json.dumps(
-                {"tool": arguments.tool, "healthy": good, "findings": [finding._asdict() for finding in findings]},
-                indent=1,
-            )
-        )
+        listed = [finding._asdict() for finding in findings]
+        print(json.dumps({"tool": arguments.tool, "healthy": healthy(findings), "findings": listed}, indent=1))
     else:
         print("\n".join(lines(arguments.tool, findings)))
-    return 0 if good else 3
+    return 0 if healthy(findings) else 3
 
 
 def lines(tool: str, findings: list[Finding]) -> list[str]:
+    """A line a finding, and the verdict."""
     said = [f"{'ok    ' if finding.passed else 'FAILED'} {finding.check}: {finding.text}" for finding in findings]
-    return [*said, f"{tool}: {'healthy' if tools.healthy(findings) else 'not healthy'}"]
+    return [*said, f"{tool}: {'healthy' if healthy(findings) else 'not healthy'}"]
 
 
 def run_xid(arguments: argparse.Namespace) -> int:
-    verdict = xid.decide(xid.load(data("xid_actions.csv")), arguments.xid, arguments.text, arguments.gpu_model)
-    print(
-        json.dumps(verdict._asdict())
-        if arguments.json
-        else f"{verdict.text} [{verdict.action}{', keep jobs away' if verdict.blocks else ''}]"
-    )
+    """`ironburst health xid`."""
+    actions = tables.xid_actions(data("xid_actions.csv"))
+    verdict = xid.decide(actions, arguments.xid, arguments.text, arguments.gpu_model)
+    if arguments.json:
+        print(json.dumps(verdict._asdict()))
+    else:
+        print(f"{verdict.text} [{verdict.action}{', keep jobs away' if verdict.blocks else ''}]")
     return 3 if verdict.blocks else 0

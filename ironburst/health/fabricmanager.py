@@ -4,44 +4,54 @@ and must have said so without an error since.
 """
 
 import re
-from typing import List
+from typing import Dict, List
 
 from . import smi, smi_csv
-from .report import Expectation, Finding, Unreadable, bad, clean, ends_open, good, not_available, shown
+from .expectation import Expectation, unusual_number
+from .findings import Finding, Unreadable, bad, good, judged
+from .reading import clean, ends_open, not_available, shown
 
 # A journal line; "-o short-iso" has its own time
 JOURNAL = re.compile(r"^(?:[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ (\S+?)(?:\[\d+\])?: (.*)$")
 LOG = re.compile(r"^\[[A-Z][a-z]{2} [ \d]?\d \d{4} \d\d:\d\d:\d\d\] \[([A-Z]+) *\] \[tid \d+\] (.*)$")
 TROUBLE = re.compile(
-    r"\berrors?\b|fail|fatal|unable|couldn't|can't|cannot|don't match|doesn't match|mismatch|not match|timed? ?out|degraded|"
-    r"\bdown\b|abort|"
-    r"NOTHING_TO_DO|exit code|status=[1-9]|killed|dumped|not supported|denied|exited, code|exiting|terminat",
+    r"\berrors?\b|fail|fatal|unable|couldn't|can't|cannot|don't match|doesn't match|mismatch|not match|timed? ?out|"
+    r"degraded|\bdown\b|abort|NOTHING_TO_DO|exit code|status=[1-9]|killed|dumped|not supported|denied|exited, code|"
+    r"exiting|terminat",
     re.IGNORECASE,
 )
 HARMLESS = re.compile(
-    r"PIDFile= references a path below legacy|non-fatal error 0\b|code=exited, status=0/SUCCESS|Error recovery (mode|is) "
+    r"PIDFile= references a path below legacy|non-fatal error 0\b|code=exited, status=0/SUCCESS|"
+    r"Error recovery (mode|is) "
 )
 STARTED = re.compile(
-    r"Started (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service|Successfully configured all "
-    r"the available|"
-    r'Started "Nvidia Fabric Manager"',
+    r"Started (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service|"
+    r"Successfully configured all the available|Started \"Nvidia Fabric Manager\"",
     re.IGNORECASE,
 )
 BEGIN = re.compile(r"Starting (nvidia-fabricmanager\.service - )?NVIDIA fabric manager service", re.IGNORECASE)
 STOPPED = re.compile(
     r"^(Stopp(ed|ing)|Deactivat)|: (Deactivated|Succeeded|Stopp)|Stopped \"Nvidia Fabric Manager\"", re.IGNORECASE
 )
+JOURNAL_UNIT = re.compile(
+    r"^(systemd|nv-fabricmanager|nv-fabricmanage|nvidia-fabricmanager-start\.sh|nvlsm|fabricmanager|"
+    r"nvidia-fabricmanager.*)$"
+)
+SERVICE_STATES = ("active", "inactive", "failed", "activating", "deactivating", "unknown", "reloading")
+FABRIC_STATES = ("Completed", "In Progress", "Not Started")
+SHOWN_WHEN_GOOD = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success"}
 WHOLE_MESSAGE = re.compile(r"([.!>…\"]|NVL5\+? system|0/SUCCESS\))$")
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
+    """Findings of any of these forms. Raises Unreadable."""
     lines = [line.rstrip() for line in clean(text)]
     while lines and not lines[-1]:
         lines.pop()
     first = next(line for line in lines if line)
-    if "=NVSMI LOG=" in text or first.startswith("<?xml") or first.startswith("<nvidia_smi_log"):
+    if "=NVSMI LOG=" in text or first.startswith(("<?xml", "<nvidia_smi_log")):
         return _from_smi(smi.parse(text, expected), text)
-    if first.strip() in ("active", "inactive", "failed", "activating", "deactivating", "unknown", "reloading"):
+    if first.strip() in SERVICE_STATES:
         if len([line for line in lines if line]) != 1:
             raise Unreadable("more than the state is printed")
         return [Finding("fabric_manager", first.strip() == "active", f"the service is {first.strip()}")]
@@ -65,74 +75,63 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
 def _from_smi(findings: List[Finding], text: str) -> List[Finding]:
     states = re.findall(r"(?m)^\s+State\s+: (.*?)\s*$|<state>(.*?)</state>", text)
     if "=NVSMI LOG=" in text or text.lstrip().startswith("<"):
-        found = [one or other for one, other in states]
-        if not found or any(state != "Completed" for state in found):
-            return findings + [bad("fabric", f"the fabric's state is {', '.join(sorted(set(found))) or 'not stated'}")]
+        stated = sorted({in_text or in_xml for in_text, in_xml in states})
+        if stated != ["Completed"]:
+            return [*findings, bad("fabric", f"the fabric's state is {', '.join(stated) or 'not stated'}")]
     elif "fabric.state" not in text:
-        return findings + [bad("fabric", "the fabric's state is not asked for")]
+        return [*findings, bad("fabric", "the fabric's state is not asked for")]
     elif not_available(text.strip().splitlines()[-1].split(",")[-1].strip()) or "N/A" in text:
-        return findings + [bad("fabric", "the fabric's state is not available")]
-    return findings + [good("fabric", "the fabric is completed")]
+        return [*findings, bad("fabric", "the fabric's state is not available")]
+    return [*findings, good("fabric", "the fabric is completed")]
 
 
 def _bare(lines: List[str], expected: Expectation) -> List[Finding]:
     """--query-gpu=fabric.state[,fabric.status] --format=csv,noheader"""
-    problems = []
+    problems: List[str] = []
     for number, line in enumerate(lines):
         cells = [cell.strip() for cell in line.split(",")]
         if cells and cells[0] == str(number):
             cells = cells[1:]
-        if cells[0] not in ("Completed", "In Progress", "Not Started") or cells[1:] not in ([], ["Success"]):
+        if cells[0] not in FABRIC_STATES or cells[1:] not in ([], ["Success"]):
             raise Unreadable(f"the fabric's state of GPU {number} is {line!r}")
         if cells[0] != "Completed":
             problems.append(f"GPU {number}: the fabric's state is {cells[0]}")
     if expected.gpus is not None and len(lines) != expected.gpus:
         problems.append(f"{len(lines)} of {expected.gpus} GPUs are listed")
     if len(lines) not in (1, 2, 4, 8, 16) and expected.gpus is None:
-        problems.append(
-            f"{len(lines)} GPUs are no usual number: one is missing, or say how many there should be with --gpus"
-        )
-    return [bad("fabric", problem) for problem in problems] or [
-        good("fabric", f"the fabric is completed on {len(lines)} GPUs")
-    ]
+        problems.append(unusual_number(len(lines)))
+    return judged("fabric", problems, f"the fabric is completed on {len(lines)} GPUs")
 
 
 def _section(lines: List[str], expected: Expectation) -> List[Finding]:
     """nvidia-smi -q | grep -A 2 Fabric"""
-    pairs, count = [], 0
+    states: List[str] = []
+    statuses: List[str] = []
+    count = 0
     for line in lines:
         pair = re.match(r"^\s+(State|Status|CliqueId|ClusterUUID|Summary|Bandwidth)\s+: (.*)$", line)
         if re.match(r"^\s*Fabric$", line):
             count += 1
         elif pair:
-            pairs.append((pair.group(1), pair.group(2).strip()))
+            states += [pair.group(2).strip()] if pair.group(1) == "State" else []
+            statuses += [pair.group(2).strip()] if pair.group(1) == "Status" else []
         elif line.strip() not in ("--", "", "Health"):
             raise Unreadable(f"a line of the fabric's section is not understood: {shown(line)}")
-    states = [value for key, value in pairs if key == "State"]
-    statuses = [value for key, value in pairs if key == "Status"]
     if len(states) != count or len(statuses) != count or (expected.gpus is not None and count != expected.gpus):
         raise Unreadable("the fabric's section is cut: each needs State and Status")
-    wrong = sorted(
-        {f"{state}, {status}" for state, status in zip(states, statuses) if (state, status) != ("Completed", "Success")}
-    )
-    return [bad("fabric", f"the fabric is {text}") for text in wrong] or [
-        good("fabric", f"the fabric is completed on {count} GPUs")
-    ]
+    wrong = {pair for pair in zip(states, statuses) if pair != ("Completed", "Success")}
+    problems = [f"the fabric is {text}" for text in sorted(f"{state}, {status}" for state, status in wrong)]
+    return judged("fabric", problems, f"the fabric is completed on {count} GPUs")
 
 
 def _show(lines: List[str]) -> List[Finding]:
-    values = {}
+    values: Dict[str, str] = {}
     for line in lines:
         match = re.match(r"^([A-Z]\w+)=(.*)$", line)
         if not match or match.group(1) in values:
             raise Unreadable(f"systemctl show prints a line that is not understood: {shown(line)}")
         values[match.group(1)] = match.group(2)
-    for key, wanted in (
-        ("LoadState", "loaded"),
-        ("ActiveState", "active"),
-        ("SubState", "running"),
-        ("Result", "success"),
-    ):
+    for key, wanted in SHOWN_WHEN_GOOD.items():
         if key in values and values[key] != wanted:
             return [bad("fabric_manager", f"{key} is {values[key] or 'empty'}, not {wanted}")]
     if "ActiveState" not in values or "SubState" not in values:
@@ -143,7 +142,9 @@ def _show(lines: List[str]) -> List[Finding]:
 
 
 def _status(lines: List[str], cut: bool) -> List[Finding]:
-    values, tree, log = {}, [], []
+    values: Dict[str, str] = {}
+    tree: List[str] = []
+    log: List[str] = []
     blank = False
     for line in lines[1:]:
         entry = re.match(r"^ +([A-Z][A-Za-z ]*): (.*)$", line)
@@ -197,11 +198,7 @@ def _lines(lines: List[str], cut: bool, running: bool) -> None:
             if line.startswith("-- ") or not line.strip():
                 continue
             raise Unreadable(f"the journal has a line that is not understood: {shown(line)}")
-        if not re.match(
-            r"^(systemd|nv-fabricmanager|nv-fabricmanage|nvidia-fabricmanager-start\.sh|nvlsm|fabricmanager|"
-            r"nvidia-fabricmanager.*)$",
-            match.group(1),
-        ):
+        if not JOURNAL_UNIT.match(match.group(1)):
             raise Unreadable(f"the journal has a line of {match.group(1)}, which is not the fabric manager")
         messages.append(match.group(2))
     last = max([number for number, message in enumerate(messages) if BEGIN.search(message)] or [-1])

@@ -1,42 +1,47 @@
-"""The join level: what a GPU node must show in seconds, at boot and after every converge. checks.py has the first six;
-here are the others.
+"""The join level: what a GPU node must show in seconds, at boot and after every converge.
 
-Pure: `evaluate(settings, observed)` judges what the gate's program has read. A check that this kind of machine cannot
-answer (a container has no kernel log) is left out only where the inventory names it in `not_applicable`, and its
-finding says so.
+Pure: `evaluate(node)` judges what the gate's program has read. It fails closed: a tool that is missing, hangs, answers
+with something that is not understood, or answers with nothing, is a failed check, never a passed one. A check that this
+kind of machine cannot answer (a container has no kernel log) is left out only where the inventory names it in
+`not_applicable`, and its finding says so.
 """
 
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import checks, fabricmanager, tools, xid
-from .checks import LAYERS, Expected, Outcome, Unreadable, answer
-from .gpus import find_models
-from .report import Expectation, Finding, Model
-from .report import Unreadable as UnreadableOutput
+from . import smi_csv, xid
+from .expectation import Expectation
+from .findings import Finding, Unreadable, Verdict, as_verdict, healthy, run_checks
+from .lspci import NVIDIA_DEVICES, gpus_on_bus
+from .models import find_models, model_matches
+from .settings import LAYERS, Settings, expectation
+from .tables import Tables
+from .tools import Outcome, answer, verdict
 
-COMMANDS = {
+SERVICE = ("systemctl", "show", "nvidia-fabricmanager.service")
+# what is asked of the node's tools; the check of this name, or several, judge the answer
+COMMANDS: Dict[str, Tuple[str, ...]] = {
+    "lspci": NVIDIA_DEVICES,
+    "gpus": smi_csv.GPU_LIST,
     "gpu_health": ("nvidia-smi", "-q", "-x"),
     "nvlink": ("nvidia-smi", "nvlink", "-s"),
-    "fabric_manager": (
-        "systemctl",
-        "show",
-        "nvidia-fabricmanager.service",
-        "-p",
-        "LoadState,ActiveState,SubState,Result,MainPID",
-    ),
+    "fabric_manager": (*SERVICE, "-p", "LoadState,ActiveState,SubState,Result,MainPID"),
     "xid": ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"),
     "time": ("timedatectl", "show", "-p", "NTPSynchronized"),
-}  # type: Dict[str, Tuple[str, ...]]
+}
 FREE_MEMORY = 0.1  # of all: less at boot means that something is left running, or that DIMMs are gone
 FREE_DISK = 0.05
+MISSING_MEMORY = 0.05  # of what is declared: the kernel keeps some for itself
 
 
 class Port(NamedTuple):
-    """One port of an RDMA device as sysfs has it: rate "400 Gb/sec (4X NDR)", physical state "5: LinkUp"."""
+    """One port of an RDMA device as sysfs has it: name "mlx5_0/1", layer "InfiniBand", state "4: ACTIVE", rate "400
+    Gb/sec (4X NDR)", physical state "5: LinkUp".
+    """
 
     name: str
     layer: str
+    state: str
     rate: str
     physical: str
 
@@ -51,237 +56,213 @@ class Disk(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What the gate's program has read. outcomes: check -> its tool's. uncorrected: memory errors of the host, None
-    where not counted.
+    """What the gate's program has read. outcomes: name in COMMANDS -> its outcome. mount_points: every one of the node.
+    memory_kib: /proc/meminfo. uncorrected: memory errors of the host, None where not counted. xid_handled_s: seconds
+    since boot up to which Xids were dealt with.
     """
 
-    base: checks.Observed
     outcomes: Dict[str, Outcome]
     ports: Tuple[Port, ...]
+    mount_points: Tuple[str, ...]
     memory_kib: Dict[str, int]
     uncorrected: Optional[int]
     disks: Tuple[Disk, ...]
     xid_handled_s: float = -1
 
 
-class Settings(NamedTuple):
-    """The decoded gate.json."""
+class Node(NamedTuple):
+    """What is known of the node: declared, in the catalogue, read."""
 
-    expected: Expected
-    not_applicable: Tuple[str, ...] = ()
-    fabric_manager: bool = False
-    fabric_rate_gb_s: Optional[float] = None
-    pcie_width: Optional[int] = None
-    accepted_uncorrectable: int = 0
-    memory_gib: Optional[float] = None
-    disks: Tuple[str, ...] = ("/",)
-    dcgm_level: int = 2
-    burn_in_dcgm_level: int = 4
-    nccl_command: Tuple[str, ...] = ()
-    nccl_threshold: Optional[str] = None
-    rdma_threshold: Optional[str] = None
-    platform: Optional[str] = None
-    baseline_tolerance: float = 0.05
+    settings: Settings
+    tables: Tables
+    observed: Observed
 
+    @property
+    def expected(self) -> Expectation:
+        """What the parsers are to hold an output against."""
+        return expectation(self.settings, self.tables)
 
-class Tables(NamedTuple):
-    """The catalogue's data on the node."""
-
-    models: Tuple[Model, ...]
-    thresholds: Tuple[Any, ...]
-    xids: Dict[int, xid.Action]
-
-
-def settings_from(data: Any) -> Settings:
-    """Settings from the decoded gate.json. Raises Unreadable for anything missing, of a wrong type or unknown."""
-    expected = checks.expected_from(data)
-    kinds = {
-        "not_applicable": list,
-        "fabric_manager": bool,
-        "fabric_rate_gb_s": (int, float),
-        "pcie_width": int,
-        "accepted_uncorrectable": int,
-        "memory_gib": (int, float),
-        "disks": list,
-        "dcgm_level": int,
-        "burn_in_dcgm_level": int,
-        "nccl_command": list,
-        "nccl_threshold": str,
-        "rdma_threshold": str,
-        "platform": str,
-        "baseline_tolerance": float,
-    }  # type: Dict[str, Any]
-    found = {}
-    for name, kind in kinds.items():
-        value = data.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise Unreadable(f"the gate's settings have no usable {name}: {value!r}")
-        found[name] = tuple(value) if kind is list else value
-    settings = Settings(expected=expected, **found)
-    unknown = sorted(set(data) - set(kinds) - set(Expected._fields))
-    names = [*checks.CHECKS, *CHECKS, "dcgm", "nccl", "rdma_bandwidth"]
-    wrong = [name for name in settings.not_applicable if name not in names]
-    if unknown or wrong:
-        raise Unreadable(f"the gate's settings name {(unknown + wrong)[0]!r}, which is unknown")
-    if not 0 < settings.baseline_tolerance < 0.5:
-        raise Unreadable(f"the gate's settings have no usable baseline_tolerance: {settings.baseline_tolerance!r}")
-    return settings
+    def said(self, command: str, name: str) -> str:
+        """The output of one of COMMANDS; `name`: what sentences call it. Raises Unreadable."""
+        return answer(command, self.observed.outcomes[name])
 
 
 def needed(settings: Settings, tables: Tables) -> List[str]:
-    """The checks whose tools the gate must run."""
-    names = [name for name in COMMANDS if name not in settings.not_applicable]
+    """The names in COMMANDS that the gate must ask."""
+    unasked = set(settings.not_applicable)
     if not settings.fabric_manager:
-        names = [name for name in names if name != "fabric_manager"]
-    return names if nvlinks(settings, tables) else [name for name in names if name != "nvlink"]
+        unasked.add("fabric_manager")
+    if not nvlinks(settings, tables):
+        unasked.add("nvlink")
+    return [name for name in COMMANDS if name not in unasked]
 
 
 def nvlinks(settings: Settings, tables: Tables) -> int:
     """NVLinks that each GPU must have up: those of an SXM board, where the node has more than one of its GPUs."""
-    model = next((model for model in tables.models if model.name == settings.expected.gpu_model), None)
-    return model.links or 0 if model and "PCIe" not in model.form_factor and settings.expected.gpu_count > 1 else 0
+    model = next((model for model in tables.models if model.name == settings.gpu_model), None)
+    return model.links or 0 if model and "PCIe" not in model.form_factor and settings.gpu_count > 1 else 0
 
 
-def expectation(settings: Settings, tables: Tables) -> Expectation:
-    """What the parsers are to hold an output against."""
-    return Expectation(
-        gpu_model=settings.expected.gpu_model,
-        gpus=settings.expected.gpu_count,
-        driver=settings.expected.driver,
-        pcie_width=settings.pcie_width,
-        accepted_uncorrectable=settings.accepted_uncorrectable,
-        platform=settings.platform,
-        models=tables.models,
-        thresholds=tables.thresholds,
-    )
+def _gpus(node: Node) -> List[smi_csv.Gpu]:
+    return smi_csv.gpu_list(node.said("nvidia-smi", "gpus"))
 
 
-def worst(findings: List[Finding]) -> Tuple[bool, str]:
-    """Several findings of a parser as one: every reason, or the last thing that was said."""
-    failed = [finding.text for finding in findings if finding.passed is not True]
-    return (not failed and bool(findings)), "; ".join(
-        failed or [finding.text for finding in findings][-1:]
-    ) or "nothing was judged"
+def _check_gpus_on_bus(node: Node) -> Verdict:
+    wanted, count = node.settings.gpu_count, len(gpus_on_bus(node.said("lspci", "lspci")))
+    return count == wanted, f"{count} of {wanted} GPUs on the PCI bus"
 
 
-def check_gpu_health(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    text = answer("nvidia-smi -q", observed.outcomes["gpu_health"])
-    return worst(tools.parse("nvidia-smi", text, expectation(settings, tables)))
+def _check_gpu_count(node: Node) -> Verdict:
+    wanted, count = node.settings.gpu_count, len(_gpus(node))
+    return count == wanted, f"the driver has {count} of {wanted} GPUs"
 
 
-def check_nvlink(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    links = nvlinks(settings, tables)
+def _check_gpu_model(node: Node) -> Verdict:
+    model, gpus = node.settings.gpu_model, _gpus(node)
+    other = [gpu for gpu in gpus if not model_matches(model, gpu.name, gpu.memory_mib)]
+    said = [f"GPU {gpu.number} is {gpu.name} with {gpu.memory_mib} MiB" for gpu in other]
+    return bool(gpus) and not other, "; ".join(said) or f"all are {model}"
+
+
+def _check_driver(node: Node) -> Verdict:
+    declared, versions = node.settings.driver, sorted({gpu.driver for gpu in _gpus(node)})
+    return versions == [declared], f"driver {', '.join(versions)}, declared {declared}"
+
+
+def _fabric_ports(node: Node) -> List[Port]:
+    """The ports of the declared fabric."""
+    return [port for port in node.observed.ports if port.layer == LAYERS[node.settings.fabric]]
+
+
+def _check_fabric(node: Node) -> Verdict:
+    fabric, wanted = node.settings.fabric, node.settings.fabric_links
+    if fabric == "none":
+        return True, "no fabric is declared"
+    ports = _fabric_ports(node)
+    down = [port for port in ports if port.state != "4: ACTIVE"]
+    active = len(ports) - len(down)
+    said = [f"{active} of {wanted} {fabric} links are active"]
+    said += [f"{port.name} is {port.state or 'unknown'}" for port in down]
+    return active >= wanted and not down, "; ".join(said)
+
+
+def _check_mounts(node: Node) -> Verdict:
+    mounts = node.settings.mounts
+    missing = [path for path in mounts if path not in node.observed.mount_points]
+    if missing:
+        return False, f"not mounted: {', '.join(missing)}"
+    return True, f"mounted: {', '.join(mounts) or 'nothing declared'}"
+
+
+def _check_gpu_health(node: Node) -> Verdict:
+    return verdict("nvidia-smi", node.said("nvidia-smi -q", "gpu_health"), node.expected)
+
+
+def _check_nvlink(node: Node) -> Verdict:
+    links = nvlinks(node.settings, node.tables) * node.settings.gpu_count
     if not links:
         return True, "no NVLink board is declared"
-    text = answer("nvidia-smi nvlink", observed.outcomes["nvlink"])
-    if (
-        find_models(settings.expected.gpu_model, tables.models)
-        and text.count("GB/s") != links * settings.expected.gpu_count
-    ):
-        return False, f"{text.count('GB/s')} of {links * settings.expected.gpu_count} NVLinks are up"
-    return worst(tools.parse("nvidia-smi", text, expectation(settings, tables)))
+    text = node.said("nvidia-smi nvlink", "nvlink")
+    up = text.count("GB/s")
+    if find_models(node.settings.gpu_model, node.tables.models) and up != links:
+        return False, f"{up} of {links} NVLinks are up"
+    return verdict("nvidia-smi", text, node.expected)
 
 
-def check_fabric_manager(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    if not settings.fabric_manager:
+def _check_fabric_manager(node: Node) -> Verdict:
+    if not node.settings.fabric_manager:
         return True, "no fabric manager is declared"
-    text = answer("systemctl", observed.outcomes["fabric_manager"])
-    return worst(fabricmanager.parse(text, expectation(settings, tables)))
+    return verdict("fabricmanager", node.said("systemctl", "fabric_manager"), node.expected)
 
 
-def check_fabric_rate(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    if settings.expected.fabric == "none":
+def _check_fabric_rate(node: Node) -> Verdict:
+    fabric = node.settings.fabric
+    if fabric == "none":
         return True, "no fabric is declared"
-    ports = [port for port in observed.ports if port.layer == LAYERS[settings.expected.fabric]]
-    rates = {}
-    for port in ports:
+    rates: Dict[str, float] = {}
+    for port in _fabric_ports(node):
         match = re.match(r"^([\d.]+) Gb/sec \(\d+X \w+\)$", port.rate)
         if not match or port.physical != "5: LinkUp":
             return False, f"{port.name} is {port.physical or 'unknown'} at {port.rate or 'no rate'}"
         rates[port.name] = float(match.group(1))
     if not rates:
-        return False, f"no {settings.expected.fabric} port is found"
-    wanted = settings.fabric_rate_gb_s or max(rates.values())
+        return False, f"no {fabric} port is found"
+    wanted = node.settings.fabric_rate_gb_s or max(rates.values())
     slow = [f"{name} runs at {rate:g} of {wanted:g} Gb/s" for name, rate in sorted(rates.items()) if rate < wanted]
     return not slow, "; ".join(slow) or f"{len(rates)} ports run at {wanted:g} Gb/s"
 
 
-def check_xid(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    log = answer("journalctl", observed.outcomes["xid"])
+def _check_xid(node: Node) -> Verdict:
+    log = node.said("journalctl", "xid")
     if not re.search(r"(?m)^\[ *\d+\.\d+\] ", log):
         raise Unreadable("the kernel log has no line with a time")
-    return worst(xid.judge(log, tables.xids, settings.expected.gpu_model, observed.xid_handled_s))
+    return as_verdict(xid.judge(log, node.tables.xids, node.settings.gpu_model, node.observed.xid_handled_s))
 
 
-def check_time(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    said = answer("timedatectl", observed.outcomes["time"]).strip()
+def _check_time(node: Node) -> Verdict:
+    said = node.said("timedatectl", "time").strip()
     if said not in ("NTPSynchronized=yes", "NTPSynchronized=no"):
         raise Unreadable(f"timedatectl says {said!r}, which is not understood")
-    return said.endswith("yes"), f"the clock is {'' if said.endswith('yes') else 'not '}synchronised"
+    synchronised = said.endswith("yes")
+    return synchronised, f"the clock is {'' if synchronised else 'not '}synchronised"
 
 
-def check_memory(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    total, free = observed.memory_kib.get("MemTotal", 0), observed.memory_kib.get("MemAvailable", 0)
+def _check_memory(node: Node) -> Verdict:
+    memory_kib, declared_gib = node.observed.memory_kib, node.settings.memory_gib
+    total, free = memory_kib.get("MemTotal", 0), memory_kib.get("MemAvailable", 0)
+    total_gib, free_gib = total / (1 << 20), free / (1 << 20)
     if not total:
         raise Unreadable("the kernel says no amount of memory")
-    if settings.memory_gib and total < 0.95 * settings.memory_gib * (1 << 20):
-        return False, f"the host has {total / (1 << 20):.0f} of {settings.memory_gib:g} GiB of memory"
+    if declared_gib and total < (1 - MISSING_MEMORY) * declared_gib * (1 << 20):
+        return False, f"the host has {total_gib:.0f} of {declared_gib:g} GiB of memory"
     if free < FREE_MEMORY * total:
-        return False, f"{free / (1 << 20):.1f} of {total / (1 << 20):.0f} GiB of memory are free"
-    if observed.uncorrected:
-        return False, f"the host's memory had {observed.uncorrected} uncorrected errors"
-    counted = "" if observed.uncorrected == 0 else ", errors are not counted"
-    return True, f"{free / (1 << 20):.0f} of {total / (1 << 20):.0f} GiB are free{counted}"
+        return False, f"{free_gib:.1f} of {total_gib:.0f} GiB of memory are free"
+    if node.observed.uncorrected:
+        return False, f"the host's memory had {node.observed.uncorrected} uncorrected errors"
+    counted = "" if node.observed.uncorrected == 0 else ", errors are not counted"
+    return True, f"{free_gib:.0f} of {total_gib:.0f} GiB are free{counted}"
 
 
-def check_disks(settings: Settings, observed: Observed, tables: Tables) -> Tuple[bool, str]:
-    found = {disk.path: disk for disk in observed.disks}
-    wrong = []
-    for path in settings.disks:
-        disk = found.get(path)
-        if disk is None:
-            wrong.append(f"{path} is not there")
-        elif not disk.writable:
-            wrong.append(f"{path} cannot be written")
-        elif disk.free < FREE_DISK * disk.total:
-            wrong.append(f"{path} has {disk.free / 1e9:.1f} of {disk.total / 1e9:.0f} GB free")
-    return bool(settings.disks) and not wrong, "; ".join(wrong) or f"{', '.join(settings.disks)} can be written"
+def _check_disks(node: Node) -> Verdict:
+    disks = {disk.path: disk for disk in node.observed.disks}
+    paths = node.settings.disks
+    wrong = [problem for problem in (_disk_problem(path, disks.get(path)) for path in paths) if problem]
+    return bool(paths) and not wrong, "; ".join(wrong) or f"{', '.join(paths)} can be written"
 
 
-Check = Callable[[Settings, Observed, Tables], Tuple[bool, str]]
-CHECKS = {
-    "gpu_health": check_gpu_health,
-    "nvlink": check_nvlink,
-    "fabric_manager": check_fabric_manager,
-    "fabric_rate": check_fabric_rate,
-    "xid": check_xid,
-    "time": check_time,
-    "memory": check_memory,
-    "disks": check_disks,
-}  # type: Dict[str, Check]
+def _disk_problem(path: str, disk: Optional[Disk]) -> str:
+    if disk is None:
+        return f"{path} is not there"
+    if not disk.writable:
+        return f"{path} cannot be written"
+    if disk.free < FREE_DISK * disk.total:
+        return f"{path} has {disk.free / 1e9:.1f} of {disk.total / 1e9:.0f} GB free"
+    return ""
 
 
-def evaluate(settings: Settings, observed: Observed, tables: Tables) -> List[Finding]:
-    """One finding a check, in a fixed order. An error in a check is a failed check."""
-    findings = [Finding(*finding) for finding in checks.evaluate(settings.expected, observed.base)]
-    for name, check in CHECKS.items():
-        try:
-            good, text = check(settings, observed, tables) if name not in settings.not_applicable else (True, "")
-        except (Unreadable, UnreadableOutput) as error:
-            good, text = False, str(error)
-        except Exception as error:  # fail closed, whatever it is
-            good, text = False, f"the check itself failed: {error!r}"
-        findings.append(Finding(name, good is True, text))
-    left_out = settings.not_applicable
-    return [
-        Finding(each.check, True, "not applicable: the inventory says so") if each.check in left_out else each
-        for each in findings
-    ]
+CHECKS: Dict[str, Callable[[Node], Verdict]] = {
+    "gpus_on_bus": _check_gpus_on_bus,
+    "gpu_count": _check_gpu_count,
+    "gpu_model": _check_gpu_model,
+    "driver": _check_driver,
+    "fabric": _check_fabric,
+    "mounts": _check_mounts,
+    "gpu_health": _check_gpu_health,
+    "nvlink": _check_nvlink,
+    "fabric_manager": _check_fabric_manager,
+    "fabric_rate": _check_fabric_rate,
+    "xid": _check_xid,
+    "time": _check_time,
+    "memory": _check_memory,
+    "disks": _check_disks,
+}
 
 
-def passed(findings: List[Finding], more: Tuple[str, ...] = ()) -> bool:
-    """Whether the node may take jobs: every known check is there and passed."""
-    names = {finding.check for finding in findings}
-    return names == {*checks.CHECKS, *CHECKS, *more} and all(finding.passed is True for finding in findings)
+def evaluate(node: Node) -> List[Finding]:
+    """One finding a check, in the order of CHECKS. An error in a check is a failed check."""
+    return run_checks(CHECKS, node, node.settings.not_applicable)
+
+
+def passed(findings: Sequence[Finding], more: Tuple[str, ...] = ()) -> bool:
+    """Whether the node may take jobs: every check of this level, and `more`, is there and passed."""
+    return {finding.check for finding in findings} == {*CHECKS, *more} and healthy(findings)

@@ -6,18 +6,21 @@ grep -i nvidia`). A lower link *speed* is how an idle GPU saves power; a lower *
 """
 
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
-from .gpus import EIGHT_LANES
-from .report import ERROR_TEXT, Expectation, Finding, Unreadable, bad, clean, count_finding, ends_open, good, shown
+from .expectation import Expectation, count_finding
+from .findings import Finding, Unreadable, bad, judged
+from .models import EIGHT_LANES
+from .reading import ERROR_TEXT, clean, ends_open, shown
 
+NVIDIA_DEVICES = ("lspci", "-Dn", "-d", "10de:")  # what the gate asks: gpus_on_bus() reads the answer
 ADDRESS = r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7])"
-LONG = re.compile("^" + ADDRESS + r" (\S.*?)(?: \[([0-9a-f]{4})\])?: (\S.*)$")
-NUMERIC = re.compile(
-    "^"
-    + ADDRESS
-    + r" (?:\"?)([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})((?: \(rev [0-9a-f]{2}\))?(?: \(prog-if [0-9a-f]{2}(?: \[.*\])?\))?)$"
+WORDS = re.compile("^" + ADDRESS + r" (\S.*?)(?: \[([0-9a-f]{4})\])?: (\S.*)$")
+NUMBERS = re.compile(
+    "^" + ADDRESS + r" (?:\"?)([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})"
+    r"((?: \(rev [0-9a-f]{2}\))?(?: \(prog-if [0-9a-f]{2}(?: \[.*\])?\))?)$"
 )
+WHOLE_END = re.compile(r"(\(rev [0-9a-f]{2}\)|\[[0-9a-f]{4}:[0-9a-f]{4}\]|\(prog-if .*\))$")
 CLASSES = {
     "3D controller": "0302",
     "VGA compatible controller": "0300",
@@ -30,133 +33,154 @@ BY_CODE = {"0302": "3D controller", "0300": "VGA compatible controller"}
 CLASS_WORD = re.compile(r"^[A-Z0-9][A-Za-z0-9 /.,()-]{2,48}$")
 GPU_CLASSES = ("0302", "0300")
 NVSWITCH = {"1ac2": (6, 12), "1af1": (6, 12), "22a3": (4,)}  # device id -> how many stand on a board, or on two
-DRIVERS = ("nvidia",)
+EIGHT_LANE_IDS = ("1eb8", "2237")  # T4, A10G
+SPEEDS = (2.5, 5, 8, 16, 32, 64)  # GT/s
+LINK_CAPABLE = re.compile(r"(?m)^LnkCap:\s.*Speed ([\d.]+|unknown)(?:GT/s)?, Width x(\d+)")
+LINK_STATE = re.compile(
+    r"(?m)^LnkSta:\s*Speed ([\d.]+|unknown)(GT/s)?(?: \((?:ok|downgraded)\))?, Width x(\d+)"
+    r"(?: \((ok|downgraded|strange|overdriven)\))?,?( .*)?$"
+)
 
 
 class Device(NamedTuple):
+    """One PCI device. kind: its class as 4 hexadecimal digits, or the words where they are not known; device: its id, 4
+    hexadecimal digits, where it is told; details: the lines of the long form.
+    """
+
     address: str
     kind: str
-    """class, 4 hexadecimal digits, or the words where they are not known"""
     nvidia: bool
     device: Optional[str]
     text: str
     details: Tuple[str, ...]
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether this is a GPU of NVIDIA; its NVSwitches, audio and USB functions are of other classes."""
+        return self.nvidia and self.kind in GPU_CLASSES
+
+
+def gpus_on_bus(text: str) -> List[Device]:
+    """The GPUs in the output of NVIDIA_DEVICES; none is an answer, too. Raises Unreadable."""
+    for line in text.splitlines():
+        numbers = NUMBERS.match(line)
+        if not numbers or numbers.group(3) != "10de" or numbers.group(1).count(":") != 2:
+            raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
+    return [device for device in _devices(text) if device.is_gpu]
+
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
+    """Findings of one output of lspci. Raises Unreadable."""
     devices = _devices(text)
-    gpus = [device for device in devices if device.nvidia and device.kind in GPU_CLASSES]
+    gpus = [device for device in devices if device.is_gpu]
     if not gpus:
         raise Unreadable("no NVIDIA GPU is on the bus")
     compute = [device for device in gpus if device.kind == "0302"] or gpus
-    switches = [
-        device for device in devices if device.nvidia and (device.device in NVSWITCH or "NVSwitch" in device.text)
-    ]
-    ids = {device.device for device in compute if device.device}
-    texts = {re.sub(r"\(rev .*", "", device.text) for device in compute}
-    known = [model for model in expected.models if ids and ids <= set(model.pci_ids)]
-    board = known[0].board if len(known) == 1 else (8 if switches else None)
-    findings = [count_finding(len(compute), expected, board)]
-    if switches and expected.gpus is None and len(compute) not in (8, 16):
-        findings.append(bad("gpu_count", f"{len(compute)} GPUs stand beside {len(switches)} NVSwitches, a board has 8"))
-    kinds = {device.device for device in switches}
-    if len(kinds) == 1 and kinds <= set(NVSWITCH) and len(switches) not in NVSWITCH[list(kinds)[0] or ""]:
-        findings.append(
-            bad(
-                "nvswitch",
-                f"{len(switches)} NVSwitches are on the bus, a board has {NVSWITCH[list(kinds)[0] or ''][0]}",
-            )
-        )
-    if len(ids) > 1 or (not ids and len(texts) > 1):
-        findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(sorted(ids or texts))}"))
-    if expected.gpu_model and known and expected.gpu_model not in [model.name for model in known]:
-        findings.append(bad("gpu_model", f"the GPUs are {known[0].name}, declared is {expected.gpu_model}"))
-    problems = []
+    problems: List[str] = []
     for device in devices:
         if device.nvidia or device.kind == "0207":
-            problems += _link(device, device in gpus, expected)
+            problems += _link(device, expected)
     problems += _uneven(compute)
     last = text.rstrip(" ").split("\n")[-1].strip()
     seen = [line for device in devices[:-1] for line in device.details]
     if devices[-1].details and ends_open(text) and last not in seen and not re.search(r"[ ,]nvidia$", last):
         problems.append("the output ends in the middle of a line")
-    return findings + (
-        [bad("pcie", problem) for problem in problems]
-        or [good("pcie", f"nothing is wrong with {len(compute)} GPUs on the bus")]
-    )
+    pcie = judged("pcie", problems, f"nothing is wrong with {len(compute)} GPUs on the bus")
+    return _counts(devices, compute, expected) + pcie
+
+
+def _counts(devices: Sequence[Device], compute: Sequence[Device], expected: Expectation) -> List[Finding]:
+    """Whether the right number of GPUs and NVSwitches of the right model is there."""
+    switches = [
+        device for device in devices if device.nvidia and (device.device in NVSWITCH or "NVSwitch" in device.text)
+    ]
+    ids = {device.device for device in compute if device.device}
+    texts = {re.sub(r"\(rev .*", "", device.text) for device in compute}
+    models = [model for model in expected.models if ids and ids <= set(model.pci_ids)]
+    board = models[0].board if len(models) == 1 else (8 if switches else None)
+    findings = [count_finding(len(compute), expected, board)]
+    if switches and expected.gpus is None and len(compute) not in (8, 16):
+        findings.append(bad("gpu_count", f"{len(compute)} GPUs stand beside {len(switches)} NVSwitches, a board has 8"))
+    switch_ids = {device.device for device in switches}
+    usual = NVSWITCH.get(switch_ids.pop() or "") if len(switch_ids) == 1 else None
+    if usual and len(switches) not in usual:
+        findings.append(bad("nvswitch", f"{len(switches)} NVSwitches are on the bus, a board has {usual[0]}"))
+    if len(ids) > 1 or (not ids and len(texts) > 1):
+        findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(sorted(ids or texts))}"))
+    if expected.gpu_model and models and expected.gpu_model not in [model.name for model in models]:
+        findings.append(bad("gpu_model", f"the GPUs are {models[0].name}, declared is {expected.gpu_model}"))
+    return findings
 
 
 def _devices(text: str) -> List[Device]:
-    found = []  # type: List[Tuple[str, str, bool, Optional[str], str, List[str]]]
+    """The devices of any form that is understood. Raises Unreadable."""
+    heads: List[Device] = []
+    details: List[List[str]] = []
     lines = clean(text)
     for number, line in enumerate(lines):
         if not line.strip():
             continue
         if "Unknown header type" in line:
             raise Unreadable(f"a device answers no more: {shown(line.strip())}")
-        if line.startswith(("\t", "    ", "        ")):
-            if not found:
+        if line.startswith(("\t", "    ")):
+            if not heads:
                 raise Unreadable("the output begins within a device")
-            found[-1][5].append(line.strip())
+            details[-1].append(line.strip())
             continue
-        numeric, words = NUMERIC.match(line.rstrip()), LONG.match(line.rstrip())
-        if numeric:
-            address, kind, vendor, device, tail = numeric.groups()
-            if vendor == "ffff" or (kind == "0302" and vendor != "10de"):
-                raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
-            found.append((address, kind, vendor == "10de", device, tail.strip() or "", []))
-        elif words and CLASS_WORD.match(words.group(2)):
-            address, name, code, rest = words.groups()
-            ids = re.search(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]", rest)
-            nvidia = ids.group(1) == "10de" if ids else rest.startswith("NVIDIA")
-            named = rest.startswith("NVIDIA")
-            if (
-                nvidia != named
-                or (code and name in CLASSES and CLASSES[name] != code)
-                or (code in BY_CODE and BY_CODE[code] != name)
-            ):
-                raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
-            if ERROR_TEXT.search(name) or (not nvidia and (name == "3D controller" or "NVSwitch" in rest)):
-                raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
-            if code and not ids and not name.startswith(("Generic", "Class", "Unassigned")):
-                raise Unreadable(f"lspci prints a line that is cut: {shown(line)}")
-            if (
-                nvidia
-                and name in ("3D controller", "VGA compatible controller", "Bridge")
-                and not re.search(r"\(rev [0-9a-f]{2}\)", rest)
-            ):
-                raise Unreadable(f"lspci prints a line that is cut: {shown(line)}")
-            found.append((address, code or CLASSES.get(name, name), nvidia, ids.group(2) if ids else None, rest, []))
-        else:
-            raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
-        if (
-            ends_open(text)
-            and number == len(lines) - 1
-            and not re.search(r"(\(rev [0-9a-f]{2}\)|\[[0-9a-f]{4}:[0-9a-f]{4}\]|\(prog-if .*\))$", line.rstrip())
-        ):
+        heads.append(_device(line))
+        details.append([])
+        if ends_open(text) and number == len(lines) - 1 and not WHOLE_END.search(line.rstrip()):
             raise Unreadable("the output ends in the middle of a line")
-    addresses = [entry[0] for entry in found]
+    devices = [head._replace(details=tuple(described)) for head, described in zip(heads, details)]
+    _refuse_disorder(devices)
+    return devices
+
+
+def _device(line: str) -> Device:
+    """The head line of a device, as numbers (-n) or as words. Raises Unreadable."""
+    numbers, words = NUMBERS.match(line.rstrip()), WORDS.match(line.rstrip())
+    if numbers:
+        address, kind, vendor, device, tail = numbers.groups()
+        if vendor != "ffff" and (kind != "0302" or vendor == "10de"):
+            return Device(address, kind, vendor == "10de", device, tail.strip(), ())
+    elif words and CLASS_WORD.match(words.group(2)):
+        return _device_of_words(line, words)
+    raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
+
+
+def _device_of_words(line: str, words: Match[str]) -> Device:
+    address, name, code, text = words.groups()
+    ids = re.search(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]", text)
+    named = text.startswith("NVIDIA")
+    nvidia = ids.group(1) == "10de" if ids else named
+    other_code = code and CLASSES.get(name, code) != code
+    other_name = code and BY_CODE.get(code, name) != name
+    foreign = not nvidia and (name == "3D controller" or "NVSwitch" in text)
+    if nvidia != named or other_code or other_name or ERROR_TEXT.search(name) or foreign:
+        raise Unreadable(f"lspci prints a line that is not understood: {shown(line)}")
+    needs_ids = code and not name.startswith(("Generic", "Class", "Unassigned"))
+    needs_revision = nvidia and name in ("3D controller", "VGA compatible controller", "Bridge")
+    if (needs_ids and not ids) or (needs_revision and not re.search(r"\(rev [0-9a-f]{2}\)", text)):
+        raise Unreadable(f"lspci prints a line that is cut: {shown(line)}")
+    return Device(address, code or CLASSES.get(name, name), nvidia, ids.group(2) if ids else None, text, ())
+
+
+def _refuse_disorder(devices: Sequence[Device]) -> None:
+    """Raises Unreadable for a list that lspci does not print so: one that was mixed up or cut."""
+    addresses = [device.address for device in devices]
     if len(set(addresses)) != len(addresses):
         raise Unreadable("a device is listed twice")
     if len({len(address.split(":")) for address in addresses}) > 1:
         raise Unreadable("two forms of addresses are mixed up")
     if addresses != sorted(addresses, key=lambda address: [int(part, 16) for part in re.split("[:.]", address)]):
         raise Unreadable("the devices are not in the order of their addresses")
-    if len({bool(entry[5]) for entry in found if entry[2] and entry[1] in GPU_CLASSES}) > 1:
+    if len({bool(device.details) for device in devices if device.is_gpu}) > 1:
         raise Unreadable("only some GPUs are described: the output is cut")
-    return [
-        Device(address, kind, nvidia, device, rest, tuple(details))
-        for address, kind, nvidia, device, rest, details in found
-    ]
 
 
-def _eight_lanes(device: Device) -> bool:
-    return device.device in ("1eb8", "2237") or EIGHT_LANES.search(device.text) is not None
-
-
-def _link(device: Device, gpu: bool, expected: Expectation) -> List[str]:
+def _link(device: Device, expected: Expectation) -> List[str]:
     """What is wrong with one device, by its head and its details."""
-    who = f"{device.address}"
+    who = device.address
     if re.search(r"\(rev ff\)", device.text):
         return [f"{who} has fallen off the bus (rev ff)"]
     if not device.details:
@@ -164,45 +188,45 @@ def _link(device: Device, gpu: bool, expected: Expectation) -> List[str]:
     details = "\n".join(device.details)
     if "<access denied>" in details:
         return [f"the link of {who} can't be judged: lspci was not run as root"]
-    found = []
+    problems: List[str] = []
     driver = re.search(r"(?m)^Kernel driver in use: (\S+)$", details)
-    if gpu and (not driver or driver.group(1) not in DRIVERS):
-        found.append(f"{who} has the driver {driver.group(1) if driver else 'none'}, not nvidia")
-    capable = re.search(r"(?m)^LnkCap:\s.*Speed ([\d.]+|unknown)(?:GT/s)?, Width x(\d+)", details)
-    state = re.search(
-        r"(?m)^LnkSta:\s*Speed ([\d.]+|unknown)(GT/s)?(?: \((?:ok|downgraded)\))?, Width x(\d+)(?: \((ok|downgraded|strange|"
-        r"overdriven)\))?,?( .*)?$",
-        details,
-    )
+    if device.is_gpu and (not driver or driver.group(1) != "nvidia"):
+        problems.append(f"{who} has the driver {driver.group(1) if driver else 'none'}, not nvidia")
+    capable, state = LINK_CAPABLE.search(details), LINK_STATE.search(details)
     long = "LnkCap:" in details or "LnkSta:" in details or re.search(r"(?m)^Control: I/O", details) is not None
-    if gpu and long:
+    if device.is_gpu and long:
         if not capable or not state or not state.group(2):
-            return found + [f"{who} does not show its link"]
-        wanted = expected.pcie_width or min(int(capable.group(2)), 8 if _eight_lanes(device) else 32)
-        if int(state.group(3)) < wanted:
-            found.append(f"{who} has {state.group(3)} of {wanted} PCIe lanes")
-        elif state.group(4) == "downgraded" and int(state.group(3)) == int(capable.group(2)):
-            raise Unreadable(f"the width of {who} is called downgraded, and is not")
-        if float(state.group(1)) > float(capable.group(1)) or float(state.group(1)) not in (2.5, 5, 8, 16, 32, 64):
-            raise Unreadable(f"the speed of {who} is {state.group(1)} GT/s of {capable.group(1)}")
+            return [*problems, f"{who} does not show its link"]
+        problems += _gpu_link(device, capable, state, expected)
     elif capable and state and int(state.group(3)) < int(capable.group(2)):
-        found.append(f"{who} has {state.group(3)} of {capable.group(2)} PCIe lanes")
-    if gpu and re.search(r"(?m)^DevSta:.* FatalErr\+", details):
-        found.append(f"{who} has seen a fatal PCIe error")
-    if gpu and re.search(r"(?m)^Control: .*(Mem-|BusMaster-)", details):
-        found.append(f"{who} is not enabled (memory or bus mastering is off)")
+        problems.append(f"{who} has {state.group(3)} of {capable.group(2)} PCIe lanes")
+    if device.is_gpu and re.search(r"(?m)^DevSta:.* FatalErr\+", details):
+        problems.append(f"{who} has seen a fatal PCIe error")
+    if device.is_gpu and re.search(r"(?m)^Control: .*(Mem-|BusMaster-)", details):
+        problems.append(f"{who} is not enabled (memory or bus mastering is off)")
     if re.search(r"(?im)unknown error|\bNVRM\b|\bxid\b|traceback|permission denied", details):
-        found.append(f"an error text stands in the details of {who}")
-    return found
+        problems.append(f"an error text stands in the details of {who}")
+    return problems
 
 
-def _uneven(gpus: List[Device]) -> List[str]:
-    keys = {}  # type: Dict[str, int]
+def _gpu_link(device: Device, capable: Match[str], state: Match[str], expected: Expectation) -> List[str]:
+    """What is wrong with a GPU's lanes. Raises Unreadable for a width or speed that contradicts itself."""
+    who, lanes, most = device.address, int(state.group(3)), int(capable.group(2))
+    eight = device.device in EIGHT_LANE_IDS or EIGHT_LANES.search(device.text) is not None
+    wanted = expected.pcie_width or min(most, 8 if eight else 32)
+    if lanes >= wanted and state.group(4) == "downgraded" and lanes == most:
+        raise Unreadable(f"the width of {who} is called downgraded, and is not")
+    if float(state.group(1)) > float(capable.group(1)) or float(state.group(1)) not in SPEEDS:
+        raise Unreadable(f"the speed of {who} is {state.group(1)} GT/s of {capable.group(1)}")
+    return [f"{who} has {lanes} of {wanted} PCIe lanes"] if lanes < wanted else []
+
+
+def _uneven(gpus: Sequence[Device]) -> List[str]:
+    """What only some of the GPUs show."""
+    shown_by: Dict[str, int] = {}
+    key_form = re.compile(r"^(LnkCap|LnkSta|DevSta|Control|Kernel driver in use|Subsystem|NUMA node)\b")
     for device in gpus:
-        for key in {
-            line.split(":")[0]
-            for line in device.details
-            if re.match(r"^(LnkCap|LnkSta|DevSta|Control|Kernel driver in use|Subsystem|NUMA node)\b", line)
-        }:
-            keys[key] = keys.get(key, 0) + 1
-    return [f"only {count} of {len(gpus)} GPUs show {key}" for key, count in sorted(keys.items()) if count != len(gpus)]
+        for key in {line.split(":")[0] for line in device.details if key_form.match(line)}:
+            shown_by[key] = shown_by.get(key, 0) + 1
+    counts = sorted(shown_by.items())
+    return [f"only {count} of {len(gpus)} GPUs show {key}" for key, count in counts if count != len(gpus)]

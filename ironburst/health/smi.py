@@ -6,27 +6,33 @@ Understood: the plain table, `-q` (whole or by `-d SECTION`), `-q -x`, `-L`, `nv
 """
 
 import re
-from typing import List, Tuple
+from typing import Dict, List, NamedTuple, Sequence, Set
 
 from . import smi_csv, smi_query, smi_table, smi_topo
-from .gpus import NAME, UUID, board_of, find_models, model_name_matches
-from .report import (
-    Expectation,
-    Finding,
-    Unreadable,
-    bad,
-    clean,
-    count_finding,
-    decimal,
-    ends_open,
-    good,
-    in_sequence,
-    shown,
-)
+from .expectation import Expectation, count_finding
+from .findings import Finding, Unreadable, bad, judged
+from .models import NAME, UUID, board_of, find_models, model_matches
+from .reading import clean, decimal, ends_open, in_sequence, shown
 
 LIST = re.compile(r"^GPU (\d+): (\S.*?) \(UUID: (GPU-[^)]*)\)$")
 LIST_MIG = re.compile(r"^  MIG (\S+) +Device +(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)$")
 LINK = re.compile(r"^\s+Link (\d+): (\S.*)$")
+LINK_DOWN = re.compile(r"^<?(inactive|disabled|down)>?$", re.IGNORECASE)
+
+
+class Listed(NamedTuple):
+    """A GPU as `-L` names it."""
+
+    number: int
+    name: str
+    uuid: str
+
+
+class Link(NamedTuple):
+    """One NVLink of a GPU: a speed in GB/s, or that it is down."""
+
+    number: int
+    value: str
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
@@ -47,95 +53,91 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     return smi_csv.parse(text, expected)
 
 
-def _gpu_line(line: str) -> Tuple[int, str, str]:
+def _listed(line: str) -> Listed:
     match = LIST.match(line.rstrip())
     if not match or not UUID.match(match.group(3)) or not NAME.match(match.group(2)):
         raise Unreadable(f"nvidia-smi prints a line that is not understood: {shown(line)}")
-    return int(match.group(1)), match.group(2), match.group(3)
+    return Listed(int(match.group(1)), match.group(2), match.group(3))
 
 
-def _gpus(found: List[Tuple[int, str, str]], expected: Expectation) -> List[Finding]:
-    in_sequence([index for index, _, _ in found], "GPU")
-    if len({uuid for _, _, uuid in found}) != len(found):
+def _judge_listed(gpus: Sequence[Listed], expected: Expectation) -> List[Finding]:
+    in_sequence([gpu.number for gpu in gpus], "GPU")
+    if len({gpu.uuid for gpu in gpus}) != len(gpus):
         raise Unreadable("one GPU is listed twice (the same UUID)")
-    names = sorted({name for _, name, _ in found})
-    findings = [count_finding(len(found), expected, board_of(names[0], expected.models) if len(names) == 1 else None)]
+    names = sorted({gpu.name for gpu in gpus})
+    findings = [count_finding(len(gpus), expected, board_of(names, expected.models))]
     if expected.gpu_model:
-        known = [model for model in expected.models if model.name == expected.gpu_model]
-        memory = (known[0].memory_gb or 0) * 1024.0 if known else 0.0
-        wrong = [name for name in names if not model_name_matches(expected.gpu_model, name, memory)]
-        findings.append(
-            bad("gpu_model", f"{wrong[0]} is listed, declared is {expected.gpu_model}")
-            if wrong
-            else good("gpu_model", f"all are {expected.gpu_model}")
-        )
+        sizes_gb = [model.memory_gb for model in expected.models if model.name == expected.gpu_model]
+        memory_mib = (sizes_gb[0] or 0) * 1024.0 if sizes_gb else 0.0  # a list tells no memory: as declared
+        wrong = [name for name in names if not model_matches(expected.gpu_model, name, memory_mib)]
+        problems = [f"{wrong[0]} is listed, declared is {expected.gpu_model}"] if wrong else []
+        findings += judged("gpu_model", problems, f"all are {expected.gpu_model}")
     elif len(names) > 1:
         findings.append(bad("gpu_model", f"the GPUs differ: {', '.join(names)}"))
     return findings
 
 
 def _list(text: str, expected: Expectation) -> List[Finding]:
-    found, migs = [], set()
+    gpus: List[Listed] = []
+    migs: Set[str] = set()
     for line in clean(text):
         if not line.strip():
             continue
         mig = LIST_MIG.match(line.rstrip())
-        if mig and found:
+        if mig and gpus:
             if mig.group(3) in migs:
                 raise Unreadable(f"the MIG device {mig.group(3)} is listed twice")
             migs.add(mig.group(3))
-            continue
-        found.append(_gpu_line(line))
-    return _gpus(found, expected)
+        else:
+            gpus.append(_listed(line))
+    return _judge_listed(gpus, expected)
 
 
 def _nvlink(text: str, expected: Expectation) -> List[Finding]:
-    gpus = []  # type: List[Tuple[int, str, str]]
-    links = {}  # type: Dict[int, List[Tuple[int, str]]]
+    gpus: List[Listed] = []
+    links: Dict[int, List[Link]] = {}
     for line in clean(text):
         if not line.strip():
             continue
         link = LINK.match(line.rstrip())
         if link and gpus:
-            links[gpus[-1][0]].append((int(link.group(1)), link.group(2)))
+            links[gpus[-1].number].append(Link(int(link.group(1)), link.group(2)))
         else:
-            gpus.append(_gpu_line(line))
-            links[gpus[-1][0]] = []
-    findings = _gpus(gpus, expected)
-    speeds, problems = {}, []  # type: ignore
-    for index, name, _ in gpus:
-        in_sequence([number for number, _ in links[index]], f"link of GPU {index}")
-        down = [
-            number
-            for number, value in links[index]
-            if re.match(r"^<?(inactive|disabled|down)>?$", value, re.IGNORECASE)
-        ]
-        problems += [f"GPU {index}: link {number} is inactive" for number in down]
-        for number, value in links[index]:
-            if number in down:
-                continue
-            match = re.match(r"^(\d+(?:\.\d+)?) GB/s$", value)
-            if not match or not 10 <= decimal(match.group(1), "the speed") <= 200:
-                raise Unreadable(f"link {number} of GPU {index} is {value!r}, not a speed in GB/s that an NVLink has")
-            speeds.setdefault(name, set()).add(value)
-        models = {
-            model.links for model in find_models(name, expected.models) if model.links and "SXM" in model.form_factor
-        }
-        if len(models) == 1 and len(links[index]) != list(models)[0]:
-            problems.append(f"GPU {index}: {len(links[index])} of {list(models)[0]} NVLinks are listed")
-        elif not links[index]:
-            problems.append(f"GPU {index}: no NVLink is listed")
+            gpus.append(_listed(line))
+            links[gpus[-1].number] = []
+    findings = _judge_listed(gpus, expected)
+    problems: List[str] = []
+    speeds: Dict[str, Set[str]] = {}
+    for gpu in gpus:
+        in_sequence([link.number for link in links[gpu.number]], f"link of GPU {gpu.number}")
+        problems += _judge_links(gpu, links[gpu.number], expected)
+        up = {link.value for link in links[gpu.number] if not LINK_DOWN.match(link.value)}
+        speeds.setdefault(gpu.name, set()).update(up)
     problems += [
-        f"the links of {name} run at different speeds: {', '.join(sorted(found))}"
-        for name, found in speeds.items()
-        if len(found) > 1
+        f"the links of {name} run at different speeds: {', '.join(sorted(values))}"
+        for name, values in speeds.items()
+        if len(values) > 1
     ]
-    counts = {len(links[index]) for index, _, _ in gpus}
-    if len(counts) > 1 and len({name for _, name, _ in gpus}) == 1:
-        problems.append(
-            f"the GPUs have different numbers of links: {', '.join(str(count) for count in sorted(counts))}"
-        )
-    total = sum(len(found) for found in links.values())
+    counts = sorted({len(of_gpu) for of_gpu in links.values()})
+    if len(counts) > 1 and len({gpu.name for gpu in gpus}) == 1:
+        problems.append(f"the GPUs have different numbers of links: {', '.join(str(count) for count in counts)}")
     if ends_open(text) and not text.endswith(("GB/s", "GB/s ")):
         raise Unreadable("the output ends in the middle of a line")
-    return findings + ([bad("nvlink", problem) for problem in problems] or [good("nvlink", f"{total} NVLinks are up")])
+    return findings + judged("nvlink", problems, f"{sum(len(of_gpu) for of_gpu in links.values())} NVLinks are up")
+
+
+def _judge_links(gpu: Listed, links: Sequence[Link], expected: Expectation) -> List[str]:
+    """What is wrong with the links of one GPU. Raises Unreadable for a speed that no NVLink has."""
+    down = [link for link in links if LINK_DOWN.match(link.value)]
+    problems = [f"GPU {gpu.number}: link {link.number} is inactive" for link in down]
+    for number, value in [link for link in links if link not in down]:
+        match = re.match(r"^(\d+(?:\.\d+)?) GB/s$", value)
+        if not match or not 10 <= decimal(match.group(1), "the speed") <= 200:
+            raise Unreadable(f"link {number} of GPU {gpu.number} is {value!r}, not a speed in GB/s that an NVLink has")
+    boards = [model for model in find_models(gpu.name, expected.models) if "SXM" in model.form_factor]
+    wanted = {model.links for model in boards if model.links}
+    if len(wanted) == 1 and {len(links)} != wanted:
+        problems.append(f"GPU {gpu.number}: {len(links)} of {wanted.pop()} NVLinks are listed")
+    elif not links:
+        problems.append(f"GPU {gpu.number}: no NVLink is listed")
+    return problems

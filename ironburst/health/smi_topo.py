@@ -3,15 +3,18 @@ other by NVLink.
 """
 
 import re
-from typing import List
+from typing import Dict, List, Sequence, Set
 
-from .report import Expectation, Finding, Unreadable, bad, clean, count_finding, good, in_sequence, shown
+from .expectation import Expectation, count_finding
+from .findings import Finding, Unreadable, bad, good
+from .reading import clean, in_sequence, shown
 
 CELL = re.compile(r"^(X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|C2C)$")
 LEGEND = ("X ", "SYS", "NODE", "PHB", "PXB", "PIX", "NV#")
 
 
 def looks_like(lines: List[str]) -> bool:
+    """Whether these are the lines of `topo -m`."""
     return any(re.match(r"^\s+GPU0\s", _plain(line)) for line in lines[:3])
 
 
@@ -20,6 +23,7 @@ def _plain(line: str) -> str:
 
 
 def parse(text: str, expected: Expectation) -> List[Finding]:
+    """Findings of `nvidia-smi topo -m`. Raises Unreadable."""
     lines = [_plain(line).rstrip() for line in clean(text)]
     start = next(position for position, line in enumerate(lines) if re.match(r"^\s+GPU0\s", line))
     if any(line.strip() for line in lines[:start]):
@@ -27,37 +31,42 @@ def parse(text: str, expected: Expectation) -> List[Finding]:
     columns = re.findall(r"GPU\d+|NIC\d+|mlx5_\d+|bnxt_re\d+", lines[start])
     gpus = [name for name in columns if name.startswith("GPU")]
     in_sequence([int(name[3:]) for name in gpus], "GPU")
-    rows = {}  # type: Dict[str, List[str]]
-    position = start + 1
-    while position < len(lines) and lines[position].strip():
-        cells = lines[position].split()
-        if (
-            cells[0] not in columns
-            or cells[0] in rows
-            or not all(CELL.match(cell) for cell in cells[1 : len(columns) + 1])
-        ):
-            raise Unreadable(f"nvidia-smi topo prints a line that is not understood: {shown(lines[position])}")
-        if len(cells) < len(columns) + 1:
-            raise Unreadable(f"nvidia-smi topo prints a row that is cut: {shown(lines[position])}")
-        rows[cells[0]] = cells[1 : len(columns) + 1]
-        position += 1
-    if list(rows) != columns and sorted(rows) != sorted(columns):
-        raise Unreadable(f"nvidia-smi topo prints {len(rows)} rows for {len(columns)} columns")
-    _legend(lines[position:], columns)
+    end = next((number for number in range(start + 1, len(lines)) if not lines[number].strip()), len(lines))
+    matrix = _matrix(lines[start + 1 : end], columns)
+    _legend(lines[end:], columns)
     for row in columns:
-        for at, column in enumerate(columns):
-            if (rows[row][at] == "X") != (row == column) or rows[row][at] != rows[column][columns.index(row)]:
+        for column in columns:
+            if (matrix[row][column] == "X") != (row == column) or matrix[row][column] != matrix[column][row]:
                 raise Unreadable(f"the matrix is not symmetric at {row} and {column}")
-    pairs = {rows[one][columns.index(other)] for one in gpus for other in gpus if one != other}
-    links = {pair for pair in pairs if pair.startswith("NV")}
-    findings = [count_finding(len(gpus), expected, 8 if links and links == pairs else None)]
-    if len(gpus) >= 8 and links and links != pairs and any(int(link[2:]) >= 6 for link in links):
-        return findings + [bad("nvlink", f"only some GPUs reach each other by NVLink: {', '.join(sorted(pairs))}")]
-    if len(gpus) >= 4 and len(links) > 1 and links == pairs and any(int(link[2:]) >= 6 for link in links):
-        return findings + [bad("nvlink", f"the GPUs have different numbers of NVLinks: {', '.join(sorted(links))}")]
-    return findings + [
-        good("topology", f"{len(gpus)} GPUs reach each other by {', '.join(sorted(pairs)) or 'nothing else'}")
-    ]
+    return _judge(gpus, {matrix[row][column] for row in gpus for column in gpus if row != column}, expected)
+
+
+def _matrix(lines: Sequence[str], columns: Sequence[str]) -> Dict[str, Dict[str, str]]:
+    """Row -> column -> how they reach each other. Raises Unreadable."""
+    rows: Dict[str, Dict[str, str]] = {}
+    for line in lines:
+        name, cells = line.split()[0], line.split()[1 : len(columns) + 1]
+        if name not in columns or name in rows or not all(CELL.match(cell) for cell in cells):
+            raise Unreadable(f"nvidia-smi topo prints a line that is not understood: {shown(line)}")
+        if len(cells) < len(columns):
+            raise Unreadable(f"nvidia-smi topo prints a row that is cut: {shown(line)}")
+        rows[name] = dict(zip(columns, cells))
+    if sorted(rows) != sorted(columns):
+        raise Unreadable(f"nvidia-smi topo prints {len(rows)} rows for {len(columns)} columns")
+    return rows
+
+
+def _judge(gpus: Sequence[str], ways: Set[str], expected: Expectation) -> List[Finding]:
+    """`ways`: how the GPUs reach each other."""
+    links = {way for way in ways if way.startswith("NV")}
+    findings = [count_finding(len(gpus), expected, 8 if links and links == ways else None)]
+    switched = any(int(link[2:]) >= 6 for link in links)
+    if len(gpus) >= 8 and switched and links != ways:
+        return [*findings, bad("nvlink", f"only some GPUs reach each other by NVLink: {', '.join(sorted(ways))}")]
+    if len(gpus) >= 4 and switched and links == ways and len(links) > 1:
+        return [*findings, bad("nvlink", f"the GPUs have different numbers of NVLinks: {', '.join(sorted(links))}")]
+    text = f"{len(gpus)} GPUs reach each other by {', '.join(sorted(ways)) or 'nothing else'}"
+    return [*findings, good("topology", text)]
 
 
 def _legend(lines: List[str], columns: List[str]) -> None:
@@ -67,11 +76,9 @@ def _legend(lines: List[str], columns: List[str]) -> None:
     for key in LEGEND:
         if not any(re.match(re.escape(key.strip()) + r"\s+= \S", word) for word in words):
             raise Unreadable(f"the legend of nvidia-smi topo is cut: it does not explain {key.strip()}")
-    nics = [name for name in columns if name.startswith("NIC")]
-    if nics:
-        for name in nics:
-            if not any(re.match(name + r": \S+$", word) for word in words):
-                raise Unreadable(f"the legend of nvidia-smi topo is cut: it does not name {name}")
+    for name in columns:
+        if name.startswith("NIC") and not any(re.match(name + r": \S+$", word) for word in words):
+            raise Unreadable(f"the legend of nvidia-smi topo is cut: it does not name {name}")
     named = [word.split(": ")[1] for word in words if re.match(r"^NIC\d+: \S+$", word)]
     if len(set(named)) != len(named) or not all(re.search(r"\d(_?[a-z]\w*)?$", name) for name in named):
         raise Unreadable("the legend of nvidia-smi topo is cut: two NICs have one name, or one has none")

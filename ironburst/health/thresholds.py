@@ -8,7 +8,8 @@ anything).
 import re
 from typing import List, Optional, Sequence
 
-from .report import Expectation, Finding, Threshold, Unreadable, bad, good
+from .expectation import Expectation, Threshold
+from .findings import Finding, Unreadable
 
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -33,28 +34,29 @@ def rows_for(
         if wanted is not None and size is not None and wanted != size:
             raise Unreadable(f"the figure is for {size} bytes, {named[0].id} judges {named[0].message_size}")
         return named
-    found = []
-    for row in expected.thresholds:
-        fits = row.test.startswith(test) and row.unit == unit and row.gpu == expected.gpu_model
-        fits = fits and (expected.platform is None or row.platform == expected.platform)
-        fits = (
-            fits
-            and (row.nodes is None or row.nodes == (expected.nodes or 1))
-            and (row.gpus is None or gpus is None or row.gpus == gpus)
-        )
-        wanted = size_bytes(row.message_size)
-        fits = fits and (wanted is None if size is None else wanted in (None, size))
-        if fits and "largest" not in row.message_size:
-            found.append(row)
-    return found
+    return [row for row in expected.thresholds if _fits(row, test, expected, size, unit, gpus)]
+
+
+def _fits(
+    row: Threshold, test: str, expected: Expectation, size: Optional[int], unit: str, gpus: Optional[int]
+) -> bool:
+    if not row.test.startswith(test) or row.unit != unit or row.gpu != expected.gpu_model:
+        return False
+    if expected.platform is not None and row.platform != expected.platform:
+        return False
+    nodes_fit = row.nodes is None or row.nodes == (expected.nodes or 1)
+    gpus_fit = row.gpus is None or gpus is None or row.gpus == gpus
+    judged_at = size_bytes(row.message_size)
+    size_fits = judged_at is None or judged_at == size
+    return nodes_fit and gpus_fit and size_fits and "largest" not in row.message_size
 
 
 def judge(figure: float, rows: Sequence[Threshold], what: str) -> Finding:
     """The figure against the rows; rows of several platforms with one GPU: the lowest, each of them is a floor of the
     same hardware.
     """
-    row = min(rows, key=lambda each: each.value)
+    row = min(rows, key=lambda candidate: candidate.value)
     if row.op != ">=":
         raise Unreadable(f"{row.id} of the acceptance table compares by {row.op}, not >=")
     text = f"{what} {figure:g} {row.unit}, {row.id} asks for {row.value:g}"
-    return good("bandwidth", text) if figure >= row.value else bad("bandwidth", text)
+    return Finding("bandwidth", figure >= row.value, text)

@@ -2,12 +2,14 @@
 here.
 """
 
-from typing import List, Optional
+from typing import Callable, Dict, List, NamedTuple, Optional
 
 from . import dcgmi, fabricmanager, ib_write_bw, ibstat, lspci, nccl_tests, smi
-from .report import Expectation, Finding, Unreadable, bad
+from .expectation import Expectation
+from .findings import Finding, Unreadable, Verdict, as_verdict, fail_closed
 
-TOOLS = {
+Parser = Callable[[str, Expectation], List[Finding]]
+TOOLS: Dict[str, Parser] = {
     "nvidia-smi": smi.parse,
     "dcgmi": dcgmi.parse,
     "fabricmanager": fabricmanager.parse,
@@ -15,23 +17,37 @@ TOOLS = {
     "nccl-tests": nccl_tests.parse,
     "ib_write_bw": ib_write_bw.parse,
     "lspci": lspci.parse,
-}  # type: Dict[str, object]
+}
+
+
+class Outcome(NamedTuple):
+    """One run of a tool. `error`: why there is no answer ("is not installed", "did not answer in 20 s"), else None."""
+
+    returncode: Optional[int]
+    stdout: str
+    error: Optional[str] = None
+
+
+def answer(command: str, outcome: Outcome) -> str:
+    """The output of a command that ran. Raises Unreadable if it did not, failed, or said nothing."""
+    if outcome.error:
+        raise Unreadable(f"{command} {outcome.error}")
+    if outcome.returncode != 0:
+        said = outcome.stdout.strip().splitlines()
+        raise Unreadable(f"{command} failed with exit status {outcome.returncode}" + (f": {said[0]}" if said else ""))
+    if not outcome.stdout.strip():
+        raise Unreadable(f"{command} says nothing")
+    return outcome.stdout
 
 
 def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Finding]:
-    """Findings of one captured output. Never raises for what the text holds: what is not understood is a failed
-    finding.
+    """Findings of one captured output, at least one. Never raises for what the text holds: what is not understood is a
+    failed finding.
     """
-    try:
-        findings = TOOLS[tool](text, expected or Expectation())  # type: ignore[operator]
-    except Unreadable as error:
-        return [bad("understood", str(error))]
-    except RecursionError:
-        return [bad("understood", "the output is nested too deeply")]
-    except Exception as error:  # fail closed, whatever it is
-        return [bad("understood", f"the parser itself failed: {error!r}")]
-    return findings or [bad("understood", "nothing was judged")]
+    parser = TOOLS[tool]
+    return fail_closed("understood", "parser", lambda captured: parser(captured, expected or Expectation()), text)
 
 
-def healthy(findings: List[Finding]) -> bool:
-    return bool(findings) and all(finding.passed is True for finding in findings)
+def verdict(tool: str, text: str, expected: Expectation) -> Verdict:
+    """The findings of `parse` as one."""
+    return as_verdict(parse(tool, text, expected))

@@ -4,10 +4,9 @@ An Xid without a row blocks the node: nobody has said that it is harmless.
 """
 
 import re
-from typing import Dict, List, NamedTuple, Optional
+from typing import List, Mapping, NamedTuple, Optional
 
-from . import tables
-from .report import Finding, bad, good
+from .findings import Finding, judged
 
 LINE = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)\): (\d+),? ?(.*)$")
 SWITCH = re.compile(r"SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d+), (Fatal|Non-fatal)?,? ?(.*)$")
@@ -27,12 +26,8 @@ ACTIONS = {
     "": "none",
 }
 BLOCKING = ("drain", "reset", "reboot", "replace", "contact", "unknown")
-RECOVERY = (
-    ("node reboot", "reboot"),
-    ("gpu reset", "reset"),
-    ("drain and reset", "reset"),
-    ("drain p2p", "reset"),
-)  # Xid 154 says which
+# what Xid 154 says is to be done; the first that its text names
+RECOVERY = {"node reboot": "reboot", "gpu reset": "reset", "drain and reset": "reset", "drain p2p": "reset"}
 
 
 class Action(NamedTuple):
@@ -64,22 +59,7 @@ class Verdict(NamedTuple):
     text: str
 
 
-def load(text: str) -> Dict[int, Action]:
-    return {
-        int(row["xid"]): Action(
-            int(row["xid"]),
-            row["name"],
-            row["nvidia_r590_action"],
-            row["severity"],
-            row["node_action"],
-            row["exceptions"],
-            row["notes"],
-        )
-        for row in tables.rows(text)
-    }
-
-
-def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = "", mig: bool = False) -> Verdict:
+def decide(table: Mapping[int, Action], xid: int, text: str = "", gpu_model: str = "", mig: bool = False) -> Verdict:
     """What to do about one Xid on a GPU of this model (as the catalogue or nvidia-smi names it)."""
     row = table.get(xid)
     if row is None:
@@ -87,9 +67,8 @@ def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = 
     what = f"Xid {xid}{' (' + row.name + ')' if row.name else ''}"
     action = ACTIONS.get(row.nvidia, "review")
     if xid == 154:
-        action = next(
-            (found for words, found in RECOVERY if words in text.lower()), "none" if "None" in text else "unknown"
-        )
+        named = [action for words, action in RECOVERY.items() if words in text.lower()]
+        action = named[0] if named else "none" if "None" in text else "unknown"
         return Verdict(action, action in BLOCKING, f"{what}: {text.strip() or 'no action is named'}; {action}")
     # The exceptions column, as far as it names a GPU: A100 needs a reboot where others need a reset
     if "A100" in gpu_model and (xid == 64 or (xid == 95 and not mig)):
@@ -100,29 +79,31 @@ def decide(table: Dict[int, Action], xid: int, text: str = "", gpu_model: str = 
 
 def events(log: str) -> List[Event]:
     """Xids of a kernel log (dmesg, or journalctl -k), in its order."""
-    found = []
-    for line in log.splitlines():
-        match = LINE.search(line)
-        if match:
-            time = TIME.match(line)
-            found.append(
-                Event(match.group(1), int(match.group(2)), match.group(3), float(time.group(1)) if time else None)
-            )
-    return found
+    matches = ((line, LINE.search(line)) for line in log.splitlines())
+    return [
+        Event(match.group(1), int(match.group(2)), match.group(3), _seconds(line)) for line, match in matches if match
+    ]
 
 
-def judge(log: str, table: Dict[int, Action], gpu_model: str = "", handled_s: float = -1) -> List[Finding]:
+def _seconds(line: str) -> Optional[float]:
+    """Seconds since boot of a line of the log, if it has a time."""
+    time = TIME.match(line)
+    return float(time.group(1)) if time else None
+
+
+def judge(log: str, table: Mapping[int, Action], gpu_model: str = "", handled_s: float = -1) -> List[Finding]:
     """Findings of the kernel log since boot. Xids up to handled_s (seconds since boot) were dealt with by a person."""
-    findings = []
+
+    def is_handled(at_s: Optional[float]) -> bool:
+        return at_s is not None and at_s <= handled_s
+
+    problems: List[str] = []
     for event in events(log):
-        if event.at_s is not None and event.at_s <= handled_s:
-            continue
         verdict = decide(table, event.xid, event.text, gpu_model)
-        if verdict.blocks:
-            findings.append(bad("xid", f"GPU {event.address}: {verdict.text} ({verdict.action})"))
+        if verdict.blocks and not is_handled(event.at_s):
+            problems.append(f"GPU {event.address}: {verdict.text} ({verdict.action})")
     for line in log.splitlines():
         match = SWITCH.search(line)
-        time = TIME.match(line)
-        if match and match.group(3) != "Non-fatal" and not (time and float(time.group(1)) <= handled_s):
-            findings.append(bad("xid", f"NVSwitch {match.group(1)}: SXid {match.group(2)}: {match.group(4)}"))
-    return findings or [good("xid", "no Xid since boot that needs anything but a restart of a job")]
+        if match and match.group(3) != "Non-fatal" and not is_handled(_seconds(line)):
+            problems.append(f"NVSwitch {match.group(1)}: SXid {match.group(2)}: {match.group(4)}")
+    return judged("xid", problems, "no Xid since boot that needs anything but a restart of a job")

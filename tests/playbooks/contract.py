@@ -173,9 +173,8 @@ def problems(task: Task) -> list[str]:
         inside = listed((task.arguments.get("apply") or {}).get("tags")) if isinstance(task.arguments, dict) else []
         inside = [tag for tag in inside if tag in CLASSES]
         if inside and not set(inside) <= task.tags:
-            return [
-                f"{task.where}: applies {inside[0]}, but is not tagged so itself: it would be included where its tasks are left out"
-            ]
+            why = "it would be included where its tasks are left out"
+            return [f"{task.where}: applies {inside[0]}, but is not tagged so itself: {why}"]
         return []
     if task.module == "import_role":
         return []

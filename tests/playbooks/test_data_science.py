@@ -65,7 +65,7 @@ def test_a_framework_that_is_not_built_for_the_node_is_refused():
 def test_a_list_that_is_not_locked_is_refused(tmp_path, text):
     own = tmp_path / "own.txt"
     own.write_text(text)
-    with pytest.raises(AnsibleFilterError, match="is not locked|has no torch"):
+    with pytest.raises(AnsibleFilterError, match=r"is not locked|has no torch"):
         chosen(["pytorch"], own={"pytorch": str(own)})
 
 
@@ -87,7 +87,8 @@ def build(tmp_path, python):
 def test_an_interrupted_build_is_built_anew(tmp_path):
     python = tmp_path / "python"  # makes a venv whose pip writes down how it was called, and fails while `bad` is there
     python.write_text(
-        f'#!/bin/sh\nmkdir -p "$3/bin"\nprintf \'#!/bin/sh\\necho "$@" > {tmp_path}/called\\ntest ! -e {tmp_path}/bad\\n\' > "$3/bin/pip"\n'
+        '#!/bin/sh\nmkdir -p "$3/bin"\n'
+        f'printf \'#!/bin/sh\\necho "$@" > {tmp_path}/called\\ntest ! -e {tmp_path}/bad\\n\' > "$3/bin/pip"\n'
         'chmod +x "$3/bin/pip"\n'
     )
     python.chmod(0o755)

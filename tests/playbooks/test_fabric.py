@@ -56,7 +56,7 @@ def test_the_default_rule_is_always_first():
     ],
 )
 def test_a_partition_that_could_black_hole_the_fabric_is_refused(changes, words):
-    with pytest.raises(AnsibleFilterError, match="partitions.conf is not written") as refused:
+    with pytest.raises(AnsibleFilterError, match=r"partitions\.conf is not written") as refused:
         partitions.partition_rules([GOOD | changes])
     assert words in str(refused.value)
 

@@ -225,7 +225,7 @@ def test_damaged_settings_fail_the_gate(node, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", bundle().replace("def expected_from", "def expected_not"), bundle().replace("xid,name", "x,y")]
+    "text", ["", "{}", bundle().replace("def settings_from", "def settings_not"), bundle().replace("xid,name", "x,y")]
 )
 def test_a_damaged_or_missing_bundle_is_no_pass(node, text):
     assert node.run().returncode == 0 and node.stamp.exists()

@@ -10,7 +10,12 @@ from programs import PLAYBOOKS, load
 
 metrics = load("roles/metrics/files/ironburst-metrics.py")
 NODES = "home|dgx01|idle\nhome|dgx02|mixed+drain\nburst-p5|p5-1|idle~\nburst-p5|p5-2|idle~\n"
-JOBS = "home|RUNNING|None\nhome|PENDING|Resources\nhome|PENDING|Resources\nburst-p5|PENDING|ReqNodeNotAvail, UnavailableNodes:p5-1\n"
+JOBS = """\
+home|RUNNING|None
+home|PENDING|Resources
+home|PENDING|Resources
+burst-p5|PENDING|ReqNodeNotAvail, UnavailableNodes:p5-1
+"""
 STATUS = {
     "leases": [{"state": "running", "market": "spot", "instance_type": "p5.48xlarge"}] * 2,
     "money": {"spent_usd": 12.5, "committed_usd": 3.0, "usd_per_month": 2000.0},

@@ -39,7 +39,8 @@ def node(tmp_path):
     (tmp_path / "mig.py").write_text((REPOSITORY / "lab/stubs/nvidia-smi-mig.py").read_text())
     smi = tmp_path / "nvidia-smi"
     smi.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nimport mig\nmig.STATE = Path({str(tmp_path / 'state.json')!r})\n"
+        f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nimport mig\n"
+        f"mig.STATE = Path({str(tmp_path / 'state.json')!r})\n"
         "mig.in_use = lambda index: False  # the processes of this machine are none of the node\n"
         "if '--query-gpu=index,mig.mode.current,mig.mode.pending' in sys.argv:\n"
         "    print('\\n'.join(f'{i}, {mig.mode(i)}, {mig.mode(i)}' for i in range(2)))\n    sys.exit(0)\n"

@@ -36,24 +36,24 @@ def data_science_lists_of(frameworks: list[str], lists: dict, cuda_major: str, o
     for name in frameworks:
         if name not in lists:
             raise AnsibleFilterError(f"data_science names {name!r}: known are {', '.join(sorted(lists))}")
-        each = lists[name]
-        file = own.get(name) or each.get("any") or each.get(cuda_major)
+        listed = lists[name]
+        file = own.get(name) or listed.get("any") or listed.get(cuda_major)
         if file is None:
-            have = ", ".join(sorted(key for key in each if key.isdigit()))
+            have = ", ".join(sorted(key for key in listed if key.isdigit()))
+            ways = f"declare another CUDA for it, give its container image, or leave {name} out"
             raise AnsibleFilterError(
-                f"data_science: {name} is built for CUDA {have}, the node has {cuda_major or 'none'}: declare another CUDA for it, "
-                f"give its container image, or leave {name} out"
+                f"data_science: {name} is built for CUDA {have}, the node has {cuda_major or 'none'}: {ways}"
             )
         path = Path(file) if Path(file).is_absolute() else Path(folder) / file
         try:
             text = path.read_text()
         except OSError as error:
             raise AnsibleFilterError(f"the list of {name} can't be read: {error}") from None
-        version = version_of(text, each["package"])
-        suffix = "" if "any" in each else f"-cuda{cuda_major}"
+        version = version_of(text, listed["package"])
+        suffix = "" if "any" in listed else f"-cuda{cuda_major}"
         key = f"{name}-{version}{suffix}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         chosen.append(
-            {"name": name, "list": str(path), "version": f"{version}{suffix}", "key": key, "module": each["module"]}
+            {"name": name, "list": str(path), "version": f"{version}{suffix}", "key": key, "module": listed["module"]}
         )
     return chosen
 
@@ -62,4 +62,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"data_science_lists_of": data_science_lists_of}

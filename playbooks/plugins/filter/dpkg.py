@@ -47,4 +47,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"absent": absent, "not_installed": not_installed, "not_held": not_held, "packages_due": packages_due}

@@ -17,25 +17,23 @@ def partition_problems(partitions: list[dict]) -> list[str]:
     problems = []
     names, keys = [], []
     for partition in partitions:
-        name, pkey, members = (
-            str(partition.get("name", "")),
-            str(partition.get("pkey", "")),
-            partition.get("members") or [],
-        )
+        name, pkey = str(partition.get("name", "")), str(partition.get("pkey", ""))
+        members = partition.get("members") or []
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,31}", name) or name.lower() == "default":
-            problems.append(
-                f"{name!r} is no name of a partition: use letters, digits, _ and -, and not Default, which is always there"
-            )
+            which = "use letters, digits, _ and -, and not Default, which is always there"
+            problems.append(f"{name!r} is no name of a partition: {which}")
         key = int(pkey, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,4}", pkey) else 0
         if not 1 <= key <= 0x7FFE:
             which = "use one from 0x0001 to 0x7ffe (0x7fff is the default partition's)"
             problems.append(f"partition {name} has the key {pkey or 'none'}: {which}")
         if not members:
             problems.append(f"partition {name} has no members: name port GUIDs")
-        for member in members:
-            if not MEMBER.fullmatch(str(member)):
-                form = "write 0x and 16 hexadecimal digits, or ALL, then =full or =limited"
-                problems.append(f"{member!r} of partition {name} is no member: {form}")
+        form = "write 0x and 16 hexadecimal digits, or ALL, then =full or =limited"
+        problems += [
+            f"{member!r} of partition {name} is no member: {form}"
+            for member in members
+            if not MEMBER.fullmatch(str(member))
+        ]
         if members and all(str(member).endswith("=limited") for member in members):
             problems.append(
                 f"partition {name} has only limited members, which can't talk to each other: make one of them full"
@@ -57,14 +55,13 @@ def partition_rules(partitions: list[dict]) -> list[str]:
     problems = partition_problems(partitions)
     if problems:
         raise AnsibleFilterError("partitions.conf is not written: " + "; ".join(problems))
-    return [
-        DEFAULT_RULE,
-        *(f"{each['name']}={each['pkey']}, ipoib : {', '.join(each['members'])};" for each in partitions),
-    ]
+    rules = (f"{rule['name']}={rule['pkey']}, ipoib : {', '.join(rule['members'])};" for rule in partitions)
+    return [DEFAULT_RULE, *rules]
 
 
 class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"partition_problems": partition_problems, "partition_rules": partition_rules}

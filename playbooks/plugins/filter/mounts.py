@@ -30,4 +30,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"mount_unit": mount_unit}

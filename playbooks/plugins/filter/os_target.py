@@ -31,4 +31,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"os_target": os_target}

@@ -13,8 +13,8 @@ ALSO = {"cuda": ("nccl",), "base": ("kernel",)}
 def packages_of(packages: dict[str, list[str]], groups: list[str]) -> list[str]:
     """Specs of all roles among `groups`, each once, in the order of the lock."""
     roles = [role for group in groups for role in (group, *ALSO.get(group, ()))]
-    found = [spec for role, specs in packages.items() if role in roles for spec in specs]
-    return list(dict.fromkeys(found))
+    wanted = [spec for role, specs in packages.items() if role in roles for spec in specs]
+    return list(dict.fromkeys(wanted))
 
 
 def package_names(specs: list[str]) -> list[str]:
@@ -29,4 +29,5 @@ class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
+        """Name -> function, as Ansible asks for them."""
         return {"packages_of": packages_of, "package_names": package_names}

@@ -16,7 +16,8 @@ name: secret
 author: ironburst
 short_description: a secret by its reference
 description:
-  - Resolves references of the forms env:NAME, file:PATH and aws-secretsmanager:NAME on the control node. Use it with no_log.
+  - Resolves references of the forms env:NAME, file:PATH and aws-secretsmanager:NAME on the control node. Use it with
+    no_log.
 options:
   _terms:
     description: references
@@ -31,6 +32,7 @@ class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
+        """The secret of each reference. Raises AnsibleLookupError with a sentence that holds no secret."""
         self.set_options(var_options=variables, direct=kwargs)
         try:
             return [resolve(term, region=self.get_option("region")) for term in terms]

@@ -34,6 +34,21 @@ def samples() -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(FOLDER.iterdir()) if tool_of(path.name)}
 
 
+# Texts of the tools that are too long for a row of CHANGES
+LAST_PROCESSES = (
+    r"(?m)^ +Processes +: None\n(?![\s\S]*Processes)|"
+    r"\t\t<processes>\n\t\t</processes>\n(?![\s\S]*<processes>)"
+)
+DCGM_WARNING = '{"warning": "NvLink is down", "error_id": 1}'
+FM_MISMATCH = "fabric manager NVIDIA GPU driver interface version 580.95.05 don't match with driver version 575.57.08."
+FM_NO_SWITCH = (
+    "request to query NVSwitch device information failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
+)
+FM_FAILED = "nvidia-fabricmanager.service: Failed with result 'exit-code'."
+FM_FATAL = "detected NVSwitch fatal error 20034 on NVSwitch pci bus id 00000000:86:00.0 port 61\n"
+IB_PANIC = "ibpanic: [1323] main: stat of IB device 'mlx5_8' failed: No such file or directory\n"
+NCCL_WARN = "node01:81234:81301 [0] NCCL WARN Call to ibv_modify_qp failed\n"
+NCCL_FAILURE = "node01: Test NCCL failure common.cu:958 'unhandled system error'\n"
 # (pattern, replacement, what): the first place where it fits, or the last, is changed
 CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "nvidia-smi": (
@@ -73,11 +88,7 @@ CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (r"(GPU UUID +: |<uuid>)GPU-\w+", r"\1Unknown Error", "no UUID"),
         (r"(Current +: |<current_ecc>)Enabled", r"\1Disabled", "ECC goes on only at the next reset"),
         (r"(Performance State +: |<performance_state>)P\d", r"\1Unknown Error", "performance state unknown"),
-        (
-            r"(?m)^ +Processes +: None\n(?![\s\S]*Processes)|\t\t<processes>\n\t\t</processes>\n(?![\s\S]*<processes>)",
-            "",
-            "process list gone",
-        ),
+        (LAST_PROCESSES, "", "process list gone"),
         (r"(?m)^ +Link Width\n.*\n.*\n|\t+<link_widths>\n.*\n.*\n\t+</link_widths>\n", "", "link width not told"),
         (r"</nvidia_smi_log>\n", "", "end tag gone"),
         (r"<gpu id=", "<gp id=", "tag damaged"),
@@ -117,11 +128,7 @@ CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (r'"status": "Pass"', '"status": "Fail"', "a result failed"),
         (r'"status": "Pass"', '"status": "Skip"', "a result was skipped"),
         (r'"status": "Pass"', '"status": null', "no result"),
-        (
-            r'"status": "Pass"',
-            '"status": "Pass", "warnings": [{"warning": "NvLink is down", "error_id": 1}]',
-            "a warning",
-        ),
+        (r'"status": "Pass"', f'"status": "Pass", "warnings": [{DCGM_WARNING}]', "a warning"),
         (r'"test_categories": \[', '"runtime_error": "host engine gone", "test_categories": [', "runtime error"),
         (r'"entity_id": 1,', '"entity_id": 9,', "a GPU is gone"),
         (r'"gpu_id": "1"', '"gpu_id": "7"', "a GPU is gone"),
@@ -150,27 +157,10 @@ CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (r"SubState=.*\n", "", "no sub state"),
         (r"ActiveState=active", "ActiveState=", "no state"),
         (r"Result=success", "Result=exit-code", "result"),
-        (
-            r"Connected to 1 node\.",
-            "fabric manager NVIDIA GPU driver interface version 580.95.05 don't match with driver version 575.57.08.",
-            "version mismatch",
-        ),
-        (
-            r"Connected to 1 node\.",
-            "request to query NVSwitch device information failed with error:WARNING Nothing to do "
-            "[NV_WARN_NOTHING_TO_DO]",
-            "no switch",
-        ),
-        (
-            r"Started (nvidia-fab.*|NVIDIA fab.*)\.",
-            "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
-            "start failed",
-        ),
-        (
-            r"Successfully configured [\s\S]*",
-            "detected NVSwitch fatal error 20034 on NVSwitch pci bus id 00000000:86:00.0 port 61\n",
-            "fatal error",
-        ),
+        (r"Connected to 1 node\.", FM_MISMATCH, "version mismatch"),
+        (r"Connected to 1 node\.", FM_NO_SWITCH, "no switch"),
+        (r"Started (nvidia-fab.*|NVIDIA fab.*)\.", FM_FAILED, "start failed"),
+        (r"Successfully configured [\s\S]*", FM_FATAL, "fatal error"),
         (r"\[INFO\]", "[ERROR]", "an error line"),
         (r"State( +): Completed", r"State\1: In Progress", "in progress"),
         (r"State( +): Completed", r"State\1: Not Started", "not started"),
@@ -200,11 +190,7 @@ CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (r"CA 'mlx5_1'[\s\S]*?(?=CA 'mlx5_2'|$)(?=CA)", "", "a device is gone"),
         (r"Node GUID: 0x\w+", "Node GUID: 0x0000000000000000", "no GUID"),
         (r"Link layer: \w+", "Link layer: Unspecified", "no link layer"),
-        (
-            r"Port 1:\n",
-            "ibpanic: [1323] main: stat of IB device 'mlx5_8' failed: No such file or directory\n",
-            "error text",
-        ),
+        (r"Port 1:\n", IB_PANIC, "error text"),
     ),
     "nccl-tests": (
         (r"Out of bounds values : 0 OK", "Out of bounds values : 12 FAILED", "wrong values"),
@@ -220,16 +206,8 @@ CHANGES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (r"#  Rank  1 .*\n", "", "a rank is gone"),
         (r"(?m)^( +\d{8,} +\d+ +float +sum +-1 +\S+ +)\S+", r"\g<1>0.00", "no bandwidth"),
         (r"(?m)^( +\d{8,} +\d+ +float +sum +-1 +)\S+", r"\g<1>nan", "nan"),
-        (
-            r"(?m)^ +33554432 ",
-            "node01:81234:81301 [0] NCCL WARN Call to ibv_modify_qp failed\n    33554432 ",
-            "NCCL warns",
-        ),
-        (
-            r"# Out of bounds",
-            "node01: Test NCCL failure common.cu:958 'unhandled system error'\n# Out of bounds",
-            "test failure",
-        ),
+        (r"(?m)^ +33554432 ", f"{NCCL_WARN}    33554432 ", "NCCL warns"),
+        (r"# Out of bounds", f"{NCCL_FAILURE}# Out of bounds", "test failure"),
         (r"(?m)^( +16777216( +\S+){6} +)\S+", r"\g<1>1.00", "busbw does not fit"),
         (r"busbw #wrong", "busbw", "column gone"),
         (r"(?m)^# nThread.*\n", "", "settings gone"),
@@ -289,11 +267,11 @@ INSERTED = "Unable to determine the device handle for GPU0000:2A:00.0: Unknown E
 
 def _substitutions(name: str, tool: str, text: str) -> Iterator[Damage]:
     for form, new, what in CHANGES[tool]:
-        found = list(re.finditer(form, text))
-        places = (
-            {0: "first", len(found) - 1: "last"} if len(text) < 10000 else {len(found) - 1: "last"}
-        )  # long ones take long
-        for match, place in ((found[at], place) for at, place in places.items() if found):
+        matches = list(re.finditer(form, text))
+        places = {len(matches) - 1: "last"}
+        if len(text) < 10000:  # long ones take long
+            places = {0: "first", **places}
+        for match, place in ((matches[at], place) for at, place in places.items() if matches):
             changed = text[: match.start()] + match.expand(new) + text[match.end() :]
             if what and changed != text:
                 yield Damage(name, tool, f"{what} ({place})", changed, {})
@@ -304,21 +282,22 @@ def _cuts(name: str, tool: str, text: str) -> Iterator[Damage]:
     body = text.rstrip()
     for share in (0.15, 0.4, 0.65, 0.9):
         at = int(len(body) * share)
-        while at < len(body) - 1 and (
-            body[at] in "\n |+-=" or body[at - 1] in "\n |+-=)>" or body[at : at + 2].isspace()
-        ):
+        while at < len(body) - 1 and _is_between_words(body, at):
             at += 1
         if "\n" in body[at:] or at < len(body) - 3:
             yield Damage(name, tool, f"cut at {share:.0%}", body[:at], {})
+
+
+def _is_between_words(body: str, at: int) -> bool:
+    return body[at] in "\n |+-=" or body[at - 1] in "\n |+-=)>" or body[at : at + 2].isspace()
 
 
 def _inserted(name: str, tool: str, text: str) -> Iterator[Damage]:
     lines = text.splitlines(keepends=True)
     if len(lines) > 2:
         middle = len(lines) // 2
-        yield Damage(
-            name, tool, "error text between the lines", "".join([*lines[:middle], INSERTED, *lines[middle:]]), {}
-        )
+        between = "".join([*lines[:middle], INSERTED, *lines[middle:]])
+        yield Damage(name, tool, "error text between the lines", between, {})
     yield Damage(name, tool, "error text at the end", text + INSERTED, {})
     yield Damage(name, tool, "error text at the beginning", INSERTED + text, {})
 
@@ -326,11 +305,8 @@ def _inserted(name: str, tool: str, text: str) -> Iterator[Damage]:
 def _fewer(name: str, tool: str, text: str) -> Iterator[Damage]:
     """The last GPU or device of a list that has no end: seen by the declared number."""
     lines = text.splitlines(keepends=True)
-    if (
-        tool == "nvidia-smi"
-        and name.endswith(("-list", "csv", "csv-nounits", "csv-noheader-nounits"))
-        and len(lines) > 2
-    ):
+    is_list = name.endswith(("-list", "csv", "csv-nounits", "csv-noheader-nounits"))
+    if tool == "nvidia-smi" and is_list and len(lines) > 2:
         count = len([line for line in lines if re.match(r"(GPU )?\d+[:,]", line)])
         yield Damage(name, tool, "the last GPU is gone", "".join(lines[:-1]), {"gpus": count})
     if tool == "lspci" and "vv" not in name and "0680" not in text and "Bridge" not in text and len(lines) > 1:
@@ -347,14 +323,10 @@ def damages() -> list[Damage]:
     for name, text in whole.items():
         tool = tool_of(name)
         assert tool
-        for damage in (
-            *_substitutions(name, tool, text),
-            *_cuts(name, tool, text),
-            *_inserted(name, tool, text),
-            *_fewer(name, tool, text),
-        ):
-            if damage.text.split() != text.split():  # more than blanks has changed
-                out.setdefault((tool, damage.text, tuple(damage.declared)), damage)
+        for kind in (_substitutions, _cuts, _inserted, _fewer):
+            for damage in kind(name, tool, text):
+                if damage.text.split() != text.split():  # more than blanks has changed
+                    out.setdefault((tool, damage.text, tuple(damage.declared)), damage)
     for tool in TOOLS:
         for what, text in TEXTS.items():
             out[(tool, text, ())] = Damage("-", tool, what, text, {})

@@ -4,28 +4,24 @@
 
 import ast
 import functools
-import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ironburst.catalog import gpus
-from ironburst.cli.health import data
-from ironburst.health import tables, tools
-from ironburst.health.gpus import find_models
-from ironburst.health.report import Expectation
+from ironburst.health import tools
+from ironburst.health.expectation import Expectation
+from ironburst.health.findings import healthy
+from ironburst.health.models import find_models
 from tests.unit.health import damage
 from tests.unit.health import samples as written
+from tests.unit.health.catalogue import TABLES
 
 REPOSITORY = Path(__file__).parents[3]
 WHOLE = damage.samples()
-EXPECTED = Expectation(
-    models=tables.models(data("gpus.csv")), thresholds=tables.thresholds(data("acceptance_thresholds.csv"))
-)
+EXPECTED = Expectation(models=TABLES.models, thresholds=TABLES.thresholds)
 
 
 def parse(tool, text, **declared):
@@ -42,10 +38,17 @@ def test_a_healthy_sample_passes(name):
 @pytest.mark.parametrize("name", [name for name, text in WHOLE.items() if "\r" not in text])
 def test_a_capture_with_windows_lines_or_without_its_last_newline_is_the_same(name):
     tool = damage.tool_of(name)
-    assert tools.healthy(parse(tool, WHOLE[name].replace("\n", "\r\n")))
+    assert healthy(parse(tool, WHOLE[name].replace("\n", "\r\n")))
     stripped = parse(tool, WHOLE[name].rstrip("\n"))
     # only a number at the very end can't be told from a cut one
-    assert tools.healthy(stripped) or "no newline at its end" in stripped[0].text, stripped
+    assert healthy(stripped) or "no newline at its end" in stripped[0].text, stripped
+
+
+def test_lspci_in_words_is_as_healthy_as_by_number():
+    assert healthy(parse("lspci", written.lspci(written.BY["h100-sxm5"], "words")))
+    assert not healthy(
+        parse("lspci", written.lspci(written.BY["h100-sxm5"], "words").replace("(rev a1)", "(rev ff)", 1))
+    )
 
 
 def test_the_samples_cover_every_tool_and_generation_and_are_as_written():
@@ -62,16 +65,15 @@ def test_the_samples_cover_every_tool_and_generation_and_are_as_written():
 @functools.cache
 def judged():
     """Every damage with its findings."""
-    return [(each, parse(each.tool, each.text, **each.declared)) for each in damage.damages()]
+    return [(damaged, parse(damaged.tool, damaged.text, **damaged.declared)) for damaged in damage.damages()]
 
 
 def test_every_damage_is_refused(capsys):
-    let_through = [f"{each.tool} {each.sample}: {each.what}" for each, findings in judged() if tools.healthy(findings)]
-    counts = Counter(each.tool for each, _ in judged())
+    let_through = [f"{bad.tool} {bad.sample}: {bad.what}" for bad, findings in judged() if healthy(findings)]
+    counts = Counter(damaged.tool for damaged, _ in judged())
     with capsys.disabled():
-        print(
-            f"\ngate: damaged outputs tried {len(judged())}, let through {len(let_through)} ({dict(counts)}); healthy tried {len(WHOLE)}"
-        )
+        tried = f"damaged outputs tried {len(judged())}, let through {len(let_through)} ({dict(counts)})"
+        print(f"\ngate: {tried}; healthy tried {len(WHOLE)}")
     assert let_through == []
     assert len(judged()) >= 300
     assert min(counts.values()) >= 30
@@ -79,9 +81,9 @@ def test_every_damage_is_refused(capsys):
 
 def test_no_parser_ever_crashes():
     broken = [
-        (each.sample, each.what)
-        for each, findings in judged()
-        if any("parser itself failed" in each.text for each in findings)
+        (damaged.sample, damaged.what)
+        for damaged, findings in judged()
+        if any("parser itself failed" in finding.text for finding in findings)
     ]
     assert broken == []
 
@@ -130,7 +132,7 @@ def test_a_declaration_is_held(tool, name, declared, text):
 )
 def test_bandwidth_is_judged_at_one_size_of_one_row(tool, name, declared, text):
     findings = parse(tool, WHOLE[name], **declared)
-    assert tools.healthy(findings) and text in findings[-1].text
+    assert healthy(findings) and text in findings[-1].text
 
 
 def test_a_low_bandwidth_of_a_known_board_fails_without_any_option():
@@ -146,40 +148,20 @@ def lanes(sample, number):
 
 def test_lanes_that_the_board_does_not_wire_must_be_declared():
     narrow = lanes("nvidia-smi-h100-sxm5-q", 8)
-    assert not tools.healthy(parse("nvidia-smi", narrow))
-    assert tools.healthy(parse("nvidia-smi", narrow, pcie_width=8))
+    assert not healthy(parse("nvidia-smi", narrow))
+    assert healthy(parse("nvidia-smi", narrow, pcie_width=8))
 
 
 def test_cards_that_clouds_wire_with_eight_lanes_need_eight():
-    assert tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8)))
-    assert not tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 4)))
-    assert not tools.healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8), pcie_width=16))
+    assert healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8)))
+    assert not healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 4)))
+    assert not healthy(parse("nvidia-smi", lanes("nvidia-smi-a10g-q", 8), pcie_width=16))
 
 
 def test_accepted_errors_must_be_declared():
     remapped = re.sub(r"(Uncorrectable Error +: )0", r"\g<1>1", WHOLE["nvidia-smi-h100-sxm5-q"])
-    assert not tools.healthy(parse("nvidia-smi", remapped))
-    assert tools.healthy(parse("nvidia-smi", remapped, accepted_uncorrectable=1))
-
-
-def run(*arguments, stdin=""):
-    return subprocess.run(
-        [sys.executable, "-m", "ironburst.cli", "health", *arguments],
-        input=stdin,
-        text=True,
-        capture_output=True,
-        cwd=REPOSITORY,
-    )
-
-
-def test_the_command_says_why():
-    good = run("parse", "nvidia-smi", "--json", stdin=WHOLE["nvidia-smi-t4-table"])
-    assert good.returncode == 0 and json.loads(good.stdout)["healthy"] is True
-    bad = run("parse", "ibstat", stdin=WHOLE["ibstat-h100"].replace("State: Active", "State: Down", 1))
-    assert bad.returncode == 3 and "FAILED links: port mlx5_0/1 is Down" in bad.stdout
-    assert run("parse", "lspci", stdin="").returncode == 3
-    wrong = run("parse", "nvidia-smi", "--gpu-model", "H100", stdin="x")
-    assert wrong.returncode == 2 and "no GPU of the catalogue" in wrong.stderr and wrong.stderr.count("\n") == 1
+    assert not healthy(parse("nvidia-smi", remapped))
+    assert healthy(parse("nvidia-smi", remapped, accepted_uncorrectable=1))
 
 
 @pytest.mark.parametrize("python", ["3.6", "3.8"])

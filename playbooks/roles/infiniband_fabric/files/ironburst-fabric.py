@@ -34,7 +34,6 @@ class FabricError(Exception):
 
 
 # --- reading: pure
-# --------------------------------------------------------------------------------------------------------
 
 
 def parse_links(text):
@@ -57,9 +56,7 @@ def parse_links(text):
             "peer": row.group("peer"),
             "width": int(up.group("width")) if up else 0,
             "lane_gbps": float(up.group("lane")) if up else 0.0,
-            "state": "%s/%s" % (up.group("logical"), up.group("physical"))
-            if up
-            else re.sub(r"\s+", "", row.group("state")),
+            "state": "/".join(up.group("logical", "physical")) if up else re.sub(r"\s+", "", row.group("state")),
         }
     if not links:
         raise FabricError("iblinkinfo shows no link at all")
@@ -68,7 +65,7 @@ def parse_links(text):
 
 def parse_errors(text):
     """`ibqueryerrors`: {"guid:port": {counter: value}} of the ports that it names; its summary must be there."""
-    found = {}
+    errors = {}
     if not re.search(r"^## Summary: [1-9]\d* nodes checked", text, re.M):
         raise FabricError("ibqueryerrors gives no summary: %s" % (" ".join(text.split())[:160] or "no output"))
     for line in text.splitlines():
@@ -77,8 +74,8 @@ def parse_errors(text):
             counters = {key: int(value) for key, value in COUNTER.findall(port.group("counters"))}
             if not counters:
                 raise FabricError("ibqueryerrors says something that isn't understood: %s" % line.strip()[:160])
-            found["0x%016x:%s" % (int(port.group("guid"), 16), port.group("port"))] = counters
-    return found
+            errors["0x%016x:%s" % (int(port.group("guid"), 16), port.group("port"))] = counters
+    return errors
 
 
 def parse_managers(text):
@@ -95,48 +92,58 @@ def parse_managers(text):
 def judge(links, errors, managers, settings, seen):
     """(problems, warnings) of what was read, against the settings and what was seen before ({} at the first time)."""
     problems, warnings = [], []
-
-    def place(key):
-        return "%s port %s" % (links[key]["name"], links[key]["port"]) if key in links else key
-
-    for key, link in sorted(links.items()):
-        waiting = link["state"].split("/")[0] in ("Initialize", "Armed", "Init")
-        if waiting or (link["width"] and link["state"] != "Active/LinkUp"):
-            problems.append("%s is %s: the subnet manager has not brought it up" % (place(key), link["state"]))
-        elif link["width"] and link["width"] < settings["min_width"]:
-            wanted = settings["min_width"]
-            problems.append(
-                "%s runs %dX, at least %dX is wanted: reseat or replace the cable" % (place(key), link["width"], wanted)
-            )
-        elif link["width"] and link["lane_gbps"] < settings["min_lane_gbps"]:
-            wanted = settings["min_lane_gbps"]
-            problems.append("%s runs %g Gb/s a lane, at least %g is wanted" % (place(key), link["lane_gbps"], wanted))
+    for _, link in sorted(links.items()):
+        problems += link_problems(link, settings)
     for key, was in sorted(seen.get("links", {}).items()):
         if links.get(key, {"state": "Down"})["state"].split("/")[0] == "Down":
-            problems.append(
-                "the link of %s port %s to %s was up and is not any more" % (was["name"], was["port"], was["peer"])
-            )
-    for key, counters in sorted(errors.items()):
-        for counter, limit in sorted(settings["limits"].items()):
-            before = seen.get("errors", {}).get(key, {}).get(counter, 0)
-            now = counters.get(counter, 0)
-            more = now - before if now >= before else now  # it was cleared
-            if seen and more > limit:
-                problems.append(
-                    "%s of %s rose by %d since the last look, allowed is %d" % (counter, place(key), more, limit)
-                )
+            lost = (was["name"], was["port"], was["peer"])
+            problems.append("the link of %s port %s to %s was up and is not any more" % lost)
+    if seen:
+        problems += risen(links, errors, settings["limits"], seen.get("errors", {}))
     masters = [manager for manager in managers if manager["state"] == 3]
     if len(masters) != 1:
         problems.append("the fabric has %d master subnet managers" % len(masters))
-    if len(managers) > settings["subnet_managers"]:
+    wanted = settings["subnet_managers"]
+    if len(managers) > wanted:
         guids = ", ".join(manager["guid"] for manager in managers)
-        problems.append(
-            "%d subnet managers run, declared are %d (%s): stop the others"
-            % (len(managers), settings["subnet_managers"], guids)
-        )
-    elif len(managers) < settings["subnet_managers"]:
-        warnings.append("%d of %d declared subnet managers run" % (len(managers), settings["subnet_managers"]))
+        counts = "%d subnet managers run, declared are %d" % (len(managers), wanted)
+        problems.append("%s (%s): stop the others" % (counts, guids))
+    elif len(managers) < wanted:
+        warnings.append("%d of %d declared subnet managers run" % (len(managers), wanted))
     return problems, warnings
+
+
+def place(link):
+    """Where a link is, as sentences say it."""
+    return "%s port %s" % (link["name"], link["port"])
+
+
+def link_problems(link, settings):
+    """What is wrong with a link that is not down: not brought up, too narrow or too slow."""
+    width, lane, state = link["width"], link["lane_gbps"], link["state"]
+    waiting = state.split("/")[0] in ("Initialize", "Armed", "Init")
+    if waiting or (width and state != "Active/LinkUp"):
+        return ["%s is %s: the subnet manager has not brought it up" % (place(link), state)]
+    if width and width < settings["min_width"]:
+        widths = "runs %dX, at least %dX is wanted" % (width, settings["min_width"])
+        return ["%s %s: reseat or replace the cable" % (place(link), widths)]
+    if width and lane < settings["min_lane_gbps"]:
+        return ["%s runs %g Gb/s a lane, at least %g is wanted" % (place(link), lane, settings["min_lane_gbps"])]
+    return []
+
+
+def risen(links, errors, limits, before):
+    """A sentence for each counter that rose by more than its limit; one that is lower than before was cleared."""
+    problems = []
+    for key, counters in sorted(errors.items()):
+        for counter, limit in sorted(limits.items()):
+            then, now = before.get(key, {}).get(counter, 0), counters.get(counter, 0)
+            more = now - then if now >= then else now
+            if more > limit:
+                where = place(links[key]) if key in links else key
+                told = (counter, where, more, limit)
+                problems.append("%s of %s rose by %d since the last look, allowed is %d" % told)
+    return problems
 
 
 def samples(links, errors, managers, problems):
@@ -156,37 +163,36 @@ def samples(links, errors, managers, problems):
 
 
 # --- the machine
-# ----------------------------------------------------------------------------------------------------------
 
 
 def ask(argv):
+    """Output of a tool. Raises FabricError if it is missing, hangs, or fails without a word."""
+    pipe = subprocess.PIPE
+    options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "universal_newlines": True}
     try:
-        pipe = subprocess.PIPE
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT
-        )
+        done = subprocess.run(argv, timeout=TIMEOUT, **options)
     except OSError as error:
         raise FabricError("%s can't be run: %s" % (argv[0], error.strerror)) from None
     except subprocess.TimeoutExpired:
         raise FabricError("%s did not answer in %d s" % (argv[0], TIMEOUT)) from None
     if done.returncode and not done.stdout.strip():
-        raise FabricError(
-            "%s failed: %s" % (" ".join(argv), " ".join(done.stderr.split()) or "exit status %d" % done.returncode)
-        )
+        why = " ".join(done.stderr.split()) or "exit status %d" % done.returncode
+        raise FabricError("%s failed: %s" % (" ".join(argv), why))
     return done.stdout
 
 
 def look():
+    """(links, errors, managers) as the fabric says now."""
+    errors = ["ibqueryerrors", "--threshold-file", os.devnull]  # no thresholds of its own: every error is told
     return (
         parse_links(ask(["iblinkinfo", "--line"])),
-        parse_errors(
-            ask(["ibqueryerrors", "--threshold-file", os.devnull])
-        ),  # no thresholds of its own: every error is told
+        parse_errors(ask(errors)),
         parse_managers(ask(["saquery", "SMIR"])),
     )
 
 
 def write(path, text):
+    """Replace a file at once, readable for all."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     new = os.path.join(os.path.dirname(path), ".%s.new" % os.path.basename(path))
     with open(new, "w") as file:
@@ -196,6 +202,7 @@ def write(path, text):
 
 
 def run(arguments):
+    """One look, kept for the next: what main() prints, as a dict."""
     with open(arguments.settings) as file:
         settings = json.load(file)
     seen = {}
@@ -223,6 +230,7 @@ def run(arguments):
 
 
 def main():
+    """The exit status."""
     parser = argparse.ArgumentParser(description="the InfiniBand fabric's links, error counters and subnet managers")
     parser.add_argument("verb", choices=["check", "accept"])
     parser.add_argument("--json", action="store_true")

@@ -7,6 +7,7 @@ as old or invented figures. Python 3.6 (EL 8).
 """
 
 import argparse
+import collections
 import json
 import os
 import subprocess
@@ -15,27 +16,9 @@ import time
 
 FILE = "ironburst.prom"
 TIMEOUT = 30  # seconds a question may take
-NODE_STATES = set(
-    [
-        "idle",
-        "mixed",
-        "allocated",
-        "completing",
-        "planned",
-        "down",
-        "error",
-        "fail",
-        "unknown",
-        "future",
-        "powered_down",
-        "powering_up",
-        "powering_down",
-        "powered_off",
-        "reserved",
-        "blocked",
-        "inval",
-        "reboot",
-    ]
+NODE_STATES = (
+    *("idle", "mixed", "allocated", "completing", "planned", "down", "error", "fail", "unknown", "future"),
+    *("powered_down", "powering_up", "powering_down", "powered_off", "reserved", "blocked", "inval", "reboot"),
 )
 
 
@@ -45,18 +28,7 @@ def line(name, value, **labels):
         '%s="%s"' % (key, str(labels[key]).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
         for key in sorted(labels)
     )
-    return "%s%s %s" % (
-        name,
-        "{%s}" % quoted if quoted else "",
-        repr(float(value)) if isinstance(value, float) else value,
-    )
-
-
-def count(words):
-    found = {}
-    for word in words:
-        found[word] = found.get(word, 0) + 1
-    return found
+    return "%s%s %s" % (name, "{%s}" % quoted if quoted else "", repr(value) if isinstance(value, float) else value)
 
 
 def slurm(nodes, jobs):
@@ -65,25 +37,25 @@ def slurm(nodes, jobs):
 
     Raises ValueError for a line that isn't understood.
     """
-    out, drained = (
-        ["# TYPE slurm_nodes gauge", "# HELP slurm_nodes Nodes of a partition by state"],
-        ["# TYPE slurm_nodes_drained gauge"],
-    )
+    out = ["# TYPE slurm_nodes gauge", "# HELP slurm_nodes Nodes of a partition by state"]
+    drained = ["# TYPE slurm_nodes_drained gauge"]
     rows = [row.split("|") for row in nodes.splitlines() if row]
     if any(len(row) != 3 for row in rows):
         raise ValueError("sinfo's listing is not understood")
-    for (partition, state), number in sorted(count((row[0], state_of(row[2])) for row in rows).items()):
+    for (partition, state), number in sorted(collections.Counter((row[0], state_of(row[2])) for row in rows).items()):
         out.append(line("slurm_nodes", number, partition=partition, state=state))
-    for partition, number in sorted(count(row[0] for row in rows if "drain" in row[2]).items()):
+    for partition, number in sorted(collections.Counter(row[0] for row in rows if "drain" in row[2]).items()):
         drained.append(line("slurm_nodes_drained", number, partition=partition))
     rows = [row.split("|") for row in jobs.splitlines() if row]
     if any(len(row) != 3 for row in rows):
         raise ValueError("squeue's listing is not understood")
     out += drained + ["# TYPE slurm_jobs gauge", "# HELP slurm_jobs Jobs by partition and state"]
-    for (partition, state), number in sorted(count((row[0], row[1].lower()) for row in rows).items()):
+    for (partition, state), number in sorted(collections.Counter((row[0], row[1].lower()) for row in rows).items()):
         out.append(line("slurm_jobs", number, partition=partition, state=state))
     out.append("# TYPE slurm_jobs_pending gauge")
-    for reason, number in sorted(count(row[2].split(",")[0][:60] for row in rows if row[1] == "PENDING").items()):
+    for reason, number in sorted(
+        collections.Counter(row[2].split(",")[0][:60] for row in rows if row[1] == "PENDING").items()
+    ):
         out.append(line("slurm_jobs_pending", number, reason=reason))
     return out
 
@@ -101,7 +73,7 @@ def controller(said):
     """Samples of what `ironburst status --json` printed. Raises KeyError, TypeError where something is missing."""
     out = ["# TYPE ironburst_leases gauge", "# HELP ironburst_leases Rented nodes by state, market and type"]
     for (state, market, kind), number in sorted(
-        count((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()
+        collections.Counter((x["state"], x["market"], x["instance_type"]) for x in said["leases"]).items()
     ):
         out.append(line("ironburst_leases", number, state=state, market=market, instance_type=kind))
     money = said["money"]
@@ -122,21 +94,19 @@ def controller(said):
         ]
     out.append("# TYPE ironburst_pending_jobs gauge")
     for code, number in sorted(
-        count(job["code"] or "undecided" for job in said["queue"] if job["state"].lower() == "pending").items()
+        collections.Counter(
+            job["code"] or "undecided" for job in said["queue"] if job["state"].lower() == "pending"
+        ).items()
     ):
         out.append(line("ironburst_pending_jobs", number, code=code))
     return out
 
 
 def ask(argv):
-    done = subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-        timeout=TIMEOUT,
-    )
+    """Output of a command. Raises OSError, TimeoutExpired, and ValueError if it failed."""
+    pipe = subprocess.PIPE
+    options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "universal_newlines": True}
+    done = subprocess.run(argv, timeout=TIMEOUT, **options)
     if done.returncode:
         raise ValueError("%s: %s" % (argv[0], " ".join(done.stderr.split()) or "exit status %d" % done.returncode))
     return done.stdout
@@ -152,11 +122,8 @@ def gather(command):
     }
     if command:
         sources["controller"] = lambda: controller(json.loads(ask(command)))
-    out, ups, problems = (
-        [],
-        ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"],
-        [],
-    )
+    out, problems = [], []
+    ups = ["# TYPE ironburst_up gauge", "# HELP ironburst_up Whether a source of figures answered"]
     for source, samples in sources.items():
         try:
             out += samples()
@@ -169,6 +136,7 @@ def gather(command):
 
 
 def main():
+    """The exit status."""
     parser = argparse.ArgumentParser(description="Slurm's and the controller's figures for the node exporter")
     parser.add_argument("--folder", required=True)
     parser.add_argument("command", nargs="*")

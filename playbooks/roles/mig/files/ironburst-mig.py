@@ -44,20 +44,20 @@ def smi(*argv, **options):
 
 def instances(text):
     """{gpu: Counter of profiles} from `nvidia-smi mig -lgi`."""
-    found = collections.defaultdict(collections.Counter)
+    layouts = collections.defaultdict(collections.Counter)
     for gpu, profile, _, _, _ in ROW.findall(text):
-        found[int(gpu)][profile] += 1
-    if text and not found:
+        layouts[int(gpu)][profile] += 1
+    if text and not layouts:
         raise Failed("nvidia-smi mig -lgi is not understood: " + " ".join(text.split())[:200])
-    return found
+    return layouts
 
 
 def profiles(text):
     """{gpu: {profile: most instances}} from `nvidia-smi mig -lgip`."""
-    found = collections.defaultdict(dict)
+    most = collections.defaultdict(dict)
     for gpu, profile, _, _, total in PROFILE.findall(text):
-        found[int(gpu)][profile] = int(total)
-    return found
+        most[int(gpu)][profile] = int(total)
+    return most
 
 
 def modes(text):
@@ -75,10 +75,11 @@ def seen():
 
 
 def ask_modes():
+    """{gpu: (current, pending)} of this node."""
     return modes(smi("--query-gpu=index,mig.mode.current,mig.mode.pending", "--format=csv,noheader"))
 
 
-def differences(wanted, on, found):
+def differences(wanted, on, layouts):
     """GPUs that are not as declared: [(gpu, sentence)]."""
     told = []
     for gpu, layout in sorted(wanted.items()):
@@ -86,7 +87,7 @@ def differences(wanted, on, found):
             raise Failed(
                 "the layout names GPU %d, this node has GPUs %s" % (gpu, ", ".join(map(str, sorted(on))) or "none")
             )
-        there = dict(found.get(gpu, {}))
+        there = dict(layouts.get(gpu, {}))
         if bool(layout) != on[gpu] or there != layout:
             told.append(
                 (gpu, "GPU %d has %s, declared is %s" % (gpu, text_of(on[gpu], there), text_of(bool(layout), layout)))
@@ -95,6 +96,7 @@ def differences(wanted, on, found):
 
 
 def text_of(on, layout):
+    """A layout as sentences say it."""
     if not on:
         return "no MIG"
     return (
@@ -103,8 +105,9 @@ def text_of(on, layout):
 
 
 def slices(profile):
-    found = re.match(r"(\d+)g\.", profile)
-    return int(found.group(1)) if found else 0
+    """Compute slices of a profile: 3 of "3g.40gb"; 0 of one that is not named so."""
+    match = re.match(r"(\d+)g\.", profile)
+    return int(match.group(1)) if match else 0
 
 
 def make(gpu, layout, on):
@@ -123,6 +126,7 @@ def make(gpu, layout, on):
 
 
 def set_mode(index, on):
+    """Switch MIG on or off, with a reset where the GPU needs one. Raises Failed."""
     wanted = "Enabled" if on else "Disabled"
     smi("-i", index, "-mig", "1" if on else "0")
     if ask_modes()[int(index)][0] != wanted:
@@ -132,6 +136,7 @@ def set_mode(index, on):
 
 
 def check_profiles(gpu, layout, known):
+    """Raises Failed for profiles that this GPU has not, or not so often. known: {profile: most instances}."""
     for name, count in sorted(layout.items()):
         if name not in known:
             raise Failed("GPU %d has no MIG profile %s; it has %s" % (gpu, name, ", ".join(sorted(known)) or "none"))
@@ -140,6 +145,7 @@ def check_profiles(gpu, layout, known):
 
 
 def main():
+    """The exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="only compare")
     parser.add_argument("--layout", default="/etc/ironburst/mig.json")
@@ -147,8 +153,8 @@ def main():
     try:
         with open(arguments.layout) as file:
             wanted = {int(gpu): layout for gpu, layout in json.load(file).items()}
-        on, found = seen()
-        told = differences(wanted, on, found)
+        on, layouts = seen()
+        told = differences(wanted, on, layouts)
         print("; ".join(text for _, text in told) or "as declared")
         if arguments.check:
             return 3 if told else 0

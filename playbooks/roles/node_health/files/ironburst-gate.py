@@ -33,21 +33,16 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, path):
         self.path, self.content = path, json.loads(path.read_text())
 
-    def find_spec(self, fullname, path=None, target=None):
-        file = (
-            "__init__.py"
-            if fullname == "health"
-            else fullname[len("health.") :] + ".py"
-            if fullname.startswith("health.")
-            else None
-        )
-        if file not in self.content["modules"]:
+    def find_spec(self, fullname, path=None, target=None):  # noqa: ARG002 - importlib's signature
+        """The spec of health and of its modules; None for others."""
+        package, _, name = fullname.partition(".")
+        file = (name or "__init__") + ".py"
+        if package != "health" or file not in self.content["modules"]:
             return None
-        return importlib.util.spec_from_loader(
-            fullname, self, origin=f"{self.path}/{file}", is_package=fullname == "health"
-        )
+        return importlib.util.spec_from_loader(fullname, self, origin=f"{self.path}/{file}", is_package=not name)
 
     def exec_module(self, module):
+        """Run the module's source."""
         origin = module.__spec__.origin
         exec(compile(self.content["modules"][origin.rsplit("/", 1)[-1]], origin, "exec"), module.__dict__)
 
@@ -60,7 +55,10 @@ try:
     else:
         BUNDLE = Bundle(LIB / "health.json")
         sys.meta_path.insert(0, BUNDLE)
-    from health import accept, checks, join, tables, xid
+    from health import accept, join, tables
+    from health.findings import bad
+    from health.settings import settings_from
+    from health.tools import Outcome
 except Exception as error:  # fail closed: a stamp of before is no longer true
     if (ROOT / "run/ironburst/gate.ok").exists():
         (ROOT / "run/ironburst/gate.ok").unlink()
@@ -75,7 +73,7 @@ class Running:
     """A tool that was started. One that can't even be killed (a hung driver) is left behind, never waited for."""
 
     def __init__(self, command):
-        self.output = tempfile.TemporaryFile()
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the tool
         self.error = None
         try:
             self.process = subprocess.Popen(
@@ -87,17 +85,19 @@ class Running:
             self.error = f"can't be run: {error.strerror}"
 
     def outcome(self, limit_s, said_s=None):
+        """Its outcome after limit_s seconds at most; said_s: the limit that the sentence names, if it is another."""
         if self.error:
-            return checks.Outcome(None, "", self.error)
+            return Outcome(None, "", self.error)
         try:
             returncode = self.process.wait(max(limit_s, 0.05))
         except subprocess.TimeoutExpired:
             self.end()
-            return checks.Outcome(None, "", f"did not answer in {said_s or limit_s:g} s")
+            return Outcome(None, "", f"did not answer in {said_s or limit_s:g} s")
         self.output.seek(0)
-        return checks.Outcome(returncode, self.output.read().decode(errors="replace"))
+        return Outcome(returncode, self.output.read().decode(errors="replace"))
 
     def end(self):
+        """Kill it, and what it has started."""
         if not self.error and self.process.poll() is None:
             try:
                 os.killpg(self.process.pid, 9)
@@ -106,6 +106,7 @@ class Running:
 
 
 def run(command, limit_s):
+    """The outcome of one command."""
     return Running(command).outcome(limit_s)
 
 
@@ -113,10 +114,7 @@ def run_all(commands):
     """{name: command} -> {name: outcome}, all at once and within one limit."""
     running = {name: Running(command) for name, command in commands.items()}
     end = time.monotonic() + TOOL_TIMEOUT_S
-    found = {}
-    for name, tool in running.items():
-        found[name] = tool.outcome(end - time.monotonic(), said_s=TOOL_TIMEOUT_S)
-    return found
+    return {name: tool.outcome(end - time.monotonic(), said_s=TOOL_TIMEOUT_S) for name, tool in running.items()}
 
 
 def text_of(path):
@@ -128,58 +126,61 @@ def text_of(path):
 
 
 def load_tables():
-    text = BUNDLE.content["data"] if BUNDLE else {name: (LIB / "data" / name).read_text() for name in tables.FILES}
-    thresholds = tables.thresholds(text["acceptance_thresholds.csv"])
-    return join.Tables(tables.models(text["gpus.csv"]), thresholds, xid.load(text["xid_actions.csv"]))
+    """The catalogue's tables that came with the package."""
+    return tables.load(
+        BUNDLE.content["data"] if BUNDLE else {name: (LIB / "data" / name).read_text() for name in tables.FILES}
+    )
 
 
 def disks(paths, mounts):
-    found = []
-    read_only = {line[4] for line in mounts if "ro" in line[5].split(",")}
+    """join.Disk of each path that exists. mounts: the words of each line of mountinfo."""
+    seen = []
+    read_only = {words[4] for words in mounts if "ro" in words[5].split(",")}
     for path in paths:
         try:
             stat = os.statvfs(str(ROOT / path.lstrip("/")))
         except OSError:
             continue
         writable = path not in read_only and not stat.f_flag & os.ST_RDONLY
-        found.append(join.Disk(path, stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize, writable))
-    return tuple(found)
+        seen.append(join.Disk(path, stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize, writable))
+    return tuple(seen)
+
+
+def rdma_ports():
+    """join.Port of each port of an RDMA device."""
+    return tuple(
+        join.Port(
+            name=f"{port.parent.parent.name}/{port.name}",
+            layer=text_of(port / "link_layer"),
+            state=text_of(port / "state"),
+            rate=text_of(port / "rate"),
+            physical=text_of(port / "phys_state"),
+        )
+        for port in sorted((ROOT / "sys/class/infiniband").glob("*/ports/*"))
+    )
 
 
 def observe(settings, data):
-    outcomes = run_all(
-        dict(
-            {name: join.COMMANDS[name] for name in join.needed(settings, data)},
-            lspci=checks.LSPCI,
-            smi=checks.NVIDIA_SMI,
-        )
-    )
-    folders = sorted((ROOT / "sys/class/infiniband").glob("*/ports/*"))
-    links, ports = [], []
-    for port in folders:
-        device, layer = port.parent.parent.name, text_of(port / "link_layer")
-        links.append(checks.Link(device, port.name, text_of(port / "state"), layer))
-        ports.append(join.Port(f"{device}/{port.name}", layer, text_of(port / "rate"), text_of(port / "phys_state")))
+    """join.Observed: what the tools, /proc and /sys say now."""
+    outcomes = run_all({name: join.COMMANDS[name] for name in join.needed(settings, data)})
     mounts = [line.split() for line in text_of(ROOT / "proc/self/mountinfo").splitlines() if len(line.split()) > 5]
-    base = checks.Observed(
-        outcomes.pop("lspci"), outcomes.pop("smi"), tuple(links), tuple(mount[4] for mount in mounts)
-    )
     memory = [line.replace(":", " ").split() for line in text_of(ROOT / "proc/meminfo").splitlines()]
     counters = [text_of(path) for path in (ROOT / "sys/devices/system/edac/mc").glob("mc*/ue_count")]
     handled = text_of(ROOT / "run/ironburst/xid-handled")
     return join.Observed(
-        base,
-        outcomes,
-        tuple(ports),
-        {words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
-        sum(int(value) for value in counters) if counters else None,
-        disks(settings.disks, mounts),
-        float(handled) if handled else -1.0,
+        outcomes=outcomes,
+        ports=rdma_ports(),
+        mount_points=tuple(mount[4] for mount in mounts),
+        memory_kib={words[0]: int(words[1]) for words in memory if len(words) == 3 and words[1].isdigit()},
+        uncorrected=sum(int(value) for value in counters) if counters else None,
+        disks=disks(settings.disks, mounts),
+        xid_handled_s=float(handled) if handled else -1.0,
     )
 
 
 def read_settings():
-    return join.settings_from(json.loads((ROOT / "etc/ironburst/gate.json").read_text()))
+    """What the inventory declares. Raises OSError and ValueError."""
+    return settings_from(json.loads((ROOT / "etc/ironburst/gate.json").read_text()), accept.MAY_BE_LEFT_OUT)
 
 
 def judge():
@@ -187,12 +188,12 @@ def judge():
     try:
         settings = read_settings()
     except (OSError, ValueError) as error:
-        return [checks.Finding("settings", False, f"no usable /etc/ironburst/gate.json: {error}")]
+        return [bad("settings", f"no usable /etc/ironburst/gate.json: {error}")]
     try:
         data = load_tables()
     except (OSError, ValueError, KeyError) as error:
-        return [checks.Finding("settings", False, f"no usable tables below {LIB}: {error}")]
-    return join.evaluate(settings, observe(settings, data), data)
+        return [bad("settings", f"no usable tables below {LIB}: {error}")]
+    return join.evaluate(join.Node(settings, data, observe(settings, data)))
 
 
 def loopback(device, number):
@@ -212,15 +213,17 @@ def loopback(device, number):
 
 
 def measure(settings, level):
-    """Minutes or hours."""
+    """accept.Measured of a level: minutes or hours."""
     left_out = settings.not_applicable
     command = accept.dcgm_command(settings, level)
-    diagnostic = None if "dcgm" in left_out else run(command, accept.DCGM_LIMIT_S[min(int(command[3]), 4)])
+    diagnostic = (
+        None if "dcgm" in left_out else run(command, accept.DCGM_LIMIT_S[min(accept.dcgm_level(settings, level), 4)])
+    )
     nccl, rdma = (), {}
-    if "nccl" not in left_out and settings.nccl_command and settings.expected.gpu_count > 1:
+    if "nccl" not in left_out and settings.nccl_command and settings.gpu_count > 1:
         rounds = accept.BURN_IN_ROUNDS if level == "burn-in" else 1
         nccl = tuple(run(settings.nccl_command, accept.NCCL_LIMIT_S) for _ in range(rounds))
-    if "rdma_bandwidth" not in left_out and settings.expected.fabric == "infiniband":
+    if "rdma_bandwidth" not in left_out and settings.fabric == "infiniband":
         devices = sorted(
             port.parent.parent.parent.name
             for port in (ROOT / "sys/class/infiniband").glob("*/ports/*/link_layer")
@@ -239,7 +242,7 @@ def write(path, value):
 
 
 def long_level(level, findings):
-    """The findings of accept or burn-in, added to those of join; a passed run becomes or betters the baseline."""
+    """(findings, passed) of accept or burn-in, added to those of join; a passed run becomes or betters the baseline."""
     settings, data = read_settings(), load_tables()
     path = ROOT / "var/lib/ironburst/baseline.json"
     try:
@@ -249,38 +252,60 @@ def long_level(level, findings):
     more, figures = accept.evaluate(settings, data, measure(settings, level), level, baseline)
     findings = findings + more
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    good = join.passed(findings, accept.CHECKS)
-    if good and figures:
-        write(path, accept.new_baseline(figures, baseline, settings.expected.driver, level, at))
-    write(
-        ROOT / "var/lib/ironburst" / f"gate-{level}.json",
-        {
-            "passed": good,
-            "level": level,
-            "at": at,
-            "driver": settings.expected.driver,
-            "figures": figures,
-            "findings": [dict(finding._asdict()) for finding in findings],
-        },
-    )
-    return findings, good
+    passed = join.passed(findings, accept.CHECKS)
+    if passed and figures:
+        write(path, accept.new_baseline(figures, baseline, settings.driver, level, at))
+    report = {"passed": passed, "level": level, "at": at, "driver": settings.driver, "figures": figures}
+    report["findings"] = as_json(findings)
+    write(ROOT / "var/lib/ironburst" / f"gate-{level}.json", report)
+    return findings, passed
+
+
+def as_json(findings):
+    """The findings as the reports have them: check, passed, text."""
+    return [dict(finding._asdict()) for finding in findings]
 
 
 def arguments_of(argv):
+    """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--level", choices=("join", "accept", "burn-in"), default="join")
-    parser.add_argument(
-        "--settle", type=float, default=0, metavar="SECONDS", help="look again until join passes, this long"
-    )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    parser.add_argument("--xid-handled", action="store_true", help="Xids up to now no longer count (after a GPU reset)")
-    parser.add_argument(
-        "--forget-baseline", action="store_true", help="set the baseline aside (it is kept as baseline.json.old)"
-    )
+    option = parser.add_argument
+    option("--level", choices=("join", "accept", "burn-in"), default="join")
+    option("--settle", type=float, default=0, metavar="SECONDS", help="look again until join passes, this long")
+    option("--json", action="store_true", help="print the findings as JSON")
+    option("--xid-handled", action="store_true", help="Xids up to now no longer count (after a GPU reset)")
+    option("--forget-baseline", action="store_true", help="set the baseline aside (it is kept as baseline.json.old)")
     return parser.parse_args(argv)
 
 
+def join_level(stamp, settle_s):
+    """(findings, passed) of the join level, looked at again for settle_s seconds until it passes."""
+    deadline = time.monotonic() + settle_s
+    while True:
+        try:
+            findings = judge()
+        except Exception as error:  # fail closed, whatever it is
+            findings = [bad("gate", f"the gate itself failed: {error!r}")]
+        passed = join.passed(findings)
+        if passed or time.monotonic() + PAUSE_S > deadline:
+            return findings, passed
+        if stamp.exists():
+            stamp.unlink()
+        time.sleep(PAUSE_S)
+
+
+def tell(report, findings, as_one_line):
+    """The report on standard output, as JSON or a line a finding."""
+    if as_one_line:
+        print(json.dumps(report))
+        return
+    for finding in findings:
+        print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, finding.text))
+    print("gate: {}".format("passed" if report["passed"] else "not passed, this node takes no jobs"))
+
+
 def main(argv=None):
+    """The exit status."""
     arguments = arguments_of(argv)
     folder = ROOT / "run/ironburst"
     folder.mkdir(parents=True, exist_ok=True)
@@ -290,36 +315,20 @@ def main(argv=None):
     if arguments.forget_baseline and baseline.exists():
         os.replace(str(baseline), str(baseline) + ".old")
     stamp = folder / "gate.ok"
-    deadline = time.monotonic() + arguments.settle
-    while True:
+    findings, passed = join_level(stamp, arguments.settle)
+    if passed and arguments.level != "join":
         try:
-            findings = judge()
+            findings, passed = long_level(arguments.level, findings)
         except Exception as error:  # fail closed, whatever it is
-            findings = [checks.Finding("gate", False, f"the gate itself failed: {error!r}")]
-        good = join.passed(findings)
-        if good or time.monotonic() + PAUSE_S > deadline:
-            break
-        if stamp.exists():
-            stamp.unlink()
-        time.sleep(PAUSE_S)
-    if good and arguments.level != "join":
-        try:
-            findings, good = long_level(arguments.level, findings)
-        except Exception as error:  # fail closed, whatever it is
-            findings, good = findings + [checks.Finding("gate", False, f"the gate itself failed: {error!r}")], False
-    report = {"passed": good, "level": arguments.level, "findings": [dict(finding._asdict()) for finding in findings]}
+            findings, passed = findings + [bad("gate", f"the gate itself failed: {error!r}")], False
+    report = {"passed": passed, "level": arguments.level, "findings": as_json(findings)}
     write(folder / "gate.json", report)
-    if good:
+    if passed:
         stamp.touch()
     elif stamp.exists():
         stamp.unlink()
-    if arguments.json:
-        print(json.dumps(report))
-    else:
-        for finding in findings:
-            print("gate: {} {}: {}".format("ok    " if finding.passed else "FAILED", finding.check, finding.text))
-        print("gate: {}".format("passed" if good else "not passed, this node takes no jobs"))
-    return 0 if good else 1
+    tell(report, findings, arguments.json)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ class ScratchError(Exception):
 
 
 # --- choosing: pure
-# -------------------------------------------------------------------------------------------------------
 
 
 def walk(devices):
@@ -63,16 +62,16 @@ def why_used(device, signatures):
         return "carries %s" % ", ".join(below)
     if signatures is None:
         return "can't be read for signatures"
-    found = sorted(set(signatures) | ({device["fstype"]} if device.get("fstype") else set()))
-    if found:
-        return "has a signature (%s)" % ", ".join(found)
+    kinds = sorted(set(signatures) | ({device["fstype"]} if device.get("fstype") else set()))
+    if kinds:
+        return "has a signature (%s)" % ", ".join(kinds)
     return None
 
 
 def is_local_nvme(device):
-    return device["type"] == "disk" and (
-        device.get("tran") == "nvme" or (not device.get("tran") and device["name"].startswith("nvme"))
-    )
+    """Whether this is a whole NVMe device; an old lsblk tells no transport, so by its name."""
+    nvme = device.get("tran") == "nvme" or (not device.get("tran") and device["name"].startswith("nvme"))
+    return device["type"] == "disk" and nvme
 
 
 def choose(lsblk, settings, signatures):
@@ -83,57 +82,50 @@ def choose(lsblk, settings, signatures):
     """
     top = lsblk["blockdevices"]
     plan = {"state": "refused", "devices": [], "target": None, "uuid": None, "text": "", "skipped": {}}
-    wanted = settings["filesystem"]
     ours = [device for device in walk(top) if device.get("label") == LABEL]
-    named = {device["kname"]: device for device in ours}  # an array is listed once below each of its members
-    if len(named) > 1:
-        return dict(
-            plan,
-            text="two file systems are labelled %s (%s): wipe the one that is not scratch"
-            % (LABEL, ", ".join(sorted(named))),
-        )
-    if named:
-        found = next(iter(named.values()))
-        if found["fstype"] != wanted:
-            return dict(
-                plan,
-                text="scratch on %s is %s, declared is %s: drain the node and wipe %s to make it anew, or declare %s"
-                % (found["name"], found["fstype"], wanted, found["name"], found["fstype"]),
-            )
-        if found.get("mountpoint") and found["mountpoint"] != settings["path"]:
-            return dict(
-                plan,
-                text="scratch on %s is mounted at %s, declared is %s: unmount it there, or declare that path"
-                % (found["name"], found["mountpoint"], settings["path"]),
-            )
-        return dict(
-            plan, state="ready", target=found["name"], uuid=found["uuid"], text="there is scratch on %s" % found["name"]
-        )
+    if ours:
+        return _existing(ours, settings, plan)
     members = [
         device
         for device in walk(top)
         if (device.get("label") or "").split(":")[-1] == NAME and device.get("fstype") == "linux_raid_member"
     ]
-    if members:
-        arrays = {child["kname"]: child for member in members for child in member.get("children") or []}
-        names = [member["name"] for member in members]
-        if len(arrays) == 1 and all(member.get("children") for member in members):
-            array = next(iter(arrays.values()))
-            if array.get("fstype") or array.get("mountpoint") or signatures.get(array["name"], []) != []:
-                return dict(
-                    plan,
-                    text="the array %s of scratch holds %s: look what it is, and wipe it by hand if nobody needs it"
-                    % (array["name"], array.get("fstype") or "something unknown"),
-                )
-            return dict(
-                plan, state="format", devices=names, target=array["name"], text="finish the array %s" % array["name"]
-            )
-        return dict(
-            plan,
-            text="%s belong to an array of scratch that is not assembled: is a device missing? Repair it, or wipe them by hand"
-            % ", ".join(names),
-        )
-    return _unused(top, settings, signatures, plan)
+    return _unfinished(members, signatures, plan) if members else _unused(top, settings, signatures, plan)
+
+
+def _existing(labelled, settings, plan):
+    """The part of `choose` for a node with file systems of our label."""
+    named = {device["kname"]: device for device in labelled}  # an array is listed once below each of its members
+    if len(named) > 1:
+        which = (LABEL, ", ".join(sorted(named)))
+        text = "two file systems are labelled %s (%s): wipe the one that is not scratch"
+        return dict(plan, text=text % which)
+    scratch = next(iter(named.values()))
+    name, kind, wanted = scratch["name"], scratch["fstype"], settings["filesystem"]
+    if kind != wanted:
+        ways = "drain the node and wipe %s to make it anew, or declare %s" % (name, kind)
+        return dict(plan, text="scratch on %s is %s, declared is %s: %s" % (name, kind, wanted, ways))
+    if scratch.get("mountpoint") and scratch["mountpoint"] != settings["path"]:
+        where = (name, scratch["mountpoint"], settings["path"])
+        text = "scratch on %s is mounted at %s, declared is %s: unmount it there, or declare that path"
+        return dict(plan, text=text % where)
+    return dict(plan, state="ready", target=name, uuid=scratch["uuid"], text="there is scratch on %s" % name)
+
+
+def _unfinished(members, signatures, plan):
+    """The part of `choose` for a node with an array of ours that has no file system yet."""
+    arrays = {child["kname"]: child for member in members for child in member.get("children") or []}
+    names = [member["name"] for member in members]
+    if len(arrays) != 1 or not all(member.get("children") for member in members):
+        ways = "is a device missing? Repair it, or wipe them by hand"
+        text = "%s belong to an array of scratch that is not assembled: %s" % (", ".join(names), ways)
+        return dict(plan, text=text)
+    array = next(iter(arrays.values()))
+    if array.get("fstype") or array.get("mountpoint") or signatures.get(array["name"], []) != []:
+        holds = "the array %s of scratch holds %s" % (array["name"], array.get("fstype") or "something unknown")
+        return dict(plan, text="%s: look what it is, and wipe it by hand if nobody needs it" % holds)
+    text = "finish the array %s" % array["name"]
+    return dict(plan, state="format", devices=names, target=array["name"], text=text)
 
 
 def _unused(top, settings, signatures, plan):
@@ -179,43 +171,30 @@ def _unused(top, settings, signatures, plan):
 
 def commands(plan, filesystem):
     """The commands that carry out a plan of state create or format, in order."""
-    found = []
+    steps = []
     if plan["state"] == "create" and len(plan["devices"]) > 1:
-        found.append(
-            [
-                "mdadm",
-                "--create",
-                plan["target"],
-                "--run",
-                "--level=0",
-                "--homehost=any",
-                "--name=%s" % NAME,
-                "--raid-devices=%d" % len(plan["devices"]),
-            ]
-            + plan["devices"]
-        )
+        count = "--raid-devices=%d" % len(plan["devices"])
+        options = ["--run", "--level=0", "--homehost=any", "--name=%s" % NAME, count]
+        steps.append(["mdadm", "--create", plan["target"], *options, *plan["devices"]])
     # without force: mkfs refuses a device that has come to hold something in between
     make = {"xfs": ["mkfs.xfs", "-q", "-L", LABEL], "ext4": ["mkfs.ext4", "-q", "-m", "0", "-L", LABEL]}[filesystem]
-    found.append(make + [plan["target"]])
-    return found
+    return [*steps, [*make, plan["target"]]]
 
 
 # --- the machine
-# ----------------------------------------------------------------------------------------------------------
 
 
 def run(argv):
+    """Output of a command. Raises ScratchError if it can't be run, hangs or fails."""
+    pipe = subprocess.PIPE
+    options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "universal_newlines": True}
     try:
-        pipe = subprocess.PIPE
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=TIMEOUT
-        )
+        done = subprocess.run(argv, timeout=TIMEOUT, **options)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ScratchError("%s can't be run: %s" % (argv[0], error)) from None
     if done.returncode:
-        raise ScratchError(
-            "%s failed: %s" % (" ".join(argv), " ".join((done.stderr or done.stdout).split()) or "no message")
-        )
+        said = " ".join((done.stderr or done.stdout).split())
+        raise ScratchError("%s failed: %s" % (" ".join(argv), said or "no message"))
     return done.stdout
 
 
@@ -233,16 +212,17 @@ def probed(device):
     done = subprocess.run(
         ["blkid", "--probe", "--output", "export", device["name"]], stdout=subprocess.PIPE, universal_newlines=True
     )
-    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    values = {"fstype": found.get("TYPE"), "label": found.get("LABEL"), "uuid": found.get("UUID")}
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    values = {"fstype": told.get("TYPE"), "label": told.get("LABEL"), "uuid": told.get("UUID")}
     return dict(
         device,
         children=[probed(child) for child in device.get("children") or []],
-        **(values if "TYPE" in found else {}),
+        **(values if "TYPE" in told else {}),
     )
 
 
 def look(settings):
+    """The plan for this machine as it is now."""
     lsblk = json.loads(run(["lsblk", "--json", "--bytes", "--paths", "--output", COLUMNS]))
     lsblk = {"blockdevices": [probed(device) for device in lsblk["blockdevices"]]}
     settings = dict(settings, devices=[os.path.realpath(path) for path in settings["devices"]])
@@ -261,6 +241,7 @@ def must_be_free(path):
 
 
 def apply(settings):
+    """Carry out the plan; the plan as it is then. Raises ScratchError."""
     plan = look(settings)
     if plan["state"] == "refused":
         raise ScratchError(plan["text"])
@@ -278,6 +259,7 @@ def apply(settings):
 
 
 def up(settings):
+    """The same, and mount it."""
     plan = apply(settings)
     if not os.path.ismount(settings["path"]):
         os.makedirs(settings["path"], exist_ok=True)
@@ -287,6 +269,7 @@ def up(settings):
 
 
 def main():
+    """The exit status."""
     parser = argparse.ArgumentParser(description="local scratch space on unused NVMe devices")
     parser.add_argument("verb", choices=["plan", "apply", "up"])
     parser.add_argument("--settings", default="/etc/ironburst/scratch.json", help="file, or the JSON itself")

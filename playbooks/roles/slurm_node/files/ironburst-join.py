@@ -28,6 +28,7 @@ class JoinError(Exception):
 
 
 def imds(path, token=None, ttl=None):
+    """An answer of the metadata service; without a token a new one, for ttl seconds. Raises OSError."""
     headers = {"X-aws-ec2-metadata-token": token} if token else {"X-aws-ec2-metadata-token-ttl-seconds": str(ttl)}
     request = urllib.request.Request(f"{IMDS}/latest/{path}", headers=headers, method="GET" if token else "PUT")
     with urllib.request.urlopen(request, timeout=5) as response:
@@ -124,6 +125,7 @@ def write(path, content, mode, owner=None):
 
 
 def main():
+    """The exit status."""
     end = time.monotonic() + DEADLINE_S
     try:
         name, head, reference, region = parse(*launch(end))

@@ -1,0 +1,79 @@
+"""Which model of the catalogue a GPU is, by the name and the memory that the tools print of it."""
+
+import functools
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from .expectation import Model
+
+MEMORY_TOLERANCE = 0.1  # catalogues say GB, drivers report usable MiB: H100 80GB has 81559
+FORM_WORDS = re.compile(r"^(SXM\d*|PCIe|NVL|SE|\d+(/\d+)*GB|variants)$")
+UUID = re.compile(r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+NAME = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce|GRID|RTX|A100|A800|H100|H800)[ -]\S.*$|^[AHLBVTP]\d{1,3}\w?$")
+HBM = re.compile(r"\b(P100|V100S?|A100|A800|A30|H100|H800|H20|H200|GH200|B200|B300|GB200|GB300)\b")
+# cards that clouds wire with eight of their sixteen lanes (seen in public captures of EC2 g4dn and g5)
+EIGHT_LANES = re.compile(r"\b(T4|A10G)\b")
+
+
+def _words(name: str) -> List[str]:
+    return re.split(r"[\s-]+", name)
+
+
+def _is_family(model: str, words: List[str]) -> bool:
+    """Whether the words of a product's name have all of the model's that are no form or size: H100, RTX 6000."""
+    family = [word for word in model.split() if not FORM_WORDS.match(word)]
+    return bool(family) and all(word in words for word in family)
+
+
+def _other_form(form: str, words: List[str]) -> bool:
+    """Whether a product's name says SXM where `form` says PCIe, or the reverse."""
+    pcie, sxm = "PCIe" in words or "PCIE" in words, any(word.startswith("SXM") for word in words)
+    return ("SXM" in form and pcie) or ("PCIe" in form and sxm)
+
+
+def fits_memory(memory_mib: float, size_gb: int) -> bool:
+    """Whether a GPU that reports so many MiB may be sold as one of this size."""
+    return abs(memory_mib / 1024 - size_gb) <= MEMORY_TOLERANCE * size_gb
+
+
+@functools.lru_cache(maxsize=1024)
+def find_models(name: str, models: Tuple[Model, ...]) -> Tuple[Model, ...]:
+    """The catalogue's models that a product name may mean, whatever the memory. "NVIDIA H100 80GB HBM3": H100 SXM5 80GB
+    and its variants.
+    """
+    words = _words(re.sub(r"\.\.\.$", "", name))
+    fitting = []
+    for model in models:
+        other_nvl = "NVL" in words and "NVL" not in model.name.split()
+        if _is_family(model.name, words) and not _other_form(model.form_factor, words) and not other_nvl:
+            fitting.append(model)
+    longest = max([len(model.name.split()) for model in fitting if "RTX" in model.name] or [0])
+    return tuple(model for model in fitting if "RTX" not in model.name or len(model.name.split()) == longest)
+
+
+def memory_sizes(name: str, models: Tuple[Model, ...]) -> List[int]:
+    """Marketed sizes in GB that a GPU of this name may have; empty: not known."""
+    stated = re.search(r"\b(\d{2,3})\s?G(B|$| )", name)
+    if stated and "GH200" not in name:  # GH200's number is the CPU's memory
+        return [int(stated.group(1))]
+    sizes = [model.memory_gb for model in find_models(name, models) if model.memory_gb]
+    if re.search(r"\bH20\b", name.replace("-", " ")):
+        sizes.append(141)
+    return sizes
+
+
+def board_of(names: Sequence[str], models: Tuple[Model, ...]) -> Optional[int]:
+    """GPUs on a baseboard of the product, if all have one name and it is always that many."""
+    boards = {model.board for name in names for model in find_models(name, models)}
+    return boards.pop() if len(names) == 1 and len(boards) == 1 else None
+
+
+def model_matches(model: str, name: str, memory_mib: float) -> bool:
+    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559
+    MiB.
+    """
+    words = _words(name)
+    if not _is_family(model, words) or _other_form(model, words):
+        return False
+    sizes = re.search(r"(\d+(?:/\d+)*)GB", model)
+    return not sizes or any(fits_memory(memory_mib, int(size)) for size in sizes.group(1).split("/"))

@@ -1,0 +1,88 @@
+"""Small readers of a tool's output that every parser uses. They refuse whatever they do not understand."""
+
+import functools
+import re
+from typing import List, Sequence
+
+from .findings import Unreadable
+
+NOT_AVAILABLE = (
+    "N/A",
+    "[N/A]",
+    "[Not Supported]",
+    "Not Supported",
+    "Requested functionality has been deprecated",
+    "[Requested functionality has been deprecated]",
+)
+# What NVIDIA's tools put where a value should be, or between the lines, when something is wrong
+ERROR_TEXT = re.compile(
+    r"unknown error|ERR!|is lost|requires? reset|reset required\]|insufficient permissions|function not found|"
+    r"failed|failure\b|fatal|unable to|couldn't|could not|corrupt|no devices|mismatch|timed? ?out|segmentation|"
+    r"core dumped|killed|traceback|exception|NVRM|xid|permission denied|not found|error",
+    re.IGNORECASE,
+)
+MAX_TEXT = 64 << 20  # bytes: a capture is never larger
+
+
+def shown(line: str) -> str:
+    """A line as a sentence quotes it."""
+    return repr(line if len(line) <= 120 else line[:117] + "...")
+
+
+def clean(text: str) -> List[str]:
+    """The lines of a capture, without carriage returns. Raises Unreadable for nothing, for bytes that are no text, and
+    for too much.
+    """
+    if not text.strip():
+        raise Unreadable("the output is empty")
+    if len(text) > MAX_TEXT:
+        raise Unreadable(f"the output is longer than {MAX_TEXT >> 20} MiB")
+    broken = re.search("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ufffd\x7f]", text)
+    if broken:
+        raise Unreadable(f"the output holds a character that is no text ({broken.group(0)!r})")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def ends_open(text: str) -> bool:
+    """Whether the last line has no newline: it may have been cut."""
+    return not text.endswith(("\n", "\r"))
+
+
+def not_available(value: str) -> bool:
+    """Whether NVIDIA's tools say so that this GPU or driver has no such value."""
+    return value in NOT_AVAILABLE or value.startswith("[Deprecated")
+
+
+@functools.lru_cache(maxsize=65536)
+def is_error(value: str) -> bool:
+    """Whether a value is an error text instead of a value."""
+    return bool(ERROR_TEXT.search(value)) and not not_available(value)
+
+
+def whole(value: str, what: str) -> int:
+    """The whole number `value`. `what` names it in the sentence of Unreadable."""
+    if not re.match(r"^\d+$", value):
+        raise Unreadable(f"{what} is {value!r}, not a whole number")
+    return int(value)
+
+
+def decimal(value: str, what: str) -> float:
+    """The number `value`, without an exponent. `what` names it in the sentence of Unreadable."""
+    if not re.match(r"^-?\d+(\.\d+)?$", value):
+        raise Unreadable(f"{what} is {value!r}, not a number")
+    return float(value)
+
+
+def quantity(value: str, unit: str, what: str) -> float:
+    """The number of "81559 MiB" when unit is "MiB". Raises Unreadable for another unit or none."""
+    match = re.match(r"^(-?\d+(?:\.\d+)?) ?(\S+)$", value)
+    if not match or match.group(2) != unit:
+        raise Unreadable(f"{what} is {value!r}, not a number of {unit}")
+    return float(match.group(1))
+
+
+def in_sequence(indexes: Sequence[int], what: str) -> None:
+    """Raises Unreadable unless the indexes are 0, 1, 2 ... in this order."""
+    for position, index in enumerate(indexes):
+        if index != position:
+            raise Unreadable(f"{what} {position} is missing: {what} {index} stands in its place")

@@ -1,0 +1,237 @@
+"""What is good for each field that nvidia-smi tells of a GPU: a table of rules by the names of --query-gpu.
+
+A field that is not in RULES is only held to have no error text. A value that is not available must be so for every GPU
+of this name, and never for the fields in NEVER.
+"""
+
+import functools
+import re
+from typing import Callable, Dict, NamedTuple, Optional, Tuple
+
+from .expectation import Expectation
+from .findings import Unreadable
+from .models import EIGHT_LANES, HBM, UUID
+from .reading import decimal, quantity
+
+Facts = Dict[str, str]  # name of nvidia-smi's --query-gpu field -> value as printed, units included
+HOT_C = 87  # where the output names no limit of its own: A100 and T4 may run at 85, all slow down at 87 to 90
+HOT_MEMORY_C = 105
+BUS_ID = re.compile(r"^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$")
+HARDWARE, BRAKE, THERMAL = "hardware slowdown", "power brake", "software thermal slowdown"
+HARDWARE_THERMAL = "hardware thermal slowdown"
+# The bad ones among the bits of clocks_event_reasons.active (NVML), and among the names of its fields
+BAD_REASONS = {0x8: HARDWARE, 0x20: THERMAL, 0x40: HARDWARE_THERMAL, 0x80: BRAKE}
+KNOWN_REASONS = 0x1FF
+BAD_REASON_NAMES = {
+    "hw_slowdown": HARDWARE,
+    "hw_thermal_slowdown": HARDWARE_THERMAL,
+    "hw_power_brake_slowdown": BRAKE,
+    "sw_thermal_slowdown": THERMAL,
+}
+
+
+class Judge(NamedTuple):
+    """One GPU and what is expected of it. mig: whether it is cut into MIG instances."""
+
+    who: str
+    facts: Facts
+    expected: Expectation
+    mig: bool
+
+
+Rule = Callable[[str, str, Judge], Optional[str]]  # field, value -> a sentence if the value is bad
+
+
+def measure(unit: str, least: float = 0, most: float = 1e9) -> Rule:
+    """A number of this unit, from least to most; unit "" is a bare number."""
+
+    def rule(field: str, value: str, judge: Judge) -> Optional[str]:
+        what = f"{field} of {judge.who}"
+        number = quantity(value, unit, what) if unit else decimal(value, what)
+        return None if least <= number <= most else f"{field} is {value}"
+
+    return rule
+
+
+def one_of(words: str, healthy: str = "") -> Rule:
+    """One of these words, which | parts; bad, if it is not one of the healthy ones (none named: all are)."""
+    known, allowed = words.split("|"), (healthy or words).split("|")
+
+    def rule(field: str, value: str, judge: Judge) -> Optional[str]:
+        if value not in known:
+            raise Unreadable(f"{field} of {judge.who} is {value!r}, not one of {', '.join(known)}")
+        return None if value in allowed else f"{field} is {value}"
+
+    return rule
+
+
+def pattern(form: str) -> Rule:
+    """Any value of this form."""
+
+    def rule(field: str, value: str, judge: Judge) -> Optional[str]:
+        if not re.match(form + "$", value):
+            raise Unreadable(f"{field} of {judge.who} is {value!r}")
+        return None
+
+    return rule
+
+
+def zero(field: str, value: str, judge: Judge) -> Optional[str]:
+    """A count of errors since the driver was loaded."""
+    return None if decimal(value, f"{field} of {judge.who}") == 0 else f"{field} is {value}, must be 0"
+
+
+def historic(field: str, value: str, judge: Judge) -> Optional[str]:
+    """A count of errors of the GPU's whole life: as many as a person has accepted."""
+    accepted = judge.expected.accepted_uncorrectable
+    count = decimal(value, f"{field} of {judge.who}")
+    return None if 0 <= count <= accepted else f"{field} is {value}, accepted are {accepted}"
+
+
+def width(field: str, value: str, judge: Judge) -> Optional[str]:
+    """PCIe lanes: all that the GPU has, or that are declared."""
+    match = re.match(r"^(\d+)x?$", value)
+    if not match or int(match.group(1)) not in (1, 2, 4, 8, 16, 32):
+        raise Unreadable(f"{field} of {judge.who} is {value!r}, not a number of PCIe lanes")
+    lanes = int(match.group(1))
+    if field.endswith("max"):
+        return None
+    wanted = judge.expected.pcie_width
+    if wanted is None:
+        most = re.match(r"^(\d+)x?$", judge.facts.get("pcie.link.width.max", "16"))
+        wanted = int(most.group(1)) if most else 16
+        if EIGHT_LANES.search(judge.facts.get("name", "")):
+            wanted = min(wanted, 8)
+    return None if lanes >= wanted else f"the PCIe link has {lanes} of {wanted} lanes"
+
+
+def temperature(field: str, value: str, judge: Judge) -> Optional[str]:
+    """Degrees Celsius, below the lowest limit that the output names."""
+    degrees = decimal(re.sub(r" C$", "", value), f"{field} of {judge.who}")
+    if not 9 < degrees < 150:
+        raise Unreadable(f"{field} of {judge.who} is {value!r}, which no GPU has")
+    limits = {
+        "temperature.gpu": ("temperature.gpu.slow", "temperature.gpu.max"),
+        "temperature.memory": ("temperature.memory.max",),
+    }
+    stated = [judge.facts[name] for name in limits[field] if re.match(r"^[1-9]\d* C$", judge.facts.get(name, ""))]
+    limit = min([float(text[:-2]) for text in stated] or [HOT_C if field == "temperature.gpu" else HOT_MEMORY_C])
+    return None if degrees < limit else f"{field} is {degrees:g} C, the limit {limit:g} C"
+
+
+def tlimit(field: str, value: str, judge: Judge) -> Optional[str]:
+    """Degrees Celsius that are left to the limit."""
+    left = decimal(re.sub(r" C$", "", value), f"{field} of {judge.who}")
+    return None if left > 0 else f"{left:g} C are left to the temperature limit"
+
+
+def reasons(field: str, value: str, judge: Judge) -> Optional[str]:
+    """NVML's mask of why the clocks are held down."""
+    if not re.match(r"^0x[0-9A-Fa-f]{16}$", value):
+        raise Unreadable(f"{field} of {judge.who} is {value!r}, not a mask of 16 hexadecimal digits")
+    mask = int(value, 16)
+    if mask & ~KNOWN_REASONS:
+        raise Unreadable(f"{field} of {judge.who} is {value}, which has unknown bits")
+    bad_ones = [text for bit, text in BAD_REASONS.items() if mask & bit]
+    return f"its clocks are held down by {', '.join(bad_ones)}" if bad_ones else None
+
+
+def reason(field: str, value: str, judge: Judge) -> Optional[str]:
+    """One of these reasons."""
+    if value not in ("Active", "Not Active"):
+        raise Unreadable(f"{field} of {judge.who} is {value!r}, not Active or Not Active")
+    text = BAD_REASON_NAMES.get(field.rsplit(".", 1)[1])
+    return f"its clocks are held down by {text}" if text and value == "Active" else None
+
+
+def ecc_mode(field: str, value: str, judge: Judge) -> Optional[str]:
+    """ECC is on where the memory is HBM."""
+    if value not in ("Enabled", "Disabled"):
+        raise Unreadable(f"{field} of {judge.who} is {value!r}")
+    return "ECC is off" if value == "Disabled" and HBM.search(judge.facts.get("name", "").replace("-", " ")) else None
+
+
+MHZ, WATT, MIB, PERCENT = (
+    measure("MHz", 1, 20000),
+    measure("W", 0.1, 5000),
+    measure("MiB", 0, 4e6),
+    measure("%", 0, 100),
+)
+COUNT = measure("")
+ON_OFF = one_of("Enabled|Disabled")
+YES_NO = one_of("Yes|No|Pending", healthy="No")
+COMPUTE_MODE = one_of(
+    "Default|Exclusive_Process|Exclusive_Thread|Prohibited|E. Process",
+    healthy="Default|Exclusive_Process|Exclusive_Thread|E. Process",
+)
+RECOVERY = one_of("None|Reset|Reboot|GPU Reset|Node Reboot|Drain P2P|Drain and Reset", healthy="None")
+FABRIC_STATE = one_of("Completed|In Progress|Not Started|Not Supported", healthy="Completed|Not Supported")
+BANDWIDTH = one_of("Full|Normal|Degraded|False|True", healthy="Full|Normal|False")
+# the first row whose form is the whole name of a field
+RULES: Tuple[Tuple[str, Rule], ...] = (
+    (r"(gpu_)?uuid", pattern(UUID.pattern[1:-1])),
+    (r"(pci|gpu_bus_id|pci\.bus_id)", pattern(BUS_ID.pattern[1:-1])),
+    (r"(name|gpu_name)", pattern(r"\S.*")),
+    (r"memory\.total", measure("MiB", 1, 4e6)),
+    (r"memory\.(used|free|reserved)", MIB),
+    (r"temperature\.(gpu|memory)", temperature),
+    (r"temperature\.gpu\.tlimit", tlimit),
+    (r"(power\.(draw|limit|default_limit|max_limit|min_limit)|enforced\.power\.limit|power\.draw\.\w+)", WATT),
+    (r"pstate", pattern(r"P(\d|1[0-5])")),
+    (r"fan\.speed", measure("%", 0, 110)),
+    (r"utilization\.\w+", PERCENT),
+    (r"clocks\.(current\.|max\.|applications\.|default_applications\.)?\w+", MHZ),
+    (r"compute_cap", pattern(r"\d{1,2}\.\d")),
+    (r"(persistence_mode|accounting\.mode|display_mode|display_active)", ON_OFF),
+    (r"compute_mode", COMPUTE_MODE),
+    (r"mig\.mode\.\w+", ON_OFF),
+    (r"ecc\.mode\.\w+", ecc_mode),
+    (r"ecc\.errors\.corrected\..*", COUNT),
+    (r"ecc\.errors\.uncorrected\.volatile\..*", zero),
+    (r"ecc\.errors\.uncorrected\.aggregate\..*", historic),
+    (r"ecc\.sram_threshold_exceeded", YES_NO),
+    (r"ecc\.(repair|unrepairable)\.\w+", YES_NO),
+    (r"retired_pages\.(single_bit_ecc\.count|sbe)", measure("", 0, 59)),
+    (r"retired_pages\.(double_bit\.count|dbe)", historic),
+    (r"retired_pages\.pending", YES_NO),
+    (r"remapped_rows\.(pending|failure)", YES_NO),
+    (r"remapped_rows\.correctable", COUNT),
+    (r"remapped_rows\.uncorrectable", historic),
+    (r"pcie\.link\.width\.(current|max)", width),
+    (r"pcie\.link\.gen(\.\w+)?\.?(current|max|gpucurrent|gpumax|hostmax)", measure("", 1, 8)),
+    (r"clocks_(event|throttle)_reasons\.(active|supported)", reasons),
+    (r"clocks_(event|throttle)_reasons\.\w+", reason),
+    (r"reset_status\.\w+", YES_NO),
+    (r"gpu_recovery_action", RECOVERY),
+    (r"fabric\.state", FABRIC_STATE),
+    (r"fabric\.status", one_of("Success|Failure|Not Supported", healthy="Success|Not Supported")),
+    (r"fabric\.health\.summary", one_of("Healthy|Unhealthy|Limited Capacity", healthy="Healthy")),
+    (r"fabric\.health\.bandwidth", BANDWIDTH),
+    (r"fabric\.health\.(route_\w+|access_\w+)", one_of("True|False", healthy="False")),
+    (r"fabric\.health\.incorrect_config\w*", one_of("None|False|True", healthy="None|False")),
+)
+PLAIN = re.compile(  # fields without a rule of their own: only held to be no error
+    r"^(index|count|serial|minor_number|vbios_version|timestamp|driver_version|cuda_version|display_attached|"
+    r"gpu_part_number|board_\w+|module_id|addressing_mode|hostname|kmd_version|c2c\.mode|"
+    r"inforom\..*|gom\..*|gsp\..*|pci\..*|driver_model\..*|platform\.\w+|product\.\w+|encoder\..*|mem(ory)?\..*|"
+    r"fabric\..*|protected_memory\..*|accounting\..*|power\.\w+|conf_compute\..*|dramEncryption\..*|vgpu_.*|"
+    r"temperature\..*|gpu_.*|retired_pages\..*|remapped_rows\..*|ecc\..*|pcie\..*|module\..*|"
+    r"clocks_event_reasons_counters\..*)$"
+)
+NEVER = re.compile(
+    r"^(name|gpu_name|uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|index|count|driver_version|"
+    r"memory\.(total|used|free)|temperature\.gpu|pstate|compute_mode|persistence_mode|compute_cap|"
+    r"power\.(draw|limit)|clocks\.(current\.)?(sm|gr|graphics|mem|memory)|gpu_recovery_action|"
+    r"pcie\.link\.(width|gen)(\.\w+)?\.?(current|max)|clocks_(event|throttle)_reasons\..*)$"
+)
+
+
+@functools.lru_cache(maxsize=4096)
+def rule_for(field: str) -> Optional[Rule]:
+    """The rule of a field, if it has one."""
+    return next((rule for form, rule in RULES if re.match(form + "$", field)), None)
+
+
+def known(field: str) -> bool:
+    """Whether the gate knows what this field is."""
+    return rule_for(field) is not None or bool(PLAIN.match(field))
