@@ -7,8 +7,9 @@ import pulumi_aws as aws
 
 from components import policies
 from components.burst_pool import BurstPool
-from components.naming import logical, tags
-from ironburst.config.models import ClusterConfig, image_parameter
+from ironburst import secrets
+from ironburst.config.models import ClusterConfig
+from ironburst.naming import image_parameter, logical, tags
 
 
 def scope(region: str) -> pulumi.Output[policies.Scope]:
@@ -41,7 +42,7 @@ class NodeAccess(pulumi.ComponentResource):
             tags=tags(name, "node"),
             opts=child,
         )
-        if policies.in_secretsmanager(munge_key):
+        if secrets.in_secretsmanager(munge_key):
             aws.iam.RolePolicy(
                 logical(name, "node"),
                 role=role.name,
@@ -117,6 +118,8 @@ def _controller_policy(
         used_arns=[where.arn("ec2", each) for each in named],
         spot=any("spot" in pool.markets for pool in declared),
         queue_arns=queues,
-        image_parameter_arns=[where.arn("ssm", f"parameter{image_parameter(config.name, pool)}") for pool in declared],
+        image_parameter_arns=[
+            where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
+        ],
     )
     return policies.controller(where, config.name, allowed, node_role)

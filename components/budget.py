@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_aws as aws
 
-from components.naming import POOL, logical, tags
 from ironburst.config.models import Budget
+from ironburst.naming import POOL_TAG, logical, tags
 
 # (what is compared, percent of the budget)
 ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
@@ -35,7 +35,7 @@ class BudgetAlarm(pulumi.ComponentResource):
             time_unit="MONTHLY",
             limit_amount=f"{budget.usd_per_month:.2f}",
             limit_unit="USD",
-            cost_filters=[{"name": "TagKeyValue", "values": [f"user:{POOL}${pool}" for pool in pools]}],
+            cost_filters=[{"name": "TagKeyValue", "values": [f"user:{POOL_TAG}${pool}" for pool in pools]}],
             notifications=alarms if budget.notify else [],
             tags=tags(name, "rented"),
             opts=pulumi.ResourceOptions(parent=self),

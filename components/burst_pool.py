@@ -8,10 +8,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components import estimates, launch, policies
-from components.naming import logical, tags
 from ironburst import catalog
 from ironburst.config.models import Cloud, Pool
 from ironburst.document import PoolZone
+from ironburst.naming import logical, tags
 
 # EventBridge can't see tags in these events: the queue gets those of all instances in the region, the controller picks
 # its own.

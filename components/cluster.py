@@ -2,7 +2,6 @@
 make.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -13,11 +12,11 @@ from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
-from components.naming import logical
 from components.network import Network
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document.build import Observed, build
-from ironburst.software.model import SoftwareSet
+from ironburst.naming import logical
+from ironburst.software.solve import Solution
 
 
 class Cluster(pulumi.ComponentResource):
@@ -33,10 +32,10 @@ class Cluster(pulumi.ComponentResource):
         self,
         name: str,
         config: ClusterConfig,
-        software: Mapping[str, SoftwareSet] | None = None,
+        software: Solution,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`software`: the locked set of each group (config.lockfile.use); None: solved here."""
+        """`software`: the set of every group of nodes, solved for this declaration (config.stack)."""
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)

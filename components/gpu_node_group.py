@@ -4,10 +4,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components import launch
-from components.naming import logical, tags
 from ironburst import catalog
-from ironburst.config.models import Group, group_nodes
+from ironburst.config.models import Group
 from ironburst.document.build import CloudInstance
+from ironburst.naming import logical, numbered, tags
 
 # These would stop or replace the machine under its jobs: `ironburst converge` rolls them, with a drain.
 ROLLED_WITH_DRAIN = ["ami", "userData", "launchTemplate"]
@@ -50,7 +50,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
             opts=child,
         )
         self.instances = {}
-        for node in group_nodes(group):
+        for node in numbered(group.name, group.count):
             instance = aws.ec2.Instance(
                 node,
                 ami=group.image,

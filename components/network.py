@@ -5,9 +5,9 @@ link to the hall.
 import pulumi
 import pulumi_aws as aws
 
-from components.naming import logical, tags
 from ironburst.config import subnets
 from ironburst.config.models import CloudNetwork, HallLink
+from ironburst.naming import logical, tags
 
 # What a node without a way to the internet must still reach: its secret, its image parameter, its tags, its logs.
 ENDPOINTS = ("ec2", "ssm", "secretsmanager", "sts", "sqs", "logs")

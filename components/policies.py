@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.naming import CLUSTER, POOL
+from ironburst.naming import CLUSTER_TAG, POOL_TAG
 
 Document = dict[str, Any]
 
@@ -43,11 +43,6 @@ def assumed_within(scope: Scope) -> Document:
     return _document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
 
 
-def in_secretsmanager(reference: str) -> bool:
-    """Can a node resolve this secret reference in the cloud?"""
-    return reference.startswith("aws-secretsmanager:")
-
-
 def node(scope: Scope, munge_key: str) -> Document:
     """A node reads its munge key (a reference into Secrets Manager), nothing else."""
     name = munge_key.partition(":")[2].partition("#")[0]
@@ -78,8 +73,8 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
     IAM can limit kinds and tags, not how many: the count is the ledger's, the budget's and the account's quotas'
     business.
     """
-    wanted = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{POOL}": list(pools.names)}
-    present = {f"ec2:ResourceTag/{CLUSTER}": cluster, f"ec2:ResourceTag/{POOL}": list(pools.names)}
+    wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
+    present = {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster, f"ec2:ResourceTag/{POOL_TAG}": list(pools.names)}
     launched = {
         "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
         "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},

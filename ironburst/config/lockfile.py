@@ -13,13 +13,11 @@ from typing import Any
 import yaml
 
 from ironburst import catalog, files
-from ironburst.config.load import ConfigError, Finding
 from ironburst.config.models import ClusterConfig
 from ironburst.config.ranges import RangeError, compact, expand
 from ironburst.config.software import groups
 from ironburst.software import lock as locking
 from ironburst.software.lock import Change, Locked, LockError
-from ironburst.software.model import SoftwareSet
 from ironburst.software.solve import Solution, solve
 
 HEAD = """\
@@ -129,35 +127,15 @@ def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, toda
     """
     path, facts, declared = path_of_lock(stack_file), catalog.software_facts(), groups(config)
     before = read(path)
-    if upgrade or before is None:
-        solution = solve(declared, facts, today=today)
-    else:
-        solution = locking.resolve(declared, before, facts, today=today)
+    kept = {} if upgrade or before is None else locking.previous_sets(declared, before)
+    solution = solve(declared, facts, kept, today=today)
     if solution.conflicts:
         return Plan(path, before, {}, solution, ())
     after = locking.locked(declared, solution.sets)
-    found = locking.changes(before or {}, after, declared, facts)
-    return Plan(path, before, after, solution, tuple(found))
+    changes = locking.changes(before or {}, after, declared, facts)
+    return Plan(path, before, after, solution, tuple(changes))
 
 
-def use(config: ClusterConfig, stack_file: Path) -> tuple[Mapping[str, SoftwareSet] | None, list[Finding]]:
-    """The sets that the program goes by: those of the lock; None and a warning where there is no lock. Raises
-    ConfigError where the lock is damaged or doesn't fit the stack, or there is a conflict.
-    """
-    path = path_of_lock(stack_file)
-    command = f"`ironburst lock {stack_file}`"
-    try:
-        found = plan(config, stack_file)
-    except LockError as error:
-        message = f"{error}; restore it from version control, or delete it and run {command}"
-        raise ConfigError([Finding(str(path), None, "lock", message)]) from None
-    if not found.solved:
-        raise ConfigError([Finding(str(path), None, hit.id, str(hit)) for hit in found.solution.conflicts])
-    if found.before is None:
-        message = f"no versions are locked, so these were solved just now: run {command} and commit {path.name}"
-        return None, [Finding(str(path), None, "lock", message, "warning")]
-    if found.changes:
-        more = f" and {len(found.changes) - 1} more" if len(found.changes) > 1 else ""
-        message = f"doesn't fit the stack: {found.changes[0]}{more}; run {command} and review what it writes"
-        raise ConfigError([Finding(str(path), None, "lock", message)])
-    return {name: one.software for name, one in found.lock.items()}, []
+def restore(stack_file: Path) -> str:
+    """What to do about a lock that can't be used."""
+    return f"restore it from version control, or delete it and run `ironburst lock {stack_file}`"

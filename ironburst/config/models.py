@@ -42,6 +42,23 @@ class SlurmNode(Strict):
     memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")
 
 
+class NodeSettings(Strict):
+    """What can be written of any nodes: owned, fixed or rented.
+
+    A kind of nodes is `class Kind(NodeSettings, _KindAlone)`: pydantic lists the keys of the last base first, and a
+    reader of the schema looks for a kind's own keys before these.
+    """
+
+    slurm: SlurmNode | None = None
+    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    kernel: Kernel | None = Field(
+        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
+    )
+    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
+    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
+    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
 class Bmc(Strict):
     """Redfish endpoints of a range of nodes, one each."""
 
@@ -56,9 +73,7 @@ class Rack(Strict):
     units: int = Field(default=42, gt=0, le=60, description="height of the rack")
 
 
-class Nodes(Strict):
-    """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
-
+class _OwnedAlone(Strict):
     names: Range = Field(examples=["dgx[01-04]"])
     role: Literal["gpu", "head"] = Field(default="gpu", description="head: runs the scheduler, no jobs")
     platform: str | None = Field(
@@ -80,14 +95,10 @@ class Nodes(Strict):
     power_off_on_delete: bool = Field(
         default=False, description="destroy powers the node off; otherwise it goes on running"
     )
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
+class Nodes(NodeSettings, _OwnedAlone):
+    """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
 
 
 class Hall(Strict):
@@ -139,9 +150,7 @@ class CapacityBlock(Strict):
     ends: datetime = Field(description="when AWS takes it back, with time zone")
 
 
-class Group(Strict):
-    """Fixed cloud nodes: always there, one resource a node."""
-
+class _FixedAlone(Strict):
     name: Name
     instance_type: str = Field(examples=["p5.48xlarge"])
     count: int = Field(gt=0, le=1000)
@@ -155,19 +164,13 @@ class Group(Strict):
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
-class Pool(Strict):
-    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
+class Group(NodeSettings, _FixedAlone):
+    """Fixed cloud nodes: always there, one resource a node."""
 
+
+class _RentedAlone(Strict):
     name: Name
     instance_type: str = Field(examples=["p5.48xlarge"])
     max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
@@ -199,14 +202,10 @@ class Pool(Strict):
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
     )
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
+class Pool(NodeSettings, _RentedAlone):
+    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
 
 class Price(Strict):
@@ -350,27 +349,6 @@ class ClusterConfig(Strict):
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )
-
-
-# ---- names derived from the declaration, in one place
-
-
-def pool_partition(pool: Pool) -> str:
-    return f"burst-{pool.name}"
-
-
-def pool_nodes(pool: Pool) -> list[str]:
-    """Slurm names of a pool's nodes: p5-1 .. p5-<max_nodes>."""
-    return [f"{pool.name}-{n}" for n in range(1, pool.max_nodes + 1)]
-
-
-def group_nodes(group: Group) -> list[str]:
-    return [f"{group.name}-{n}" for n in range(1, group.count + 1)]
-
-
-def image_parameter(cluster: str, pool: Pool) -> str:
-    """SSM parameter that holds the pool's image id; playbooks/image.yml writes it, the controller reads it."""
-    return f"/ironburst/{cluster}/{pool.name}/image"
 
 
 def declared_price(cloud: Cloud, instance_type: str, market: str) -> float | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from ironburst.software.model import Facts, Group, SoftwareSet
 from ironburst.software.packages import ROLES
-from ironburst.software.solve import Solution, solve
 from ironburst.software.versions import branch_of
 
 VERSION = 1
@@ -157,11 +156,6 @@ def previous_sets(groups: Sequence[Group], lock: Mapping[str, Locked]) -> dict[s
         elif shared := [by_node[node] for node in group.nodes if node in by_node]:
             found[group.name] = shared[0]
     return found
-
-
-def resolve(groups: Sequence[Group], lock: Mapping[str, Locked], facts: Facts, **options: Any) -> Solution:
-    """The solution that keeps what is locked while it fits."""
-    return solve(groups, facts, previous_sets(groups, lock), **options)
 
 
 def changes(

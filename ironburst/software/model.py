@@ -205,7 +205,7 @@ class SoftwareSet:
 
 @dataclass(frozen=True)
 class Hit:
-    """One rule that is broken. `severity` is error or warning; `ways_out` are changes that would mend it, tried by the
+    """One rule that is broken. `severity` is error or warning; `remedies` are changes that would mend it, tried by the
     solver.
     """
 
@@ -213,9 +213,9 @@ class Hit:
     severity: str
     message: str
     group: str = ""
-    ways_out: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f"{self.group}: " if self.group else ""
-        out = f"; ways out: {' | '.join(self.ways_out)}" if self.ways_out else ""
+        out = f"; ways out: {' | '.join(self.remedies)}" if self.remedies else ""
         return f"{where}{self.message}{out} ({self.id})"

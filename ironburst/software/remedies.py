@@ -20,7 +20,7 @@ MOST = 5
 TRIALS = 500
 
 
-def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
+def remedies(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
     """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that was tried solves it.
 
     Single changes look at every branch and release of the catalogue; changes of two or three at the branches in support

@@ -38,10 +38,10 @@ CODED = (
 """Ids of all rules of rules.yaml that are code."""
 
 
-def hit(rule: str, detail: str, facts: Facts, *, group: str = "", ways_out: Iterable[str] = ()) -> Hit:
+def hit(rule: str, detail: str, facts: Facts, *, group: str = "", remedies: Iterable[str] = ()) -> Hit:
     """A broken rule: what was found, and the rule's own text."""
     given = facts.rules[rule]
-    return Hit(rule, given.severity, f"{detail}: {given.message}", group, tuple(ways_out))
+    return Hit(rule, given.severity, f"{detail}: {given.message}", group, tuple(remedies))
 
 
 def check_node(node: NodeState, facts: Facts, *, today: date | None = None) -> list[Hit]:

@@ -13,7 +13,7 @@ from datetime import date
 
 from ironburst.software import packages, rules
 from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
-from ironburst.software.remedies import ways_out
+from ironburst.software.remedies import remedies
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
 
@@ -24,8 +24,11 @@ DMA_BUF_NEEDS = ("NET-002",)
 
 @dataclass(frozen=True)
 class Solution:
-    """The set of each group by its name, the conflicts (errors) that left groups without one, and warnings."""
+    """What was solved: the groups and their sets by name, the conflicts (errors) that left groups without one, and
+    warnings.
+    """
 
+    groups: Mapping[str, Group]
     sets: Mapping[str, SoftwareSet]
     conflicts: tuple[Hit, ...] = ()
     warnings: tuple[Hit, ...] = ()
@@ -52,8 +55,8 @@ def solve(
     for span in spans(groups):
         found, broken = _solve_span(span, facts, previous)
         if broken:
-            changes = ways_out(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
-            broken = [replace(hit, ways_out=changes) for hit in broken]
+            changes = remedies(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
+            broken = [replace(hit, remedies=changes) for hit in broken]
         sets |= found
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
@@ -62,7 +65,8 @@ def solve(
     )
     warnings += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
     conflicts += [hit for hit in warnings if hit.severity == "error"]
-    return Solution(sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
+    by_name = {group.name: group for group in groups}
+    return Solution(by_name, sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
 
 
 def spans(groups: Sequence[Group]) -> Iterator[list[Group]]:

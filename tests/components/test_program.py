@@ -8,6 +8,8 @@ import pulumi
 import pytest
 import yaml
 
+from tests.fakes.solver import solutions
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -70,6 +72,14 @@ def test_it_goes_by_the_lock_of_its_stack(run, value, monkeypatch):
     result, warned = program(run, monkeypatch, value, "lab")
     drivers = {host["software"]["driver"] for host in result["cluster"]["hosts"]}
     assert drivers == {None, "580.95.05"} and warned == []
+
+
+def test_the_software_is_solved_once(run, value, monkeypatch):
+    made = solutions(monkeypatch)
+    program(run, monkeypatch, value, "lab")
+    assert len(made) == 1
+    program(run, monkeypatch, value, "nobodys")
+    assert len(made) == 2, "and once without a lock"
 
 
 def test_without_a_lock_it_solves_and_warns(run, value, monkeypatch):

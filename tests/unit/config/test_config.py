@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from ironburst.cli import main
-from ironburst.config import checks, load, schema
+from ironburst.config import load, schema
+from ironburst.config import stack as stacks
 
 ROOT = Path(__file__).parents[3]
 LAB = ROOT / "stacks/Pulumi.lab.yaml"
@@ -24,7 +25,7 @@ def declared():
 
 def findings(value):
     try:
-        return checks.require_valid(load.from_value(value), now=NOW)
+        return stacks.valid(load.from_value(value), LAB, now=NOW).warnings
     except load.ConfigError as error:
         return error.findings
 
@@ -320,7 +321,7 @@ def test_a_secret_written_in_clear_is_never_repeated(declared):
 @pytest.mark.parametrize("reference", ["env:IRONBURST_TEST_NOT_SET", "file:no/such/file"])
 def test_a_reference_that_does_not_resolve(declared, reference):
     put(declared, "halls[0].nodes[0].bmc.password", reference)
-    found = list(checks.secret_references(load.from_value(declared)))
+    found = list(stacks.secret_references(load.from_value(declared)))
     assert [f.path for f in found] == ["config.ironburst:cluster.halls[0].nodes[0].bmc.password"]
     assert "does not resolve" in found[0].message
 
@@ -378,5 +379,5 @@ def test_the_schema_in_stacks_is_fresh():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda p: p.name)
 def test_every_stack_in_the_repository_is_valid(path):
-    _, warnings = checks.load_valid(path, now=NOW)
+    warnings = stacks.load_valid(path, now=NOW).warnings
     assert [w for w in warnings if w.severity == "error"] == []
