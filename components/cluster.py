@@ -61,14 +61,17 @@ class Cluster(pulumi.ComponentResource):
         )
         where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
-        shared = {
-            "security_group_id": network.security_group_id,
-            "instance_profile": nodes.profile_name,
-            "key_name": config.ssh.key_name,
-            "opts": self._child,
-        }
         groups = [
-            GpuNodeGroup(group.name, cluster=name, group=group, subnet_id=network.subnet_ids[group.zone], **shared)
+            GpuNodeGroup(
+                group.name,
+                cluster=name,
+                group=group,
+                subnet_id=network.subnet_ids[group.zone],
+                security_group_id=network.security_group_id,
+                instance_profile=nodes.profile_name,
+                key_name=config.ssh.key_name,
+                opts=self._child,
+            )
             for group in cloud.groups
         ]
         pools = {
@@ -78,7 +81,10 @@ class Cluster(pulumi.ComponentResource):
                 cloud=cloud,
                 pool=pool,
                 subnet_ids=network.subnet_ids,
-                **shared,
+                security_group_id=network.security_group_id,
+                instance_profile=nodes.profile_name,
+                key_name=config.ssh.key_name,
+                opts=self._child,
             )
             for pool in cloud.pools
         }
@@ -98,5 +104,5 @@ class Cluster(pulumi.ComponentResource):
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
-        self.estimates = [str(each) for each in (*fixed, *(pool.worst_case for pool in pools.values()))]
+        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]
         return groups, pools

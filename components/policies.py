@@ -18,6 +18,7 @@ class Scope:
     account: str
 
     def arn(self, service: str, resource: str, *, region: str | None = None, account: str | None = None) -> str:
+        """The ARN of a service's resource; IAM's have no region, public images no account."""
         region = self.region if region is None else region
         account = self.account if account is None else account
         return f"arn:{self.partition}:{service}:{region}:{account}:{resource}"
@@ -28,8 +29,8 @@ def _document(*statements: Document) -> Document:
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Any, condition: Document | None = None) -> Document:
-    found = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": resources}
-    return found | ({"Condition": condition} if condition else {})
+    statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": resources}
+    return statement | ({"Condition": condition} if condition else {})
 
 
 def assumed_by_ec2() -> Document:

@@ -27,8 +27,8 @@ def image_parameter(cluster: str, pool: str) -> str:
 
 
 def logical(*parts: str) -> str:
-    """The logical name that Pulumi knows a resource by: its parts joined, `p5-us-east-1a-template`. Stable as long as the declaration's
-    names are.
+    """The logical name that Pulumi knows a resource by: its parts joined, `p5-us-east-1a-template`. Stable as long as
+    the declaration's names are.
     """
     return "-".join(parts)
 

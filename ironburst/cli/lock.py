@@ -23,7 +23,8 @@ exit codes:
      or one that doesn't fit the stack; nothing is written
   1  a bug
 
-"state" with --json: fits, written, absent and stale (with --check), conflict, damaged (the lock file), invalid (the stack file)
+"state" with --json: fits, written, absent and stale (with --check), conflict, damaged (the lock file), \
+invalid (the stack file)
 
 examples:
   ironburst lock stacks/Pulumi.prod.yaml
@@ -32,11 +33,12 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
     parser = subparsers.add_parser(
         "lock",
         help="solve the exact software of every group of nodes",
-        description="Solve the exact software of every group of nodes and write it beside the stack file (Pulumi.lab.yaml: lab.lock.yaml). "
-        "What is locked stays while it fits the stack.",
+        description="Solve the exact software of every group of nodes and write it beside the stack file "
+        "(Pulumi.lab.yaml: lab.lock.yaml). What is locked stays while it fits the stack.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,6 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Solve, write where something changes, report; the exit code."""
     stack_file: Path = arguments.stack_file
     try:
         config = load(stack_file)

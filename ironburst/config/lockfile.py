@@ -40,6 +40,7 @@ class Plan:
 
     @property
     def solved(self) -> bool:
+        """There is no conflict."""
         return not self.solution.conflicts
 
     @property
@@ -100,7 +101,7 @@ def _expand(text: str) -> list[str]:
             part = ""
         else:
             part += letter
-    return [node for each in (*parts, part) for node in expand(each)]
+    return [node for expression in (*parts, part) for node in expand(expression)]
 
 
 def text(stack_file: Path, lock: Mapping[str, Locked]) -> str:

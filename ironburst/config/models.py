@@ -69,6 +69,8 @@ class Bmc(Strict):
 
 
 class Rack(Strict):
+    """A rack of a hall."""
+
     name: Name
     units: int = Field(default=42, gt=0, le=60, description="height of the rack")
 
@@ -138,6 +140,8 @@ class ExistingVpc(Strict):
 
 
 class CloudNetwork(Strict):
+    """The network of the cloud nodes."""
+
     cidr: Network = Field(description="network of the VPC; halls must not overlap it")
     zones: list[str] = Field(min_length=1, description="availability zones with subnets", examples=["us-east-1a"])
     existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
@@ -146,6 +150,8 @@ class CloudNetwork(Strict):
 
 
 class CapacityBlock(Strict):
+    """A Capacity Block for ML that somebody has bought."""
+
     id: str = Field(pattern=r"^cr-[0-9a-f]+$")
     ends: datetime = Field(description="when AWS takes it back, with time zone")
 
@@ -193,7 +199,8 @@ class _RentedAlone(Strict):
     )
     capacity_ends: datetime | None = Field(
         default=None,
-        description="when its reservation or block is taken back, with time zone: no job is placed that would run longer",
+        description="when its reservation or block is taken back, with time zone: "
+        "no job is placed that would run longer",
     )
     data: list[str] = Field(
         default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME"
@@ -216,11 +223,13 @@ class Price(Strict):
 
 
 class Cloud(Strict):
+    """Cloud nodes, fixed and rented."""
+
     provider: Literal["aws"] = "aws"
     region: str
     network: CloudNetwork
-    groups: list[Group] = []
-    pools: list[Pool] = []
+    groups: list[Group] = Field(default=[])
+    pools: list[Pool] = Field(default=[])
     price: dict[str, Price] = Field(default={}, description="instance type: price")
 
 
@@ -247,12 +256,15 @@ class Budget(Strict):
     )
     accounts: dict[Account, Usd] = Field(
         default={},
-        description="Slurm account: the most that is spent on its jobs in a month; others have the common ceilings only",
+        description="Slurm account: the most that is spent on its jobs in a month; "
+        "others have the common ceilings only",
     )
     notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
 
 
 class Scheduler(Strict):
+    """Slurm, as the owned nodes have it."""
+
     kind: Literal["slurm"] = "slurm"
     head: str = Field(description="name of the bare-metal node with slurmctld")
     home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
@@ -289,7 +301,8 @@ class WaitTarget(Strict):
             less, more = getattr(self, short), getattr(self, long)
             if less is not None and more is not None and less > more:
                 raise ValueError(
-                    f"has {short} {duration_text(less)}, longer than {long}, {duration_text(more)}: lower {short} or raise {long}"
+                    f"has {short} {duration_text(less)}, longer than {long}, {duration_text(more)}: "
+                    f"lower {short} or raise {long}"
                 )
         return self
 
@@ -307,7 +320,8 @@ class Burst(Strict):
         default=None,
         json_schema_extra=_or_a_duration,
         examples=["20m"],
-        description="the mean wait that the jobs should have, or this section: a job may wait the longer, the more GPU-hours it is",
+        description="the mean wait that the jobs should have, or this section: "
+        "a job may wait the longer, the more GPU-hours it is",
     )
     settle: Duration = Field(
         default="30s", validate_default=True, description="a job has waited so long before it is rented for"
@@ -349,9 +363,3 @@ class ClusterConfig(Strict):
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )
-
-
-def declared_price(cloud: Cloud, instance_type: str, market: str) -> float | None:
-    """USD per hour that the declaration states for a type and market; None: the catalogue's price counts."""
-    price = cloud.price.get(instance_type)
-    return getattr(price, market.replace("-", "_")) if price else None

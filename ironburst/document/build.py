@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from ironburst import catalog, naming
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
-from ironburst.config.models import ClusterConfig, Group, Hall, Nodes, Pool, declared_price
+from ironburst.config.models import ClusterConfig, Group, Hall, Nodes, Pool
 from ironburst.config.models import SlurmNode as DeclaredSlurmNode
+from ironburst.config.prices import price
 from ironburst.document import (
     Budget,
     Burst,
@@ -263,20 +264,15 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
 
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
-    prices = {
-        market: catalog.price(
-            pool.instance_type, market, config.cloud.region, declared_price(config.cloud, pool.instance_type, market)
-        )
-        for market in pool.markets
-    }
-    ages = [price.as_of for price in prices.values() if price and price.as_of]
+    prices = {market: price(config.cloud, pool.instance_type, market) for market in pool.markets}
+    ages = [known.as_of for known in prices.values() if known and known.as_of]
     taken_back = catalog.interruptions(pool.instance_type, config.cloud.region) if "spot" in pool.markets else None
     return PoolDocument(
         name=pool.name,
         partition=naming.burst_partition(pool.name),
         nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),
-        usd_per_hour={market: price.usd_per_hour if price else None for market, price in prices.items()},
+        usd_per_hour={market: known.usd_per_hour if known else None for market, known in prices.items()},
         price_as_of=str(min(ages)) if ages else None,
         zones=observed.pool_zones[pool.name],
         image_parameter=naming.image_parameter(config.name, pool.name),

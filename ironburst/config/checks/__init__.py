@@ -33,5 +33,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     """Everything that can be said without a network. `now` decides whether a capacity block is over; `of_software`:
     what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
-    found = [finding for one_check in CHECKS for finding in one_check(config)]
-    return [*found, *of_software, *cloud.capacity(config, now)]
+    findings = [finding for each_check in CHECKS for finding in each_check(config)]
+    return [*findings, *of_software, *cloud.capacity(config, now)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ironburst import catalog
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Budget, Cloud, ClusterConfig, declared_price
+from ironburst.config.models import Budget, Cloud, ClusterConfig
+from ironburst.config.prices import price
 
 
 def ceilings_and_prices(config: ClusterConfig) -> Findings:
@@ -32,9 +33,8 @@ def _above_the_month(budget: Budget) -> Findings:
 def _prices(cloud: Cloud) -> Findings:
     for p, pool in enumerate(cloud.pools):
         for market in pool.markets:
-            override = declared_price(cloud, pool.instance_type, market)
             try:
-                known = catalog.price(pool.instance_type, market, cloud.region, override)
+                known = price(cloud, pool.instance_type, market)
             except catalog.Unknown:
                 break  # said by cloud.instance_types()
             if known is None:

@@ -16,12 +16,9 @@ def instance_types(config: ClusterConfig) -> Findings:
     """Instance types are in the catalogue, and those of nodes have a GPU that it knows."""
     if not config.cloud:
         return
-    kinds = {"groups": config.cloud.groups, "pools": config.cloud.pools}
-    named = [
-        (path_of("cloud", key, i, "instance_type"), nodes.instance_type)
-        for key, declared in kinds.items()
-        for i, nodes in enumerate(declared)
-    ]
+    groups, pools = config.cloud.groups, config.cloud.pools
+    named = [(path_of("cloud", "groups", i, "instance_type"), group.instance_type) for i, group in enumerate(groups)]
+    named += [(path_of("cloud", "pools", i, "instance_type"), pool.instance_type) for i, pool in enumerate(pools)]
     for path, name in named:
         not_known = list(unknown(path, name, catalog.instance_type))
         yield from not_known

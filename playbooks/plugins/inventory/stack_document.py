@@ -18,7 +18,7 @@ from pathlib import Path
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # ansible's own process does not know the repository
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.document import DocumentError, read
 
 DOCUMENTATION = """
