@@ -16,19 +16,20 @@ VERSION = 1
 FOLLOW_THE_DRIVER = ("driver_branch", "fabric_manager", "nscq", "imex", "persistenced")
 BY_RULE = ("kernel_module", "peer_memory", "rdma", "nvlsm")
 MAY_BE_NONE = (
-    *(
-        "driver",
-        "driver_branch",
-        "kernel_module",
-        "fabric_manager",
-        "nscq",
-        "imex",
-        "persistenced",
-        "cuda",
-        "container_toolkit",
-        "dcgm",
-    ),
-    *("nccl", "rdma_version", "kernel", "slurm"),
+    "driver",
+    "driver_branch",
+    "kernel_module",
+    "fabric_manager",
+    "nscq",
+    "imex",
+    "persistenced",
+    "cuda",
+    "container_toolkit",
+    "dcgm",
+    "nccl",
+    "rdma_version",
+    "kernel",
+    "slurm",
 )
 KNOWN_BY_CATALOGUE = ("container_toolkit", "dcgm", "nccl")
 
@@ -148,14 +149,14 @@ def _texts(value: Any) -> bool:
 
 def previous_sets(groups: Sequence[Group], lock: Mapping[str, Locked]) -> dict[str, SoftwareSet]:
     """What was locked for each group: by its name, else (nodes were added, a range renamed) by a node that it had."""
-    by_node = {node: one.software for one in lock.values() for node in one.nodes}
-    found: dict[str, SoftwareSet] = {}
+    by_node = {node: locked.software for locked in lock.values() for node in locked.nodes}
+    previous: dict[str, SoftwareSet] = {}
     for group in groups:
         if group.name in lock:
-            found[group.name] = lock[group.name].software
+            previous[group.name] = lock[group.name].software
         elif shared := [by_node[node] for node in group.nodes if node in by_node]:
-            found[group.name] = shared[0]
-    return found
+            previous[group.name] = shared[0]
+    return previous
 
 
 def changes(
@@ -204,24 +205,16 @@ def _reason(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
     if key == "driver":
         if wish.driver and "." in wish.driver:
             return "as declared"
-        if old.driver and branch_of(old.driver) == branch_of(wish.driver or old.driver):
-            return (
-                _unknown(old.driver, facts.branches, wish.driver)
-                or f"newest of branch {wish.driver} that the partition can take"
-            )
-        return f"branch {wish.driver} is asked for"
+        if old.driver is None or branch_of(old.driver) != branch_of(wish.driver or old.driver):
+            return f"branch {wish.driver} is asked for"
+        branch = facts.branches.get(branch_of(old.driver))
+        if branch is None or old.driver not in branch.example_versions:
+            return f"the catalogue doesn't know {old.driver}"
+        return f"newest of branch {wish.driver} that the partition can take"
     if key in KNOWN_BY_CATALOGUE and getattr(wish, key) is None:
-        known = facts.extra["known_versions"][key]["versions"]
-        return (
-            "current in the catalogue"
-            if getattr(old, key) in known
-            else f"the catalogue doesn't know {getattr(old, key)}"
-        )
+        locked = getattr(old, key)
+        known = locked in facts.extra["known_versions"][key]["versions"]
+        return "current in the catalogue" if known else f"the catalogue doesn't know {locked}"
     if key in BY_RULE and getattr(wish, key, "auto") == "auto":
         return "by rule"
     return "current in the catalogue" if key == "rdma_version" else "as declared"
-
-
-def _unknown(driver: str, branches: Mapping[int, Any], asked: str | None) -> str | None:
-    branch = branches.get(branch_of(driver))
-    return None if branch and driver in branch.example_versions else f"the catalogue doesn't know {driver}"

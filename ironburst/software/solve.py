@@ -53,11 +53,11 @@ def solve(
         elif group.gpu is None:
             sets[group.name] = _finish(group, _empty(group), facts)
     for span in spans(groups):
-        found, broken = _solve_span(span, facts, previous)
+        solved, broken = _solve_span(span, facts, previous)
         if broken:
             changes = remedies(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
             broken = [replace(hit, remedies=changes) for hit in broken]
-        sets |= found
+        sets |= solved
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
     warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(
@@ -97,13 +97,13 @@ def _solve_span(
     agreed = _one_nccl(span, facts, previous)
     for driver in joint:
         together = _one_cuda(agreed, driver, facts)
-        found = {
-            group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values()))
-            for group in together
-        }
-        broken = [hit for each in found.values() for hit in each[1]]
+        sets: dict[str, SoftwareSet] = {}
+        broken: list[Hit] = []
+        for group in together:
+            locked, elsewhere = previous.get(group.name), list(previous.values())
+            sets[group.name], hits = solve_group(group, driver, facts, locked, elsewhere)
+            broken += hits
         if not broken:
-            sets = {name: each[0] for name, each in found.items()}
             broken = _disagree(span, sets, facts)
             return ({}, broken) if broken else (sets, [])
         if best is None or len(broken) < best[0]:
@@ -140,8 +140,9 @@ def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) 
     return []
 
 
-def _agreeing(what: str, one: SoftwareSet) -> str | None:
-    value = getattr(one, what)
+def _agreeing(what: str, chosen: SoftwareSet) -> str | None:
+    """What must agree in a partition: of CUDA the major version."""
+    value: str | None = getattr(chosen, what)
     return value.split(".")[0] if what == "cuda" and value else value
 
 
@@ -220,7 +221,9 @@ def solve_group(
         imex=driver if group.board.imex else None,
         container_runtimes=wish.container_runtimes,
         gds=wish.gds,
-        **{key: getattr(wish, key) or _kept(key, previous, others, facts) for key in KNOWN},
+        container_toolkit=wish.container_toolkit or _kept("container_toolkit", previous, others, facts),
+        dcgm=wish.dcgm or _kept("dcgm", previous, others, facts),
+        nccl=wish.nccl or _kept("nccl", previous, others, facts),
     )
     rdma = "efa" if group.fabric == "efa" else wish.rdma
     rdma_version = _kept(rdma, previous if previous and previous.rdma == rdma else None, (), facts, "rdma_version")
@@ -238,8 +241,10 @@ def _kept(
     known = facts.extra["known_versions"].get(what)
     if known is None:
         return None
-    locked = [getattr(one, attribute or what) for one in ([previous] if previous else []) + list(others)]
-    return next((given for given in locked if given in known["versions"]), known["current"])
+    current: str = known["current"]
+    sets = [previous, *others] if previous else others
+    locked: list[str | None] = [getattr(chosen, attribute or what) for chosen in sets]
+    return next((given for given in locked if given in known["versions"]), current)
 
 
 def _peer_memory(group: Group, chosen: SoftwareSet, facts: Facts) -> str:
@@ -306,14 +311,15 @@ def state(group: Group, chosen: SoftwareSet, facts: Facts) -> NodeState:
         secure_boot=group.secure_boot,
         module_build="dkms",
         package_source="vendor",
-        packages={one.name: one.version or "" for found in wanted.values() for one in found},
+        packages={package.name: package.version or "" for of_role in wanted.values() for package in of_role},
         mig=group.mig,
         mig_enabled=bool(group.mig),
     )
 
 
 def _kernel(group: Group, chosen: SoftwareSet, facts: Facts) -> str | None:
-    return chosen.kernel or facts.extra["kernels"].get(group.os)
+    first_of_the_os: str | None = facts.extra["kernels"].get(group.os)
+    return chosen.kernel or first_of_the_os
 
 
 def _not_listed(group: Group, chosen: SoftwareSet, facts: Facts) -> Iterator[Hit]:
