@@ -4,8 +4,8 @@ import functools
 import re
 from dataclasses import dataclass
 
-from ironburst.catalog.errors import unknown
-from ironburst.catalog.tables import integer, number, table, text
+from ironburst.catalog.errors import look_up
+from ironburst.catalog.tables import integer, items, number, table, text
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,11 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _items(value: str) -> tuple[str, ...]:
-    return tuple(item for item in value.split(";") if item)
-
-
 @functools.cache
 def gpus() -> dict[str, Gpu]:
     """All GPU models by name."""
-    found = {}
-    for row in table("gpus.csv").rows:
-        found[row["model"]] = Gpu(
+    return {
+        row["model"]: Gpu(
             model=row["model"],
             architecture=row["architecture"],
             compute_capability=text(row, "compute_capability"),
@@ -124,37 +119,31 @@ def gpus() -> dict[str, Gpu]:
             last_driver_branch=integer(row, "last_driver_branch"),
             cuda_first=text(row, "cuda_first"),
             cuda_last=text(row, "cuda_last"),
-            pci_device_ids=_items(row["pci_device_ids"]),
-            aws_families=_items(row["aws_families"]),
+            pci_device_ids=items(row, "pci_device_ids"),
+            aws_families=items(row, "aws_families"),
             notes=text(row, "notes"),
             source=row["source"],
         )
-    return found
+        for row in table("gpus.csv").rows
+    }
 
 
 def gpu(model: str) -> Gpu:
     """The GPU with this name ("H100 SXM5 80GB"); raises Unknown."""
-    try:
-        return gpus()[model]
-    except KeyError:
-        raise unknown("GPU model", model, gpus()) from None
+    return look_up("GPU model", model, gpus())
 
 
 @functools.cache
 def platforms() -> dict[str, Platform]:
     """All server platforms by slug."""
-    found = {}
-    for row in table("platforms.csv").rows:
-        count = integer(row, "gpus")
-        assert count is not None, row  # a platform without a GPU count isn't one: the tests read every row
-        key = slug(row["platform"])
-        found[key] = Platform(
-            slug=key,
+    return {
+        slug(row["platform"]): Platform(
+            slug=slug(row["platform"]),
             name=row["platform"],
             vendor=row["vendor"],
             kind=row["kind"],
             gpu=gpu(row["gpu_model"]),
-            gpu_count=count,
+            gpu_count=int(row["gpus"]),
             gpu_memory_total_gb=integer(row, "gpu_memory_total_gb"),
             gpu_power_floor_w=number(row, "gpu_power_floor_w"),
             nvswitch_count=integer(row, "nvswitch_count"),
@@ -173,15 +162,13 @@ def platforms() -> dict[str, Platform]:
             notes=text(row, "notes"),
             source=row["source"],
         )
-    return found
+        for row in table("platforms.csv").rows
+    }
 
 
 def platform(name: str) -> Platform:
     """The server platform with this slug ("dgx-h100"); raises Unknown."""
-    try:
-        return platforms()[name]
-    except KeyError:
-        raise unknown("platform", name, platforms()) from None
+    return look_up("platform", name, platforms())
 
 
 # (form factor, word in the model's name) -> row of nvswitch_pci.csv, for boards with NVSwitches in the node or the rack

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ironburst.catalog.errors import unknown
-from ironburst.catalog.tables import document, integer, table, text
+from ironburst.catalog.errors import look_up
+from ironburst.catalog.tables import document, integer, items, table, text
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,7 @@ def driver_branches() -> dict[int, DriverBranch]:
 
 def driver_branch(branch: int) -> DriverBranch:
     """The branch with this number; raises Unknown."""
-    try:
-        return driver_branches()[branch]
-    except KeyError:
-        raise unknown("driver branch", str(branch), map(str, driver_branches())) from None
+    return look_up("driver branch", branch, driver_branches())
 
 
 @functools.cache
@@ -111,10 +108,7 @@ def cuda_releases() -> dict[str, Cuda]:
 
 def cuda(version: str) -> Cuda:
     """The CUDA release with this version; raises Unknown."""
-    try:
-        return cuda_releases()[version]
-    except KeyError:
-        raise unknown("CUDA version", version, cuda_releases()) from None
+    return look_up("CUDA version", version, cuda_releases())
 
 
 @functools.cache
@@ -123,7 +117,7 @@ def mig_profiles() -> tuple[MigProfile, ...]:
     return tuple(
         MigProfile(
             gpu=row["gpu"],
-            pci_device_ids=tuple(each for each in row["pci_device_ids"].split(";") if each),
+            pci_device_ids=items(row, "pci_device_ids"),
             profile=row["profile"],
             memory_gb=integer(row, "memory_gb"),
             compute_slices=integer(row, "compute_slices"),
@@ -139,55 +133,59 @@ def mig_profiles() -> tuple[MigProfile, ...]:
 @functools.cache
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order of the file."""
-    return tuple(Rule(**{"data": None} | each) for each in document("rules.yaml")["rules"])
+    return _rules_of("rules.yaml")
 
 
 @functools.cache
 def lock_rules() -> tuple[Rule, ...]:
     """The version lock's own rules (LCK-...)."""
-    return tuple(Rule(**{"data": None} | each) for each in document("lock_rules.yaml")["rules"])
+    return _rules_of("lock_rules.yaml")
+
+
+def _rules_of(name: str) -> tuple[Rule, ...]:
+    return tuple(Rule(**{"data": None} | given) for given in document(name)["rules"])
 
 
 def rule(rule_id: str) -> Rule:
     """The rule with this id ("DRV-001"); raises Unknown."""
-    for each in (*rules(), *lock_rules()):
-        if each.id == rule_id:
-            return each
-    raise unknown("rule", rule_id, [each.id for each in (*rules(), *lock_rules())])
+    return look_up("rule", rule_id, _rules_by_id())
+
+
+@functools.cache
+def _rules_by_id() -> dict[str, Rule]:
+    return {rule.id: rule for rule in (*rules(), *lock_rules())}
 
 
 @functools.cache
 def package_names() -> Mapping[str, Any]:
     """Names of NVIDIA's packages per operating system (package_names.yaml)."""
-    return document("package_names.yaml")
+    names: Mapping[str, Any] = document("package_names.yaml")
+    return names
 
 
 @functools.cache
 def software_extra() -> Mapping[str, Any]:
     """Profiles, versions that a lock may hold, the distributions' packages and kernels (software.yaml)."""
-    return document("software.yaml")
+    data: Mapping[str, Any] = document("software.yaml")
+    return data
 
 
 def profiles() -> Mapping[str, Mapping[str, Any]]:
     """What `profile:` in a stack file stands for, by name."""
-    return software_extra()["profiles"]
+    by_name: Mapping[str, Mapping[str, Any]] = software_extra()["profiles"]
+    return by_name
 
 
 def profile(name: str) -> Mapping[str, Any]:
     """The profile with this name ("training-2026"); raises Unknown."""
-    try:
-        return profiles()[name]
-    except KeyError:
-        raise unknown("profile", name, profiles()) from None
+    return look_up("profile", name, profiles())
 
 
 @functools.cache
 def software_date() -> date:
     """The newest date of the data that the lock is solved with."""
-    found = [
-        table(name).as_of for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")
-    ]
-    return max(each for each in found if each)
+    tables = [table(name) for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")]
+    return max(data.as_of for data in tables if data.as_of)
 
 
 @dataclass(frozen=True)
@@ -207,5 +205,11 @@ def software_facts() -> SoftwareFacts:
     """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the
     rest.
     """
-    by_id = {each.id: each for each in (*rules(), *lock_rules())}
-    return SoftwareFacts(by_id, cuda_releases(), driver_branches(), mig_profiles(), package_names(), software_extra())
+    return SoftwareFacts(
+        rules=_rules_by_id(),
+        cuda=cuda_releases(),
+        branches=driver_branches(),
+        mig_profiles=mig_profiles(),
+        package_names=package_names(),
+        extra=software_extra(),
+    )

@@ -60,3 +60,8 @@ def number(row: Row, column: str) -> float | None:
     """The cell as a number, or None where it is empty."""
     value = text(row, column)
     return None if value is None else float(value)
+
+
+def items(row: Row, column: str) -> tuple[str, ...]:
+    """The cell's parts, which semicolons divide."""
+    return tuple(part for part in row[column].split(";") if part)
