@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from ironburst.catalog.errors import look_up
-from ironburst.catalog.tables import document, integer, items, table, text
+from ironburst.catalog.tables import Row, document, filled, table, text
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,17 @@ class MigProfile:
 @functools.cache
 def driver_branches() -> dict[int, DriverBranch]:
     """All driver branches by number."""
-    return {
-        int(row["branch"]): DriverBranch(
-            branch=int(row["branch"]),
-            type=text(row, "type"),
-            status=text(row, "status_2026_11_21") or "unknown",
-            eol=text(row, "eol"),
-            cuda_major_max=integer(row, "cuda_major_max"),
-            cuda_native=text(row, "cuda_native"),
-            kernel_modules=tuple(row["kernel_modules"].split("+")),
-            example_versions=tuple(row["example_versions"].split()),
-            source=row["source"],
-        )
-        for row in table("driver_branches.csv").rows
-    }
+    return {int(row["branch"]): _branch(row) for row in table("driver_branches.csv").rows}
+
+
+def _branch(row: Row) -> DriverBranch:
+    return filled(
+        DriverBranch,
+        row,
+        status=text(row, "status_2026_11_21") or "unknown",
+        kernel_modules=tuple(row["kernel_modules"].split("+")),
+        example_versions=tuple(row["example_versions"].split()),
+    )
 
 
 def driver_branch(branch: int) -> DriverBranch:
@@ -95,13 +92,7 @@ def driver_branch(branch: int) -> DriverBranch:
 def cuda_releases() -> dict[str, Cuda]:
     """All CUDA releases by version ("12.8", "12.8u1")."""
     return {
-        row["cuda"]: Cuda(
-            version=row["cuda"],
-            min_driver=text(row, "min_driver_linux"),
-            compat_floor_driver=text(row, "compat_floor_driver"),
-            compat_floor_branch=integer(row, "compat_floor_branch"),
-            source=row["source"],
-        )
+        row["cuda"]: filled(Cuda, row, version=row["cuda"], min_driver=text(row, "min_driver_linux"))
         for row in table("cuda_min_driver.csv").rows
     }
 
@@ -114,20 +105,8 @@ def cuda(version: str) -> Cuda:
 @functools.cache
 def mig_profiles() -> tuple[MigProfile, ...]:
     """All MIG profiles; the file's rows without one (GPUs without MIG, names not sourced) are left out."""
-    return tuple(
-        MigProfile(
-            gpu=row["gpu"],
-            pci_device_ids=items(row, "pci_device_ids"),
-            profile=row["profile"],
-            memory_gb=integer(row, "memory_gb"),
-            compute_slices=integer(row, "compute_slices"),
-            max_instances=integer(row, "max_instances"),
-            config_name=text(row, "config_name"),
-            source=row["source"],
-        )
-        for row in table("mig_profiles.csv").rows
-        if row["profile"] not in ("", "none")
-    )
+    rows = table("mig_profiles.csv").rows
+    return tuple(filled(MigProfile, row) for row in rows if row["profile"] not in ("", "none"))
 
 
 @functools.cache
