@@ -79,16 +79,19 @@ def _lists(data: Any) -> Any:
     """Nodes are written as one range: a list with it."""
     if not isinstance(data, dict):
         return data
-    return {
-        name: {**one, "nodes": [one["nodes"]]} if isinstance(one, dict) and isinstance(one.get("nodes"), str) else one
-        for name, one in data.items()
-    }
+    return {name: _with_list(group) for name, group in data.items()}
+
+
+def _with_list(group: Any) -> Any:
+    if isinstance(group, dict) and isinstance(group.get("nodes"), str):
+        return {**group, "nodes": [group["nodes"]]}
+    return group
 
 
 def _expanded(lock: Mapping[str, Locked]) -> dict[str, Locked]:
     return {
-        name: replace(one, nodes=tuple(node for text in one.nodes for node in _expand(text)))
-        for name, one in lock.items()
+        name: replace(group, nodes=tuple(node for expression in group.nodes for node in _expand(expression)))
+        for name, group in lock.items()
     }
 
 
@@ -107,8 +110,8 @@ def _expand(text: str) -> list[str]:
 def text(stack_file: Path, lock: Mapping[str, Locked]) -> str:
     """The file's text: the same lock gives the same text."""
     data = locking.to_data(lock)
-    for name, one in lock.items():
-        data[name]["nodes"] = compact(one.nodes)
+    for name, group in lock.items():
+        data[name]["nodes"] = compact(group.nodes)
     head = HEAD.format(stack=stack_file.name)
     body = {"version": locking.VERSION, "catalogue": catalog.software_date().isoformat(), "groups": data}
     return head + yaml.safe_dump(body, sort_keys=False, width=160, default_flow_style=None, allow_unicode=True)

@@ -77,7 +77,8 @@ def groups(config: ClusterConfig) -> list[model.Group]:
 def mig_layouts(given: list[Mig] | None, count: int) -> tuple[model.Mig, ...]:
     """The declared layouts with the GPUs named."""
     return tuple(
-        model.Mig(tuple(range(count) if one.gpus is None else one.gpus), dict(one.profiles)) for one in given or []
+        model.Mig(tuple(range(count) if layout.gpus is None else layout.gpus), dict(layout.profiles))
+        for layout in given or []
     )
 
 

@@ -42,7 +42,7 @@ class Software(_Part):
 
 class NodeSoftware(_Part):
     """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
-    not pinned).
+    not pinned). It names the fields of software.SoftwareSet again, because it is a contract with readers of any age.
     """
 
     driver: str | None

@@ -69,11 +69,12 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def summary(one: SoftwareSet) -> str:
+def summary(chosen: SoftwareSet) -> str:
     """A set in a few words."""
-    if one.driver is None:
-        return f"Slurm {_shown(one.slurm)}"
-    return f"driver {one.driver} ({one.kernel_module}), CUDA {one.cuda}, NCCL {one.nccl}, {one.rdma}, Slurm {one.slurm}"
+    if chosen.driver is None:
+        return f"Slurm {_shown(chosen.slurm)}"
+    driver, cuda = f"driver {chosen.driver} ({chosen.kernel_module})", f"CUDA {chosen.cuda}"
+    return f"{driver}, {cuda}, NCCL {chosen.nccl}, {chosen.rdma}, Slurm {chosen.slurm}"
 
 
 def about(group: Group) -> dict[str, Any]:
@@ -90,14 +91,15 @@ def locked(groups: Sequence[Group], sets: Mapping[str, SoftwareSet]) -> dict[str
 def to_data(lock: Mapping[str, Locked]) -> dict[str, Any]:
     """Plain data of a lock, in a fixed order."""
     return {
-        name: {"nodes": list(one.nodes), **one.about, "software": _set_data(one.software)} for name, one in lock.items()
+        name: {"nodes": list(group.nodes), **group.about, "software": _set_data(group.software)}
+        for name, group in lock.items()
     }
 
 
-def _set_data(one: SoftwareSet) -> dict[str, Any]:
-    data = {field.name: getattr(one, field.name) for field in fields(SoftwareSet)}
-    data["container_runtimes"] = list(one.container_runtimes)
-    data["packages"] = {role: list(specs) for role, specs in one.packages.items() if specs}
+def _set_data(chosen: SoftwareSet) -> dict[str, Any]:
+    data = {field.name: getattr(chosen, field.name) for field in fields(SoftwareSet)}
+    data["container_runtimes"] = list(chosen.container_runtimes)
+    data["packages"] = {role: list(specs) for role, specs in chosen.packages.items() if specs}
     return data
 
 
@@ -105,7 +107,7 @@ def from_data(data: Any) -> dict[str, Locked]:
     """The lock of plain data. Raises LockError."""
     if not isinstance(data, dict) or not data:
         raise LockError("names no groups")
-    return {str(name): _locked(str(name), one) for name, one in data.items()}
+    return {str(name): _locked(str(name), group) for name, group in data.items()}
 
 
 def _locked(name: str, data: Any) -> Locked:
@@ -141,7 +143,7 @@ def _has_type(key: str, value: Any) -> bool:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 # ---- a lock against its stack

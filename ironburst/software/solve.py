@@ -60,13 +60,13 @@ def solve(
         sets |= solved
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
-    warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(
-        states, facts
-    )
-    warnings += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
-    conflicts += [hit for hit in warnings if hit.severity == "error"]
+    hits = [hit for node in states for hit in rules.check_node(node, facts, today=today)]
+    hits += rules.check_fleet(states, facts)
+    hits += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
+    conflicts += [hit for hit in hits if hit.severity == "error"]
+    warnings = [hit for hit in hits if hit.severity != "error"]
     by_name = {group.name: group for group in groups}
-    return Solution(by_name, sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
+    return Solution(by_name, sets, tuple(conflicts), tuple(warnings))
 
 
 def spans(groups: Sequence[Group]) -> Iterator[list[Group]]:
@@ -117,7 +117,7 @@ def _one_nccl(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSe
     known = facts.extra["known_versions"]["nccl"]["versions"]
     locked = [previous[group.name].nccl for group in span if group.name in previous]
     declared = [group.wish.nccl for group in span if group.wish.nccl]
-    nccl = next(iter((*declared, *(one for one in locked if one in known))), None)
+    nccl = next(iter((*declared, *(release for release in locked if release in known))), None)
     return [replace(group, wish=replace(group.wish, nccl=group.wish.nccl or nccl)) for group in span]
 
 
@@ -133,7 +133,7 @@ def _one_cuda(span: list[Group], driver: str, facts: Facts) -> list[Group]:
 
 def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) -> list[Hit]:
     for what in ("driver", "nccl", "cuda"):
-        given = {name: _agreeing(what, one) for name, one in sets.items()}
+        given = {name: _agreeing(what, chosen) for name, chosen in sets.items()}
         if len(set(given.values())) > 1:
             detail = f"{what} differs: " + ", ".join(f"{value} on {name}" for name, value in given.items())
             return [rules.hit("LCK-003", detail, facts, group=span[0].span)]
@@ -165,7 +165,7 @@ def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, Softwar
     if not known:
         return rules.hit("LCK-002", f"driver {wish}", facts, group=group.name)
     locked = [previous[group.name].driver] if group.name in previous else []
-    locked += sorted({one.driver for one in previous.values() if one.driver}, key=version, reverse=True)
+    locked += sorted({chosen.driver for chosen in previous.values() if chosen.driver}, key=version, reverse=True)
     return list(dict.fromkeys([*(driver for driver in locked if driver in known), *known]))
 
 
