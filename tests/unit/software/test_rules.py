@@ -22,8 +22,8 @@ HGX, NVLINK5, TRAY, PCIE = NoBoard(True), NoBoard(True, True), NoBoard(False, Fa
 NOT_SOFTWARE = {
     "NET-007": "hall: network ports of a node",
     "NET-008": "hall: speed of the fabric between nodes",
-    "AWS-001": "AWS network: config/checks.py",
-    "AWS-002": "AWS network: config/checks.py",
+    "AWS-001": "AWS network: config/checks/cloud.py",
+    "AWS-002": "AWS network: config/checks/cloud.py",
     "AWS-003": "AWS network: a capacity block's zone",
     "AWS-004": "job: end of a capacity block",
     "AWS-005": "AWS network: EFA in one zone",
