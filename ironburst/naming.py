@@ -8,7 +8,9 @@ CLUSTER_TAG = "ironburst:cluster"
 POOL_TAG = "ironburst:pool"
 GROUP_TAG = "ironburst:group"
 LEASE_TAG = "ironburst:lease"
-"""on rented instances only: the controller ends nothing without it"""
+"""on rented instances only: by it the controller and its reaper know their own"""
+ROLE_TAG = "ironburst:role"
+"""on instances that images are built on, and on the images"""
 
 
 def burst_partition(pool: str) -> str:
