@@ -302,6 +302,13 @@ def test_validate_solves_once(stack, monkeypatch, lock):
     assert len(made) == 1
 
 
+@pytest.mark.parametrize("flags", [[], ["--check"], ["--upgrade"]])
+def test_lock_solves_once(stack, monkeypatch, flags):
+    stack.run()
+    made = solutions(monkeypatch)
+    assert stack.run(*flags) == 0 and len(made) == 1
+
+
 def test_a_conflict_comes_before_a_damaged_lock(stack, capsys):
     stack.software.update(driver="535")
     stack.save()
