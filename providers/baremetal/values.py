@@ -1,5 +1,6 @@
 """Pulumi's property values as Python's own, and back."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -23,9 +24,11 @@ def _plain(value: Any) -> Any:
         return int(raw)
     if isinstance(raw, str | bool | float | int | None):
         return raw
-    if isinstance(raw, dict) or hasattr(raw, "items"):
+    if isinstance(raw, Mapping):
         return {key: _plain(inner) for key, inner in raw.items()}
-    return [_plain(inner) for inner in raw]
+    if isinstance(raw, Sequence):
+        return [_plain(inner) for inner in raw]
+    raise TypeError(f"a node has no {type(raw).__name__}")
 
 
 def values(properties: dict[str, Any]) -> dict[str, PropertyValue]:
@@ -48,6 +51,6 @@ def has_unknown(value: Any) -> bool:
     raw = value.value if isinstance(value, PropertyValue) else value
     if raw == UNKNOWN:
         return True
-    if hasattr(raw, "items"):
+    if isinstance(raw, Mapping):
         return any(has_unknown(inner) for inner in raw.values())
     return isinstance(raw, list | tuple) and any(has_unknown(inner) for inner in raw)
