@@ -7,8 +7,9 @@ import pulumi_aws as aws
 
 from components import policies
 from components.burst_pool import BurstPool
-from components.naming import logical, tags
-from ironburst.config.models import ClusterConfig, image_parameter
+from ironburst import secrets
+from ironburst.config.models import ClusterConfig
+from ironburst.naming import image_parameter, logical, tags
 
 
 def scope(region: str) -> pulumi.Output[policies.Scope]:
@@ -33,22 +34,15 @@ class NodeAccess(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
+        label, its_tags, child = logical(name, "node"), tags(name, "node"), pulumi.ResourceOptions(parent=self)
+        trust = json.dumps(policies.assumed_by_ec2())
         role = aws.iam.Role(
-            logical(name, "node"),
-            description="GPU nodes: reads the munge key",
-            assume_role_policy=json.dumps(policies.assumed_by_ec2()),
-            tags=tags(name, "node"),
-            opts=child,
+            label, description="GPU nodes: reads the munge key", assume_role_policy=trust, tags=its_tags, opts=child
         )
-        if policies.in_secretsmanager(munge_key):
-            aws.iam.RolePolicy(
-                logical(name, "node"),
-                role=role.name,
-                policy=where.apply(lambda known: json.dumps(policies.node(known, munge_key))),
-                opts=child,
-            )
-        profile = aws.iam.InstanceProfile(logical(name, "node"), role=role.name, tags=tags(name, "node"), opts=child)
+        if secrets.in_secretsmanager(munge_key):
+            rights = where.apply(lambda known: json.dumps(policies.node(known, munge_key)))
+            aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
+        profile = aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child)
         self.profile_name, self.role_arn = profile.name, role.arn
         self.register_outputs({"profile_name": self.profile_name, "role_arn": self.role_arn})
 
@@ -70,9 +64,9 @@ class ControllerAccess(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:ControllerAccess", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
+        label, child = logical(name, "controller"), pulumi.ResourceOptions(parent=self)
         role = aws.iam.Role(
-            logical(name, "controller"),
+            label,
             description="burst controller: launches and ends the pools' nodes",
             assume_role_policy=where.apply(lambda known: json.dumps(policies.assumed_within(known))),
             tags=tags(name, "controller"),
@@ -86,12 +80,8 @@ class ControllerAccess(pulumi.ComponentResource):
             queues=[pool.queue_arn for pool in pools],
             node_role=node_role_arn,
         )
-        aws.iam.RolePolicy(
-            logical(name, "controller"),
-            role=role.name,
-            policy=known.apply(lambda found: json.dumps(_controller_policy(config, **found))),
-            opts=child,
-        )
+        rights = known.apply(lambda parts: json.dumps(_controller_policy(config, **parts)))
+        aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
         self.role_arn = role.arn
         self.register_outputs({"role_arn": self.role_arn})
 
@@ -114,9 +104,11 @@ def _controller_policy(
         names=[pool.name for pool in declared],
         instance_types=sorted({pool.instance_type for pool in declared}),
         template_arns=templates,
-        used_arns=[where.arn("ec2", each) for each in named],
+        used_arns=[where.arn("ec2", resource) for resource in named],
         spot=any("spot" in pool.markets for pool in declared),
         queue_arns=queues,
-        image_parameter_arns=[where.arn("ssm", f"parameter{image_parameter(config.name, pool)}") for pool in declared],
+        image_parameter_arns=[
+            where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
+        ],
     )
     return policies.controller(where, config.name, allowed, node_role)

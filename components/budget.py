@@ -3,8 +3,8 @@
 import pulumi
 import pulumi_aws as aws
 
-from components.naming import POOL, logical, tags
 from ironburst.config.models import Budget
+from ironburst.naming import POOL_TAG, logical, tags
 
 # (what is compared, percent of the budget)
 ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
@@ -20,22 +20,25 @@ class BudgetAlarm(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ironburst:components:BudgetAlarm", name, None, opts)
         alarms = [
-            {
-                "comparison_operator": "GREATER_THAN",
-                "notification_type": kind,
-                "threshold": percent,
-                "threshold_type": "PERCENTAGE",
-                "subscriber_email_addresses": budget.notify,
-            }
+            aws.budgets.BudgetNotificationArgs(
+                comparison_operator="GREATER_THAN",
+                notification_type=kind,
+                threshold=percent,
+                threshold_type="PERCENTAGE",
+                subscriber_email_addresses=budget.notify,
+            )
             for kind, percent in ALARMS
         ]
+        of_the_pools = aws.budgets.BudgetCostFilterArgs(
+            name="TagKeyValue", values=[f"user:{POOL_TAG}${pool}" for pool in pools]
+        )
         aws.budgets.Budget(
             logical(name, "rented"),
             budget_type="COST",
             time_unit="MONTHLY",
             limit_amount=f"{budget.usd_per_month:.2f}",
             limit_unit="USD",
-            cost_filters=[{"name": "TagKeyValue", "values": [f"user:{POOL}${pool}" for pool in pools]}],
+            cost_filters=[of_the_pools],
             notifications=alarms if budget.notify else [],
             tags=tags(name, "rented"),
             opts=pulumi.ResourceOptions(parent=self),

@@ -8,10 +8,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components import estimates, launch, policies
-from components.naming import logical, tags
 from ironburst import catalog
 from ironburst.config.models import Cloud, Pool
 from ironburst.document import PoolZone
+from ironburst.naming import logical, tags
 
 # EventBridge can't see tags in these events: the queue gets those of all instances in the region, the controller picks
 # its own.
@@ -64,12 +64,7 @@ class BurstPool(pulumi.ComponentResource):
             for zone in pool.zones
         }
         self.template_arns = [template.arn for template in templates.values()]
-        self.zones = [
-            pulumi.Output.all(subnet_ids[zone], template.id).apply(
-                lambda known, zone=zone: PoolZone(zone=zone, subnet_id=known[0], launch_template_id=known[1])
-            )
-            for zone, template in templates.items()
-        ]
+        self.zones = [_zone(zone, subnet_ids[zone], template) for zone, template in templates.items()]
         queue = self._queue()
         self.queue_url, self.queue_arn = queue.url, queue.arn
         self.worst_case = estimates.pool(cloud, pool)
@@ -140,3 +135,10 @@ class BurstPool(pulumi.ComponentResource):
         for label, rule in rules.items():
             aws.cloudwatch.EventTarget(logical(self._name, label), rule=rule.name, arn=queue.arn, opts=self._child)
         return queue
+
+
+def _zone(zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate) -> pulumi.Output[PoolZone]:
+    """What a launch in this zone needs."""
+    return pulumi.Output.all(subnet_id, template.id).apply(
+        lambda known: PoolZone(zone=zone, subnet_id=known[0], launch_template_id=known[1])
+    )

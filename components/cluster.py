@@ -2,7 +2,6 @@
 make.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -13,11 +12,11 @@ from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
-from components.naming import logical
 from components.network import Network
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document.build import Observed, build
-from ironburst.software.model import SoftwareSet
+from ironburst.naming import logical
+from ironburst.software.solve import Solution
 
 
 class Cluster(pulumi.ComponentResource):
@@ -33,10 +32,10 @@ class Cluster(pulumi.ComponentResource):
         self,
         name: str,
         config: ClusterConfig,
-        software: Mapping[str, SoftwareSet] | None = None,
+        software: Solution,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`software`: the locked set of each group (config.lockfile.use); None: solved here."""
+        """`software`: the set of every group of nodes, solved for this declaration (config.stack)."""
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
@@ -62,14 +61,17 @@ class Cluster(pulumi.ComponentResource):
         )
         where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
-        shared = {
-            "security_group_id": network.security_group_id,
-            "instance_profile": nodes.profile_name,
-            "key_name": config.ssh.key_name,
-            "opts": self._child,
-        }
         groups = [
-            GpuNodeGroup(group.name, cluster=name, group=group, subnet_id=network.subnet_ids[group.zone], **shared)
+            GpuNodeGroup(
+                group.name,
+                cluster=name,
+                group=group,
+                subnet_id=network.subnet_ids[group.zone],
+                security_group_id=network.security_group_id,
+                instance_profile=nodes.profile_name,
+                key_name=config.ssh.key_name,
+                opts=self._child,
+            )
             for group in cloud.groups
         ]
         pools = {
@@ -79,7 +81,10 @@ class Cluster(pulumi.ComponentResource):
                 cloud=cloud,
                 pool=pool,
                 subnet_ids=network.subnet_ids,
-                **shared,
+                security_group_id=network.security_group_id,
+                instance_profile=nodes.profile_name,
+                key_name=config.ssh.key_name,
+                opts=self._child,
             )
             for pool in cloud.pools
         }
@@ -99,5 +104,5 @@ class Cluster(pulumi.ComponentResource):
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
-        self.estimates = [str(each) for each in (*fixed, *(pool.worst_case for pool in pools.values()))]
+        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]
         return groups, pools

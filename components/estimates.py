@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from ironburst import catalog
-from ironburst.config.models import Cloud, Group, Pool, declared_price
+from ironburst.config.models import Cloud, Group, Pool
+from ironburst.config.prices import price
 
 HOURS_PER_MONTH = 730
 
@@ -21,39 +22,33 @@ class Estimate:
 
     @property
     def usd_per_month(self) -> float | None:
+        """None where the hour's isn't known."""
         return None if self.usd_per_hour is None else self.usd_per_hour * HOURS_PER_MONTH
 
     def __str__(self) -> str:
         if self.usd_per_hour is None:
             return f"{self.what}: price unknown, so no estimate; give one under cloud.price"
         dated = f", list prices of {self.as_of}" if self.as_of else ", declared prices"
-        return f"{self.what}: at worst {self.usd_per_hour:,.2f} USD an hour, {self.usd_per_month:,.0f} USD a month (estimate{dated})"
+        hour, month = f"{self.usd_per_hour:,.2f} USD an hour", f"{self.usd_per_month:,.0f} USD a month"
+        return f"{self.what}: at worst {hour}, {month} (estimate{dated})"
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:
     """Every node of the pool rented all the time, in its dearest market."""
     what = f"burst pool {declared.name}, {declared.max_nodes} x {declared.instance_type}"
-    prices = [
-        catalog.price(
-            declared.instance_type, market, cloud.region, override=declared_price(cloud, declared.instance_type, market)
-        )
-        for market in declared.markets
-    ]
+    prices = [price(cloud, declared.instance_type, market) for market in declared.markets]
     return _estimate(what, prices, declared.max_nodes)
 
 
 def group(cloud: Cloud, declared: Group) -> Estimate:
     """The fixed nodes at the on-demand price (a reservation or a capacity block is paid for apart, and differently)."""
     what = f"fixed group {declared.name}, {declared.count} x {declared.instance_type}"
-    override = declared_price(cloud, declared.instance_type, "on-demand")
-    return _estimate(
-        what, [catalog.price(declared.instance_type, "on-demand", cloud.region, override=override)], declared.count
-    )
+    return _estimate(what, [price(cloud, declared.instance_type, "on-demand")], declared.count)
 
 
 def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Estimate:
-    known = [price for price in prices if price is not None]
+    known = [given for given in prices if given is not None]
     if len(known) < len(prices):
         return Estimate(what, None, None)
-    dearest = max(known, key=lambda price: price.usd_per_hour)
+    dearest = max(known, key=lambda given: given.usd_per_hour)
     return Estimate(what, dearest.usd_per_hour * nodes, dearest.as_of)

@@ -4,10 +4,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components import launch
-from components.naming import logical, tags
 from ironburst import catalog
-from ironburst.config.models import Group, group_nodes
+from ironburst.config.models import Group
 from ironburst.document.build import CloudInstance
+from ironburst.naming import logical, numbered, tags
 
 # These would stop or replace the machine under its jobs: `ironburst converge` rolls them, with a drain.
 ROLLED_WITH_DRAIN = ["ami", "userData", "launchTemplate"]
@@ -50,7 +50,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
             opts=child,
         )
         self.instances = {}
-        for node in group_nodes(group):
+        for node in numbered(group.name, group.count):
             instance = aws.ec2.Instance(
                 node,
                 ami=group.image,
@@ -66,25 +66,35 @@ class GpuNodeGroup(pulumi.ComponentResource):
                     "delete_on_termination": True,
                 },
                 tags=tags(cluster, node, group=group.name),
-                **_capacity(group),
+                capacity_reservation_specification=_reservation(group),
+                instance_market_options=_market(group),
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
             )
             self.instances[node] = pulumi.Output.all(instance.id, instance.private_ip).apply(
                 lambda known: CloudInstance(id=known[0], address=known[1])
             )
         self.register_outputs(
-            {"instances": {node: each.apply(lambda one: one.model_dump()) for node, each in self.instances.items()}}
+            {"instances": {node: instance.apply(_plain) for node, instance in self.instances.items()}}
         )
 
 
-def _capacity(group: Group) -> dict:
-    """Where the capacity comes from: a reservation or a capacity block that somebody bought, by id; else on demand."""
+def _plain(instance: CloudInstance) -> dict[str, str]:
+    return instance.model_dump()
+
+
+def _reservation(group: Group) -> aws.ec2.InstanceCapacityReservationSpecificationArgs | None:
+    """The reservation or capacity block that somebody bought, by id; None: on demand."""
     reserved = group.capacity_block.id if group.capacity_block else group.capacity_reservation
     if reserved is None:
-        return {}
-    found: dict = {
-        "capacity_reservation_specification": {"capacity_reservation_target": {"capacity_reservation_id": reserved}}
-    }
-    if group.capacity_block:
-        found["instance_market_options"] = {"market_type": "capacity-block"}
-    return found
+        return None
+    target = aws.ec2.InstanceCapacityReservationSpecificationCapacityReservationTargetArgs(
+        capacity_reservation_id=reserved
+    )
+    return aws.ec2.InstanceCapacityReservationSpecificationArgs(capacity_reservation_target=target)
+
+
+def _market(group: Group) -> aws.ec2.InstanceInstanceMarketOptionsArgs | None:
+    """EC2 asks that a capacity block be named as a market, too."""
+    if group.capacity_block is None:
+        return None
+    return aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="capacity-block")

@@ -10,14 +10,6 @@ import pulumi_aws as aws
 
 from ironburst.catalog import NetworkInterface
 
-# IMDSv2 only (a token, which a request forged through a service on the node can't get); one hop: containers don't reach
-# it.
-METADATA = {
-    "http_endpoint": "enabled",
-    "http_tokens": "required",
-    "http_put_response_hop_limit": 1,
-    "instance_metadata_tags": "enabled",
-}
 DISK_TYPE = "gp3"
 # The root disk's name in Debian's images. A template without an image can't look it up; another name would add a second
 # disk.
@@ -33,21 +25,28 @@ def interfaces(
     alone: dict[str, Any] = {"associate_public_ip_address": "false"} if len(layout) == 1 else {}
     return [
         aws.ec2.LaunchTemplateNetworkInterfaceArgs(
-            network_card_index=each.card_index,
-            device_index=each.device_index,
-            interface_type=each.interface_type,
+            network_card_index=interface.card_index,
+            device_index=interface.device_index,
+            interface_type=interface.interface_type,
             subnet_id=subnet_id,
             security_groups=[security_group_id],
             delete_on_termination="true",
             **alone,
         )
-        for each in layout
+        for interface in layout
     ]
 
 
 def metadata() -> aws.ec2.LaunchTemplateMetadataOptionsArgs:
-    """The instance metadata service of every node."""
-    return aws.ec2.LaunchTemplateMetadataOptionsArgs(**METADATA)
+    """The instance metadata service of every node: IMDSv2 only (it asks for a token, which a request forged through a
+    service on the node can't get); one hop, so containers don't reach it.
+    """
+    return aws.ec2.LaunchTemplateMetadataOptionsArgs(
+        http_endpoint="enabled",
+        http_tokens="required",
+        http_put_response_hop_limit=1,
+        instance_metadata_tags="enabled",
+    )
 
 
 def tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecificationArgs]:

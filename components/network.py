@@ -2,13 +2,16 @@
 link to the hall.
 """
 
+import functools
+
 import pulumi
 import pulumi_aws as aws
 
-from components.naming import logical, tags
 from ironburst.config import subnets
 from ironburst.config.models import CloudNetwork, HallLink
+from ironburst.naming import logical, tags
 
+EVERYWHERE = "0.0.0.0/0"
 # What a node without a way to the internet must still reach: its secret, its image parameter, its tags, its logs.
 ENDPOINTS = ("ec2", "ssm", "secretsmanager", "sts", "sqs", "logs")
 
@@ -68,10 +71,12 @@ class Network(pulumi.ComponentResource):
         private = {zone: self._subnet("private", zone, plan[zone].private) for zone in network.zones}
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
         hall = self._link(network.hall_link) if network.hall_link else None
-        outward: dict[str, list[dict]] = dict.fromkeys(network.zones, [])
+        outward: dict[str, aws.ec2.RouteTableRouteArgs] = {}
         if network.egress == "nat":
             outward = self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
-        self._route_tables = [self._route_table(zone, outward[zone], [private[zone]], hall) for zone in network.zones]
+        self._route_tables = [
+            self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones
+        ]
 
     def _subnet(self, kind: str, zone: str, cidr: str) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(
@@ -86,13 +91,19 @@ class Network(pulumi.ComponentResource):
         )
 
     def _route_table(
-        self, label: str, routes: list[dict], members: list[aws.ec2.Subnet], hall: aws.ec2.VpnGateway | None = None
+        self,
+        label: str,
+        outward: aws.ec2.RouteTableRouteArgs | None,
+        members: list[aws.ec2.Subnet],
+        hall: aws.ec2.VpnGateway | None = None,
     ) -> aws.ec2.RouteTable:
-        """Routes and the hall's gateway are written inside the table, so that a route added by hand shows as drift."""
+        """The route and the hall's gateway are written inside the table, so that a route added by hand shows as
+        drift.
+        """
         table = aws.ec2.RouteTable(
             logical(self._name, "routes", label),
             vpc_id=self.vpc_id,
-            routes=routes,
+            routes=[outward] if outward else [],
             propagating_vgws=[hall.id] if hall else [],
             tags=self._tags("routes", label),
             opts=self._child,
@@ -106,16 +117,17 @@ class Network(pulumi.ComponentResource):
             )
         return table
 
-    def _nat(self, public: dict[str, aws.ec2.Subnet]) -> dict[str, list[dict]]:
-        """Zone -> its routes outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no
+    def _nat(self, public: dict[str, aws.ec2.Subnet]) -> dict[str, aws.ec2.RouteTableRouteArgs]:
+        """Zone -> its route outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no
         traffic is paid for between zones).
         """
-        name, everywhere = self._name, {"cidr_block": "0.0.0.0/0"}
+        name = self._name
         gateway = aws.ec2.InternetGateway(
             logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child
         )
-        self._route_table("public", [everywhere | {"gateway_id": gateway.id}], list(public.values()))
-        found = {}
+        to_internet = aws.ec2.RouteTableRouteArgs(cidr_block=EVERYWHERE, gateway_id=gateway.id)
+        self._route_table("public", to_internet, list(public.values()))
+        outward = {}
         for zone, subnet in public.items():
             address = aws.ec2.Eip(
                 logical(name, "nat", zone), domain="vpc", tags=self._tags("nat", zone), opts=self._child
@@ -127,8 +139,8 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("nat", zone),
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
             )
-            found[zone] = [everywhere | {"nat_gateway_id": nat.id}]
-        return found
+            outward[zone] = aws.ec2.RouteTableRouteArgs(cidr_block=EVERYWHERE, nat_gateway_id=nat.id)
+        return outward
 
     def _endpoints(self) -> None:
         """Private ways to AWS's own services; without a NAT there is no other way out."""
@@ -156,20 +168,21 @@ class Network(pulumi.ComponentResource):
 
     def _security_group(self, hall_cidrs: dict[str, str]) -> pulumi.Output[str]:
         """Rules are written inside the group, so that one added by hand shows as drift."""
-        everything = {"protocol": "-1", "from_port": 0, "to_port": 0}
-        among_nodes = everything | {"self": True, "description": "nodes among themselves; EFA needs it both ways"}
+        incoming = functools.partial(aws.ec2.SecurityGroupIngressArgs, protocol="-1", from_port=0, to_port=0)
+        outgoing = functools.partial(aws.ec2.SecurityGroupEgressArgs, protocol="-1", from_port=0, to_port=0)
+        among_nodes = "nodes among themselves; EFA needs it both ways"
+        from_halls = [
+            incoming(cidr_blocks=[cidr], description=f"Slurm and ssh from {hall}") for hall, cidr in hall_cidrs.items()
+        ]
         group = aws.ec2.SecurityGroup(
             logical(self._name, "nodes"),
             vpc_id=self.vpc_id,
             description="GPU nodes",
-            ingress=[
-                among_nodes,
-                *(
-                    everything | {"cidr_blocks": [cidr], "description": f"Slurm and ssh from {hall}"}
-                    for hall, cidr in hall_cidrs.items()
-                ),
+            ingress=[incoming(self=True, description=among_nodes), *from_halls],
+            egress=[
+                outgoing(self=True, description=among_nodes),
+                outgoing(cidr_blocks=[EVERYWHERE], description="out"),
             ],
-            egress=[among_nodes, everything | {"cidr_blocks": ["0.0.0.0/0"], "description": "out"}],
             tags=self._tags("nodes"),
             opts=self._child,
         )

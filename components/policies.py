@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.naming import CLUSTER, POOL
+from ironburst.naming import CLUSTER_TAG, POOL_TAG
 
 Document = dict[str, Any]
 
@@ -18,6 +18,7 @@ class Scope:
     account: str
 
     def arn(self, service: str, resource: str, *, region: str | None = None, account: str | None = None) -> str:
+        """The ARN of a service's resource; IAM's have no region, public images no account."""
         region = self.region if region is None else region
         account = self.account if account is None else account
         return f"arn:{self.partition}:{service}:{region}:{account}:{resource}"
@@ -28,8 +29,8 @@ def _document(*statements: Document) -> Document:
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Any, condition: Document | None = None) -> Document:
-    found = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": resources}
-    return found | ({"Condition": condition} if condition else {})
+    statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": resources}
+    return statement | ({"Condition": condition} if condition else {})
 
 
 def assumed_by_ec2() -> Document:
@@ -41,11 +42,6 @@ def assumed_within(scope: Scope) -> Document:
     """Trust policy of the controller's role: a principal of the account that is itself allowed to assume it."""
     root = scope.arn("iam", "root", region="")
     return _document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
-
-
-def in_secretsmanager(reference: str) -> bool:
-    """Can a node resolve this secret reference in the cloud?"""
-    return reference.startswith("aws-secretsmanager:")
 
 
 def node(scope: Scope, munge_key: str) -> Document:
@@ -78,8 +74,8 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
     IAM can limit kinds and tags, not how many: the count is the ledger's, the budget's and the account's quotas'
     business.
     """
-    wanted = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{POOL}": list(pools.names)}
-    present = {f"ec2:ResourceTag/{CLUSTER}": cluster, f"ec2:ResourceTag/{POOL}": list(pools.names)}
+    wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
+    present = {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster, f"ec2:ResourceTag/{POOL_TAG}": list(pools.names)}
     launched = {
         "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
         "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},

@@ -27,6 +27,11 @@ def check(reference: str) -> None:
         )
 
 
+def in_secretsmanager(reference: str) -> bool:
+    """Does it lie where a node in the cloud can read it, by its role?"""
+    return reference.startswith("aws-secretsmanager:")
+
+
 def shown(reference: str) -> str:
     """What may be printed of a reference: all of it if it has a known scheme, else nothing (it may be the secret
     itself).

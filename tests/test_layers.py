@@ -13,70 +13,55 @@ import pytest
 ROOT = Path(__file__).parents[1]
 STDLIB = set(sys.stdlib_module_names)
 
-# layer: what its modules may import beside the standard library and themselves. The longest name that fits a module counts.
-AWS = {"boto3", "botocore"}
-MAY = {
+# layer: what its modules may import beside the standard library and themselves. The longest name that fits
+# a module counts; :burst is ironburst.burst
+RIGHTS = {
     # pure: no clock, no I/O
-    "ironburst.burst": {"numpy"},
-    "ironburst.replay": {"numpy", "ironburst.burst"},
-    "ironburst.software": set(),
-    "ironburst.health": set(),  # runs on the nodes, too
-    "ironburst.service": set(),
-    "ironburst.ports": {"ironburst.burst", "ironburst.service"},
+    "ironburst.burst": "numpy",
+    "ironburst.replay": "numpy :burst",
+    "ironburst.software": "",
+    "ironburst.health": "",  # runs on the nodes, too
+    "ironburst.naming": "",
+    "ironburst.service": "",
+    "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
-    "ironburst.catalog": {"yaml"},
-    "ironburst.config": {
-        *("pydantic", "yaml", "ironburst.catalog", "ironburst.files", "ironburst.secrets", "ironburst.software"),
-    },
-    "ironburst.document": {
-        *("pydantic", "ironburst.catalog", "ironburst.config", "ironburst.files", "ironburst.software"),
-    },
+    "ironburst.catalog": "yaml",
+    "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
+    "ironburst.document": "pydantic :catalog :config :files :naming :software",
     # tools of this machine
-    "ironburst.files": set(),
-    "ironburst.secrets": AWS,
-    "ironburst.signals": set(),
+    "ironburst.files": "",
+    "ironburst.secrets": "boto3 botocore",
+    "ironburst.signals": "",
     # what acts
-    "ironburst.baremetal": {"pydantic", "ironburst.catalog", "ironburst.secrets"},
-    "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
-    "ironburst.convergence": {"yaml", "ironburst.document", "ironburst.files", "ironburst.service"},
-    "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports", "ironburst.signals"},
-    "ironburst.adapters": {
-        *(
-            "ironburst.baremetal",
-            "ironburst.convergence.ports",
-            "ironburst.images",
-            "ironburst.ports",
-            "ironburst.service",
-        ),
-        *("ironburst.signals", "ansible_runner", "requests", "sushy", "urllib3", *AWS),
-    },
-    "ironburst.cli": {"ironburst"},
+    "ironburst.baremetal": "pydantic :catalog :secrets",
+    "ironburst.controller": ":burst :document :ports",
+    "ironburst.convergence": "yaml :document :files :service",
+    "ironburst.images": ":catalog :document :ports :signals",
+    "ironburst.adapters": ":baremetal :convergence.ports :images :naming :ports :service :signals "
+    "ansible_runner boto3 botocore requests sushy urllib3",
+    "ironburst.cli": "ironburst",
     # the declaration
-    "__main__": {"pulumi", "components", "ironburst.config"},
-    "components": {
-        *("pulumi", "pulumi_aws", "ironburst.catalog", "ironburst.config", "ironburst.document", "ironburst.software"),
-    },
-    "providers.baremetal": {
-        *("grpc", "pulumi", "ironburst.adapters.redfish", "ironburst.baremetal", "ironburst.catalog"),
-        "ironburst.secrets",
-    },
+    "__main__": "pulumi components :config",
+    "components": "pulumi pulumi_aws :catalog :config :document :naming :secrets :software",
+    "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
-    "playbooks.plugins": {"ansible"},
-    "playbooks.plugins.inventory": {"ansible", "ironburst.document"},
-    "playbooks.plugins.lookup": {"ansible", "ironburst.secrets"},
-    "playbooks.files": set(),
-    "playbooks.roles": set(),
-    "playbooks.roles.node_health": {"health"},  # ironburst/health, copied beside it
-    "playbooks.roles.slurm_node": AWS,
+    "playbooks.plugins": "ansible",
+    "playbooks.plugins.inventory": "ansible :document",
+    "playbooks.plugins.lookup": "ansible :secrets",
+    "playbooks.files": "",
+    "playbooks.roles": "",
+    "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it
+    "playbooks.roles.slurm_node": "boto3 botocore",
     # a site on one machine. The stand-ins know nothing of its hosts
-    "lab": {"ironburst.adapters", "ironburst.controller", "ironburst.document"},
-    "lab.engine": {"cryptography", "google", "grpc", "pulumi", "yaml"},
-    "lab.aws": {"jmespath", "moto", "pydantic", "werkzeug", *AWS},
-    "lab.aws_plugin": {"google", "grpc", "pulumi", "pulumi_aws", *AWS},
+    "lab": ":adapters :controller :document",
+    "lab.engine": "cryptography google grpc pulumi yaml",
+    "lab.aws": "boto3 botocore jmespath moto pydantic werkzeug",
+    "lab.aws_plugin": "boto3 botocore google grpc pulumi pulumi_aws",
     # what reads the whole product
-    "benchmarks": {"ironburst", "lab", "numpy", "tests.fakes"},
-    "docs": {"ironburst.cli", "ironburst.config"},
+    "benchmarks": "ironburst lab numpy tests.fakes",
+    "docs": ":cli :config",
 }
+MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}
 
 
 def module_of(path: Path) -> str:
@@ -146,7 +131,7 @@ def test_the_product_never_imports_the_lab_or_the_tests():
 
 
 def circles() -> list[list[str]]:
-    """Groups of modules that import each other, directly or through others (strongly connected, by Tarjan's algorithm)."""
+    """Groups of modules that import each other, directly or through others (Tarjan's algorithm)."""
     graph = {module: {name for name in imports(module) if name in FILES and name != module} for module in FILES}
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}

@@ -14,10 +14,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ironburst import naming
 from ironburst.adapters import aws_errors
 from ironburst.ports import ALIVE, Instance, Interruption, LaunchRequest, OutcomeUnknown
 
-CLUSTER, LEASE, POOL = "ironburst:cluster", "ironburst:lease", "ironburst:pool"
+CLUSTER, LEASE, POOL = naming.CLUSTER_TAG, naming.LEASE_TAG, naming.POOL_TAG
 _WARNING = "EC2 Spot Instance Interruption Warning"
 _BATCHES = 10  # of 10 messages, a queue and a call
 

@@ -14,12 +14,13 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ironburst import naming
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import CLUSTER, POOL, Aws
 from ironburst.images import Build, Image
 from ironburst.ports import CloudError, Instance
 
-ROLE = "ironburst:role"  # image-build for the instance, image for what it becomes
+ROLE = naming.ROLE_TAG  # image-build for the instance, image for what it becomes
 
 
 class AwsImages:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 _TAIL_LINES = 30
+Event = dict[str, Any]
+"""A JSON object as the CLI prints it: an event, a diagnostic, a step."""
 
 
 class PulumiError(Exception):
@@ -23,7 +25,7 @@ class PulumiError(Exception):
     code.
     """
 
-    def __init__(self, message: str, code: int, diagnostics: list[dict]):
+    def __init__(self, message: str, code: int, diagnostics: list[Event]):
         super().__init__(message)
         self.code = code
         self.diagnostics = diagnostics
@@ -37,11 +39,12 @@ class Result:
     """
 
     changes: dict[str, int]
-    diagnostics: list[dict] = field(default_factory=list)
-    steps: list[dict] = field(default_factory=list)
+    diagnostics: list[Event] = field(default_factory=list)
+    steps: list[Event] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
+        """Is there any resource that isn't the same?"""
         return any(count for op, count in self.changes.items() if op != "same")
 
 
@@ -59,13 +62,14 @@ class Pulumi:
         stack: str,
         command: Sequence[str] = ("pulumi",),
         environment: dict[str, str] | None = None,
-        progress: Callable[[dict], None] | None = None,
+        progress: Callable[[Event], None] | None = None,
     ):
         self.folder, self.stack, self.command = Path(folder), stack, list(command)
         self._environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", **(environment or {})}
-        self._progress = progress or (lambda event: None)
+        self._progress = progress or (lambda _: None)
 
     def stack_exists(self) -> bool:
+        """Does the backend know the stack?"""
         code, _, _ = self._capture("stack", "export", "--stack", self.stack)
         return code == 0
 
@@ -78,19 +82,19 @@ class Pulumi:
         """Remove the empty stack; its configuration file stays."""
         self._checked("stack", "rm", self.stack, "--yes", "--preserve-config")
 
-    def export(self) -> dict:
+    def export(self) -> dict[str, Any]:
         """The state as `stack export` prints it; secrets stay encrypted."""
-        return json.loads(self._checked("stack", "export", "--stack", self.stack))
+        state: dict[str, Any] = json.loads(self._checked("stack", "export", "--stack", self.stack))
+        return state
 
     def outputs(self, show_secrets: bool = False) -> dict[str, Any]:
         """The stack's outputs; secrets are `[secret]` unless asked for."""
-        return json.loads(
-            self._checked(
-                "stack", "output", "--json", "--stack", self.stack, *(["--show-secrets"] if show_secrets else [])
-            )
-        )
+        flags = ["--show-secrets"] if show_secrets else []
+        outputs: dict[str, Any] = json.loads(self._checked("stack", "output", "--json", "--stack", self.stack, *flags))
+        return outputs
 
     def preview(self) -> Result:
+        """What `up` would do; changes nothing."""
         code, out, err = self._capture("preview", "--stack", self.stack, "--non-interactive", "--json")
         try:
             data = json.loads(out)
@@ -102,6 +106,7 @@ class Pulumi:
         return Result(data.get("changeSummary") or {}, diagnostics, data.get("steps") or [])
 
     def up(self) -> Result:
+        """Make what is declared."""
         return self._operate("up")
 
     def refresh(self, preview_only: bool = False) -> Result:
@@ -109,6 +114,7 @@ class Pulumi:
         return self._operate("refresh", *(["--preview-only"] if preview_only else []))
 
     def destroy(self) -> Result:
+        """Remove every resource of the stack."""
         return self._operate("destroy")
 
     # -- running -------------------------------------------------------------------------------------------------------
@@ -117,25 +123,17 @@ class Pulumi:
         """Stream the events. When this process is interrupted, the command is too, and it is waited for: it stops
         cleanly.
         """
-        argv = [
-            *self.command,
-            verb,
-            "--stack",
-            self.stack,
-            "--yes",
-            "--skip-preview",
-            "--non-interactive",
-            "--json",
-            *flags,
-        ]
-        process = self._start(argv)
+        unattended = ("--yes", "--skip-preview", "--non-interactive", "--json")
+        process = self._start([*self.command, verb, "--stack", self.stack, *unattended, *flags])
+        assert process.stdout is not None and process.stderr is not None  # pipes, as _start asks for
+        out, err = process.stdout, process.stderr
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        reader = threading.Thread(target=lambda: tail.extend(process.stderr), daemon=True)
+        reader = threading.Thread(target=lambda: tail.extend(err), daemon=True)
         reader.start()
         changes: dict[str, int] = {}
-        diagnostics: list[dict] = []
+        diagnostics: list[Event] = []
         try:
-            for line in process.stdout:
+            for line in out:
                 event = _event(line)
                 if event is None:
                     tail.append(line)
@@ -147,7 +145,7 @@ class Pulumi:
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
-            process.stdout.read()
+            out.read()
             raise
         finally:
             code = process.wait()
@@ -156,7 +154,7 @@ class Pulumi:
             raise self._error(verb, code, diagnostics, "".join(tail))
         return Result(changes, diagnostics)
 
-    def _start(self, argv: list[str]) -> subprocess.Popen:
+    def _start(self, argv: list[str]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
                 argv,
@@ -185,7 +183,7 @@ class Pulumi:
             raise self._error(" ".join(arguments[:2]), code, [], err)
         return out
 
-    def _error(self, verb: str, code: int, diagnostics: list[dict], stderr: str) -> PulumiError:
+    def _error(self, verb: str, code: int, diagnostics: list[Event], stderr: str) -> PulumiError:
         errors = [d for d in diagnostics if d.get("severity") == "error"]
         lines = [f"{_name(d)}{d['message'].strip()}" for d in errors] or [
             line for line in stderr.strip().splitlines()[-3:] if line
@@ -194,7 +192,7 @@ class Pulumi:
         return PulumiError(f"`{verb}` of stack {self.stack} failed (exit code {code}): {why}", code, errors)
 
 
-def _event(line: str) -> dict | None:
+def _event(line: str) -> Event | None:
     try:
         event = json.loads(line)
     except ValueError:
@@ -202,7 +200,7 @@ def _event(line: str) -> dict | None:
     return event if isinstance(event, dict) else None
 
 
-def _name(diagnostic: dict) -> str:
+def _name(diagnostic: Event) -> str:
     """`Type name: ` of the resource that the diagnostic is about."""
     parts = diagnostic.get("urn", "").split("::", 3)
     return f"{parts[2].rsplit('$', 1)[-1]} {parts[3]}: " if len(parts) == 4 else ""

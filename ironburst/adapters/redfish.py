@@ -58,8 +58,8 @@ def read_hardware(access: BmcAccess) -> Hardware:
     with _login(access) as root:
         system, systems = _host_system(access, root)
         gpus: Counter[str] = Counter()
-        for each in systems:  # HGX boards report their GPUs under a system of their own
-            gpus.update(p.model or "unnamed GPU" for p in _processors(each, sushy.PROCESSOR_TYPE_GPU))
+        for listed in systems:  # HGX boards report their GPUs under a system of their own
+            gpus.update(gpu.model or "unnamed GPU" for gpu in _processors(listed, sushy.PROCESSOR_TYPE_GPU))
         macs = {i.permanent_mac_address or i.mac_address for i in system.ethernet_interfaces.get_members()}
         return Hardware(
             serial=_text(system.serial_number),
@@ -106,32 +106,40 @@ def _is_off_within(system: Any, limit_s: float) -> bool:
 # ---- the session
 
 
-class _Connector(connector.Connector):
-    """sushy's connector with a deadline, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own
-    login.
-    """
+class _Deadline:
+    """Ends an inventory read that takes longer than it may."""
 
     def __init__(self, access: BmcAccess) -> None:
-        # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
-        super().__init__(
-            access.address,
-            verify=access.verify_tls,
-            response_callback=self._in_time,
-            server_side_retries=2,
-            server_side_retries_delay=min(1.0, access.timeout_s / 10),
-            default_request_timeout=access.timeout_s / 2,
-            connect_timeout=min(5.0, access.timeout_s / 2),
-        )
-        self._session.trust_env = False
         self._access = access
-        self.deadline: float | None = time.monotonic() + access.timeout_s
+        self._at: float | None = time.monotonic() + access.timeout_s
 
-    def _in_time(self, _: requests.Response) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
+    def lift(self) -> None:
+        """From now on an answer may take its time."""
+        self._at = None
+
+    def check(self, _: requests.Response) -> None:
+        """sushy calls it with every answer. Raises BmcUnreachable after the deadline."""
+        if self._at is not None and time.monotonic() > self._at:
             limit = f"{self._access.timeout_s:g} s (timeoutSeconds)"
             raise BmcUnreachable(
                 f"{self._access.node}: BMC {self._access.address} did not finish its answers within {limit}"
             )
+
+
+def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
+    """sushy's connector, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
+    # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
+    link = connector.Connector(
+        access.address,
+        verify=access.verify_tls,
+        response_callback=deadline.check,
+        server_side_retries=2,
+        server_side_retries_delay=min(1.0, access.timeout_s / 10),
+        default_request_timeout=access.timeout_s / 2,
+        connect_timeout=min(5.0, access.timeout_s / 2),
+    )
+    link._session.trust_env = False  # sushy has no setting for it
+    return link
 
 
 @contextlib.contextmanager
@@ -139,17 +147,18 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
     """A logged-in service root; `limited` to the time of one inventory read. BMCs have few session slots: it always
     logs out.
     """
-    link = _Connector(access)
+    deadline = _Deadline(access)
+    link = _connected(access, deadline)
     login = auth.SessionOrBasicAuth(access.username, access.password)
     try:
         root = sushy.main.Sushy(access.address, auth=login, connector=link)
         if not limited:
-            link.deadline = None
+            deadline.lift()
         yield root
     except (exceptions.SushyError, requests.RequestException, ValueError, TypeError, AttributeError, KeyError) as error:
         raise _translated(error, access) from error
     finally:
-        link.deadline = None
+        deadline.lift()
         with contextlib.suppress(Exception):  # the result is decided already, and a session ends by itself some time
             login.close()
         if login.get_session_resource_id() is not None:
@@ -163,15 +172,14 @@ def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Su
 def _host_system(access: BmcAccess, root: sushy.main.Sushy) -> tuple[Any, list[Any]]:
     """The computer system with CPUs, and all that the BMC lists (HGX boards are listed as systems too)."""
     systems = root.get_system_collection().get_members()
-    hosts = (
-        [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)]
-        if len(systems) != 1
-        else systems
-    )
+    hosts = systems
+    if len(systems) != 1:
+        hosts = [system for system in systems if _processors(system, sushy.PROCESSOR_TYPE_CPU)]
     if len(hosts) != 1:
         names = ", ".join(system.identity for system in systems) or "none"
         raise BmcIncompleteAnswer(
-            f"{access.node}: BMC {access.address} lists {len(hosts)} computer systems with CPUs (of: {names}), one is expected"
+            f"{access.node}: BMC {access.address} lists {len(hosts)} computer systems with CPUs (of: {names}), "
+            "one is expected"
         )
     return hosts[0], systems
 
@@ -200,36 +208,49 @@ def _text(value: Any) -> str | None:
 # ---- errors
 
 
+# What went wrong underneath, in this order -> the error, and its sentence behind "NODE: BMC ADDRESS ".
+_CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...] = (
+    (
+        (exceptions.AccessError,),
+        BmcLoginRefused,
+        "refuses the login of user {username!r}: check bmcUsername and the secret behind passwordRef",
+    ),
+    (
+        (requests.exceptions.SSLError,),
+        BmcUnreachable,
+        "has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false",
+    ),
+    (
+        (requests.exceptions.Timeout, ReadTimeoutError),
+        BmcUnreachable,
+        "does not answer within {timeout_s:g} s: check its address, its network and its power",
+    ),
+    (
+        (requests.exceptions.ChunkedEncodingError, IncompleteRead),
+        BmcIncompleteAnswer,
+        "broke off in the middle of an answer: its inventory is incomplete, try again",
+    ),
+    (
+        (ProtocolError,),
+        BmcUnreachable,
+        "closes the connection without an answer: check that Redfish is on, and that it is a BMC",
+    ),
+    (
+        (requests.exceptions.ConnectionError,),
+        BmcUnreachable,
+        "cannot be reached: check its address, its network and its power",
+    ),
+)
+
+
 def _translated(error: BaseException, access: BmcAccess) -> BmcError:
     """The error as one sentence, by what went wrong underneath."""
     bmc = f"{access.node}: BMC {access.address}"
     causes = list(_causes(error))
-
-    def caused_by(*kinds: type[BaseException]) -> bool:
-        return any(isinstance(cause, kinds) for cause in causes)
-
-    if caused_by(exceptions.AccessError):
-        return BmcLoginRefused(
-            f"{bmc} refuses the login of user {access.username!r}: check bmcUsername and the secret behind passwordRef"
-        )
-    if caused_by(requests.exceptions.SSLError):
-        return BmcUnreachable(
-            f"{bmc} has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false"
-        )
-    if caused_by(requests.exceptions.Timeout, ReadTimeoutError):
-        return BmcUnreachable(
-            f"{bmc} does not answer within {access.timeout_s:g} s: check its address, its network and its power"
-        )
-    if caused_by(requests.exceptions.ChunkedEncodingError, IncompleteRead):
-        return BmcIncompleteAnswer(
-            f"{bmc} broke off in the middle of an answer: its inventory is incomplete, try again"
-        )
-    if caused_by(ProtocolError):
-        return BmcUnreachable(
-            f"{bmc} closes the connection without an answer: check that Redfish is on, and that it is a BMC"
-        )
-    if caused_by(requests.exceptions.ConnectionError):
-        return BmcUnreachable(f"{bmc} cannot be reached: check its address, its network and its power")
+    for kinds, translated, sentence in _CAUSES:
+        if any(isinstance(cause, kinds) for cause in causes):
+            told = sentence.format(username=access.username, timeout_s=access.timeout_s)
+            return translated(f"{bmc} {told}")
     for cause in causes:
         if isinstance(cause, exceptions.ServerSideError):
             return BmcUnavailable(
@@ -251,14 +272,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     queue: list[BaseException | None] = [error]
     while queue:
-        each = queue.pop()
-        if each is None or id(each) in seen:
+        cause = queue.pop()
+        if cause is None or id(cause) in seen:
             continue
-        seen.add(id(each))
-        yield each
-        queue += [
-            each.__cause__,
-            each.__context__,
-            getattr(each, "reason", None) if isinstance(each, Exception) else None,
-        ]
-        queue += [arg for arg in each.args if isinstance(arg, BaseException)]
+        seen.add(id(cause))
+        yield cause
+        reason = getattr(cause, "reason", None) if isinstance(cause, Exception) else None
+        queue += [cause.__cause__, cause.__context__, reason]
+        queue += [argument for argument in cause.args if isinstance(argument, BaseException)]

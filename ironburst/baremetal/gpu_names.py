@@ -34,8 +34,8 @@ def _parse(name: str) -> tuple[tuple[str, ...], str | None, int | None]:
     form = memory = None
     chip = []
     for word in re.findall(r"[a-z0-9]+", name.lower()):
-        if found := _MEMORY.fullmatch(word):
-            memory = int(found[1])
+        if size := _MEMORY.fullmatch(word):
+            memory = int(size[1])
         elif _FORM.fullmatch(word):
             form = word
         elif not _NOISE.fullmatch(word):

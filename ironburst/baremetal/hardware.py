@@ -33,4 +33,5 @@ class Hardware:
 
     @property
     def gpu_count(self) -> int:
+        """All GPUs, of whatever model."""
         return sum(group.count for group in self.gpus)

@@ -107,6 +107,7 @@ class NodeInputs(BaseModel):
         return self
 
     def declaration(self) -> Declaration:
+        """What verification compares with the BMC's inventory."""
         fields = Declaration.__dataclass_fields__
         values = {name: getattr(self, name) for name in fields}
         return Declaration(**(values | {"macs": None if self.macs is None else tuple(self.macs)}))
@@ -124,7 +125,7 @@ def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
     try:
         NodeInputs.model_validate(known)
     except ValidationError as error:
-        faults = [_sentence(each, known) for each in error.errors() if _input(each["loc"]) not in unknown]
+        faults = [_sentence(fault) for fault in error.errors() if _input(fault["loc"]) not in unknown]
         between = {"gpuModel", "gpuCount"} & unknown
         return [fault for fault in faults if fault[0] or not between]
     return []
@@ -134,7 +135,7 @@ def _input(location: tuple[Any, ...]) -> str:
     return str(location[0]) if location else ""
 
 
-def _sentence(error: Any, inputs: dict[str, Any]) -> tuple[str, str]:
+def _sentence(error: Any) -> tuple[str, str]:
     path = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(path, INPUTS, n=1)
@@ -182,8 +183,8 @@ def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Misma
 def observed_inputs(inputs: dict[str, Any], mismatches: list[Mismatch]) -> dict[str, Any]:
     """The inputs with every mismatch replaced by what is there: so a refresh shows drift, and nothing else."""
     changed = {
-        to_camel(each.field): list(each.observed) if isinstance(each.observed, tuple) else each.observed
-        for each in mismatches
+        to_camel(mismatch.field): list(mismatch.observed) if isinstance(mismatch.observed, tuple) else mismatch.observed
+        for mismatch in mismatches
     }
     return {key: changed.get(key, value) for key, value in inputs.items()}
 
@@ -191,22 +192,15 @@ def observed_inputs(inputs: dict[str, Any], mismatches: list[Mismatch]) -> dict[
 def schema() -> dict[str, Any]:
     """The Pulumi package schema, from NodeInputs."""
     described = NodeInputs.model_json_schema(by_alias=True)
-    inputs = {name: _property(each) for name, each in described["properties"].items()}
+    inputs = {name: _property(given) for name, given in described["properties"].items()}
+    anything = {"type": "object", "additionalProperties": {"$ref": "pulumi.json#/Any"}}
     computed = {
-        "declared": {
-            "type": "object",
-            "additionalProperties": {"$ref": "pulumi.json#/Any"},
-            "description": "the inputs at the last up",
-        },
+        "declared": anything | {"description": "the inputs at the last up"},
         "reachable": {"type": "boolean", "description": "whether the BMC answered the last time"},
         "powerState": {"type": "string"},
         "biosVersion": {"type": "string"},
         "bmcVersion": {"type": "string"},
-        "observed": {
-            "type": "object",
-            "additionalProperties": {"$ref": "pulumi.json#/Any"},
-            "description": "the BMC's inventory",
-        },
+        "observed": anything | {"description": "the BMC's inventory"},
     }
     resource = {
         "description": "A bare-metal node, verified against the inventory of its BMC (Redfish).",
@@ -220,10 +214,10 @@ def schema() -> dict[str, Any]:
 
 def _property(described: dict[str, Any]) -> dict[str, Any]:
     """A JSON Schema property as Pulumi's: one type, no null."""
-    kind = next(each for each in described.get("anyOf", [described]) if each.get("type") != "null")
-    found = {"type": kind["type"]}
+    kind = next(form for form in described.get("anyOf", [described]) if form.get("type") != "null")
+    its_property = {"type": kind["type"]}
     if kind["type"] == "array":
-        found["items"] = {"type": kind["items"]["type"]}
+        its_property["items"] = {"type": kind["items"]["type"]}
     if "description" in described:
-        found["description"] = described["description"]
-    return found
+        its_property["description"] = described["description"]
+    return its_property

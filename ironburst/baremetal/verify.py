@@ -41,14 +41,14 @@ def verify(declared: Declaration, observed: Hardware, gpus: Iterable[Gpu]) -> li
     """Every difference between the declaration and the inventory; `gpus` are the catalogue's. Empty: the node is as
     declared.
     """
-    found = [
+    mismatches = [
         *_texts(declared, observed),
         *_macs(declared, observed),
         *_gpus(declared, observed, list(gpus)),
         *_least("cpu_count", "CPU sockets", declared.cpu_count, observed.cpu_count, exact=True),
         *_least("memory_gib", "GiB of memory", declared.memory_gib, observed.memory_gib, exact=False),
     ]
-    return [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}") for m in found]
+    return [Mismatch(m.field, m.observed, f"{declared.name}: {m.sentence}") for m in mismatches]
 
 
 def _texts(declared: Declaration, observed: Hardware) -> Iterable[Mismatch]:

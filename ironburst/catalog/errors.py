@@ -1,7 +1,11 @@
 """What a lookup raises when the catalogue has no such row."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+Key = TypeVar("Key", str, int)
+Row = TypeVar("Row")
 
 
 class Unknown(LookupError):
@@ -18,3 +22,11 @@ def unknown(kind: str, given: str, allowed: Iterable[str]) -> Unknown:
     names = {name.lower(): name for name in allowed}
     close = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
     return Unknown(kind, given, names[close[0]] if close else None)
+
+
+def look_up(kind: str, given: Key, rows: Mapping[Key, Row]) -> Row:
+    """The row of that name; raises Unknown, which calls it a `kind`."""
+    try:
+        return rows[given]
+    except KeyError:
+        raise unknown(kind, str(given), map(str, rows)) from None

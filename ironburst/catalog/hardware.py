@@ -4,8 +4,8 @@ import functools
 import re
 from dataclasses import dataclass
 
-from ironburst.catalog.errors import unknown
-from ironburst.catalog.tables import integer, number, table, text
+from ironburst.catalog.errors import look_up
+from ironburst.catalog.tables import Row, filled, integer, table
 
 
 @dataclass(frozen=True)
@@ -96,92 +96,38 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _items(value: str) -> tuple[str, ...]:
-    return tuple(item for item in value.split(";") if item)
-
-
 @functools.cache
 def gpus() -> dict[str, Gpu]:
     """All GPU models by name."""
-    found = {}
-    for row in table("gpus.csv").rows:
-        found[row["model"]] = Gpu(
-            model=row["model"],
-            architecture=row["architecture"],
-            compute_capability=text(row, "compute_capability"),
-            memory_gb=integer(row, "memory_gb"),
-            form_factor=text(row, "form_factor"),
-            tdp_w=number(row, "tdp_w"),
-            nvlink_total_gb_s=number(row, "nvlink_total_gb_s"),
-            nvlink_topology=text(row, "nvlink_topology"),
-            nvswitch_needed=text(row, "nvswitch_needed"),
-            mig_max_instances=integer(row, "mig_max_instances"),
-            mig_min_driver=text(row, "mig_min_driver"),
-            open_kernel_module=row["open_kernel_module"],
-            open_first_driver=text(row, "open_first_driver"),
-            min_driver=text(row, "min_driver"),
-            min_driver_branch=integer(row, "min_driver_branch"),
-            last_driver_branch=integer(row, "last_driver_branch"),
-            cuda_first=text(row, "cuda_first"),
-            cuda_last=text(row, "cuda_last"),
-            pci_device_ids=_items(row["pci_device_ids"]),
-            aws_families=_items(row["aws_families"]),
-            notes=text(row, "notes"),
-            source=row["source"],
-        )
-    return found
+    return {row["model"]: filled(Gpu, row) for row in table("gpus.csv").rows}
 
 
 def gpu(model: str) -> Gpu:
     """The GPU with this name ("H100 SXM5 80GB"); raises Unknown."""
-    try:
-        return gpus()[model]
-    except KeyError:
-        raise unknown("GPU model", model, gpus()) from None
+    return look_up("GPU model", model, gpus())
 
 
 @functools.cache
 def platforms() -> dict[str, Platform]:
     """All server platforms by slug."""
-    found = {}
-    for row in table("platforms.csv").rows:
-        count = integer(row, "gpus")
-        assert count is not None, row  # a platform without a GPU count isn't one: the tests read every row
-        key = slug(row["platform"])
-        found[key] = Platform(
-            slug=key,
-            name=row["platform"],
-            vendor=row["vendor"],
-            kind=row["kind"],
-            gpu=gpu(row["gpu_model"]),
-            gpu_count=count,
-            gpu_memory_total_gb=integer(row, "gpu_memory_total_gb"),
-            gpu_power_floor_w=number(row, "gpu_power_floor_w"),
-            nvswitch_count=integer(row, "nvswitch_count"),
-            height_u=integer(row, "rack_units"),
-            max_power_w=number(row, "max_power_w"),
-            psu_count=integer(row, "psu_count"),
-            psu_watts_each=number(row, "psu_watts_each"),
-            psu_redundancy=text(row, "psu_redundancy"),
-            heat_btu_h_plan=number(row, "heat_btu_h_plan"),
-            airflow_cfm=number(row, "airflow_cfm"),
-            inlet_min_c=number(row, "inlet_min_c"),
-            inlet_max_c=number(row, "inlet_max_c"),
-            weight_kg=number(row, "weight_kg"),
-            system_memory_gb=integer(row, "system_memory_gb"),
-            compute_nics=text(row, "compute_nics"),
-            notes=text(row, "notes"),
-            source=row["source"],
-        )
-    return found
+    return {slug(row["platform"]): _platform(row) for row in table("platforms.csv").rows}
+
+
+def _platform(row: Row) -> Platform:
+    return filled(
+        Platform,
+        row,
+        slug=slug(row["platform"]),
+        name=row["platform"],
+        gpu=gpu(row["gpu_model"]),
+        gpu_count=int(row["gpus"]),
+        height_u=integer(row, "rack_units"),
+    )
 
 
 def platform(name: str) -> Platform:
     """The server platform with this slug ("dgx-h100"); raises Unknown."""
-    try:
-        return platforms()[name]
-    except KeyError:
-        raise unknown("platform", name, platforms()) from None
+    return look_up("platform", name, platforms())
 
 
 # (form factor, word in the model's name) -> row of nvswitch_pci.csv, for boards with NVSwitches in the node or the rack

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ironburst.catalog.errors import Unknown, unknown
+from ironburst.catalog.errors import Unknown, look_up
 from ironburst.catalog.hardware import Gpu, gpu, gpus
 from ironburst.catalog.tables import Row, integer, number, table, text
 
@@ -77,7 +77,7 @@ def _gpu_of(name: str, family: str) -> Gpu | None:
     layout = _efa_rows().get(name)
     if layout and layout["gpu_model"] in gpus():
         return gpu(layout["gpu_model"])
-    claimed = [each for each in gpus().values() if family in each.aws_families]
+    claimed = [model for model in gpus().values() if family in model.aws_families]
     return claimed[0] if len(claimed) == 1 else None
 
 
@@ -100,11 +100,11 @@ def _gpu_count(row: Row) -> int:
 def instance_types() -> dict[str, InstanceType]:
     """All instance types by name."""
     prices = table("aws_instance_types.csv")
-    found = {}
+    types = {}
     for row in prices.rows:
         name, layout = row["instance_type"], _efa_rows().get(row["instance_type"])
         efa_count = int(layout["max_efa"]) if layout else integer(row, "efa_max") or 0
-        found[name] = InstanceType(
+        types[name] = InstanceType(
             name=name,
             family=row["family"],
             vcpus=integer(row, "vcpu"),
@@ -120,15 +120,12 @@ def instance_types() -> dict[str, InstanceType]:
             prices_as_of=prices.as_of,
             purchase=tuple((text(row, "spot_classes") or "").replace(",", " ").split()),
         )
-    return found
+    return types
 
 
 def instance_type(name: str) -> InstanceType:
     """The EC2 type with this name ("p5.48xlarge"); raises Unknown."""
-    try:
-        return instance_types()[name]
-    except KeyError:
-        raise unknown("instance type", name, instance_types()) from None
+    return look_up("instance type", name, instance_types())
 
 
 def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
@@ -151,4 +148,4 @@ def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
 
 def addresses(interfaces: Sequence[NetworkInterface]) -> int:
     """IP addresses that one instance with these interfaces takes from its subnet: `efa-only` ones take none."""
-    return sum(each.addresses for each in interfaces)
+    return sum(interface.addresses for interface in interfaces)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ironburst.catalog.errors import unknown
-from ironburst.catalog.tables import document, integer, table, text
+from ironburst.catalog.errors import look_up
+from ironburst.catalog.tables import Row, document, filled, table, text
 
 
 @dataclass(frozen=True)
@@ -70,124 +70,101 @@ class MigProfile:
 @functools.cache
 def driver_branches() -> dict[int, DriverBranch]:
     """All driver branches by number."""
-    return {
-        int(row["branch"]): DriverBranch(
-            branch=int(row["branch"]),
-            type=text(row, "type"),
-            status=text(row, "status_2026_11_21") or "unknown",
-            eol=text(row, "eol"),
-            cuda_major_max=integer(row, "cuda_major_max"),
-            cuda_native=text(row, "cuda_native"),
-            kernel_modules=tuple(row["kernel_modules"].split("+")),
-            example_versions=tuple(row["example_versions"].split()),
-            source=row["source"],
-        )
-        for row in table("driver_branches.csv").rows
-    }
+    return {int(row["branch"]): _branch(row) for row in table("driver_branches.csv").rows}
+
+
+def _branch(row: Row) -> DriverBranch:
+    return filled(
+        DriverBranch,
+        row,
+        status=text(row, "status_2026_11_21") or "unknown",
+        kernel_modules=tuple(row["kernel_modules"].split("+")),
+        example_versions=tuple(row["example_versions"].split()),
+    )
 
 
 def driver_branch(branch: int) -> DriverBranch:
     """The branch with this number; raises Unknown."""
-    try:
-        return driver_branches()[branch]
-    except KeyError:
-        raise unknown("driver branch", str(branch), map(str, driver_branches())) from None
+    return look_up("driver branch", branch, driver_branches())
 
 
 @functools.cache
 def cuda_releases() -> dict[str, Cuda]:
     """All CUDA releases by version ("12.8", "12.8u1")."""
     return {
-        row["cuda"]: Cuda(
-            version=row["cuda"],
-            min_driver=text(row, "min_driver_linux"),
-            compat_floor_driver=text(row, "compat_floor_driver"),
-            compat_floor_branch=integer(row, "compat_floor_branch"),
-            source=row["source"],
-        )
+        row["cuda"]: filled(Cuda, row, version=row["cuda"], min_driver=text(row, "min_driver_linux"))
         for row in table("cuda_min_driver.csv").rows
     }
 
 
 def cuda(version: str) -> Cuda:
     """The CUDA release with this version; raises Unknown."""
-    try:
-        return cuda_releases()[version]
-    except KeyError:
-        raise unknown("CUDA version", version, cuda_releases()) from None
+    return look_up("CUDA version", version, cuda_releases())
 
 
 @functools.cache
 def mig_profiles() -> tuple[MigProfile, ...]:
     """All MIG profiles; the file's rows without one (GPUs without MIG, names not sourced) are left out."""
-    return tuple(
-        MigProfile(
-            gpu=row["gpu"],
-            pci_device_ids=tuple(each for each in row["pci_device_ids"].split(";") if each),
-            profile=row["profile"],
-            memory_gb=integer(row, "memory_gb"),
-            compute_slices=integer(row, "compute_slices"),
-            max_instances=integer(row, "max_instances"),
-            config_name=text(row, "config_name"),
-            source=row["source"],
-        )
-        for row in table("mig_profiles.csv").rows
-        if row["profile"] not in ("", "none")
-    )
+    rows = table("mig_profiles.csv").rows
+    return tuple(filled(MigProfile, row) for row in rows if row["profile"] not in ("", "none"))
 
 
 @functools.cache
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order of the file."""
-    return tuple(Rule(**{"data": None} | each) for each in document("rules.yaml")["rules"])
+    return _rules_of("rules.yaml")
 
 
 @functools.cache
 def lock_rules() -> tuple[Rule, ...]:
     """The version lock's own rules (LCK-...)."""
-    return tuple(Rule(**{"data": None} | each) for each in document("lock_rules.yaml")["rules"])
+    return _rules_of("lock_rules.yaml")
+
+
+def _rules_of(name: str) -> tuple[Rule, ...]:
+    return tuple(Rule(**{"data": None} | given) for given in document(name)["rules"])
 
 
 def rule(rule_id: str) -> Rule:
     """The rule with this id ("DRV-001"); raises Unknown."""
-    for each in (*rules(), *lock_rules()):
-        if each.id == rule_id:
-            return each
-    raise unknown("rule", rule_id, [each.id for each in (*rules(), *lock_rules())])
+    return look_up("rule", rule_id, _rules_by_id())
+
+
+@functools.cache
+def _rules_by_id() -> dict[str, Rule]:
+    return {rule.id: rule for rule in (*rules(), *lock_rules())}
 
 
 @functools.cache
 def package_names() -> Mapping[str, Any]:
     """Names of NVIDIA's packages per operating system (package_names.yaml)."""
-    return document("package_names.yaml")
+    names: Mapping[str, Any] = document("package_names.yaml")
+    return names
 
 
 @functools.cache
 def software_extra() -> Mapping[str, Any]:
     """Profiles, versions that a lock may hold, the distributions' packages and kernels (software.yaml)."""
-    return document("software.yaml")
+    data: Mapping[str, Any] = document("software.yaml")
+    return data
 
 
 def profiles() -> Mapping[str, Mapping[str, Any]]:
     """What `profile:` in a stack file stands for, by name."""
-    return software_extra()["profiles"]
+    by_name: Mapping[str, Mapping[str, Any]] = software_extra()["profiles"]
+    return by_name
 
 
 def profile(name: str) -> Mapping[str, Any]:
     """The profile with this name ("training-2026"); raises Unknown."""
-    try:
-        return profiles()[name]
-    except KeyError:
-        raise unknown("profile", name, profiles()) from None
+    return look_up("profile", name, profiles())
 
 
 @functools.cache
 def software_date() -> date:
     """The newest date of the data that the lock is solved with."""
-    found = [
-        table(name).as_of for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")
-    ]
-    return max(each for each in found if each)
+    tables = [table(name) for name in ("driver_branches.csv", "cuda_min_driver.csv", "gpus.csv", "mig_profiles.csv")]
+    return max(data.as_of for data in tables if data.as_of)
 
 
 @dataclass(frozen=True)
@@ -207,5 +184,11 @@ def software_facts() -> SoftwareFacts:
     """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the
     rest.
     """
-    by_id = {each.id: each for each in (*rules(), *lock_rules())}
-    return SoftwareFacts(by_id, cuda_releases(), driver_branches(), mig_profiles(), package_names(), software_extra())
+    return SoftwareFacts(
+        rules=_rules_by_id(),
+        cuda=cuda_releases(),
+        branches=driver_branches(),
+        mig_profiles=mig_profiles(),
+        package_names=package_names(),
+        extra=software_extra(),
+    )

@@ -1,16 +1,18 @@
 """Reads the data files beside this package. An empty cell is unknown: None, never zero."""
 
 import csv
+import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 Row = Mapping[str, str]
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,26 @@ def number(row: Row, column: str) -> float | None:
     """The cell as a number, or None where it is empty."""
     value = text(row, column)
     return None if value is None else float(value)
+
+
+def items(row: Row, column: str) -> tuple[str, ...]:
+    """The cell's parts, which semicolons divide."""
+    return tuple(part for part in row[column].split(";") if part)
+
+
+_CELLS: Mapping[object, Callable[[Row, str], object]] = {
+    str: lambda row, column: row[column],
+    str | None: text,
+    int: lambda row, column: int(row[column]),
+    int | None: integer,
+    float | None: number,
+    tuple[str, ...]: items,
+}
+"""type of a field: how its cell is read"""
+
+
+def filled(kind: type[Entry], row: Row, **given: object) -> Entry:
+    """A dataclass of the catalogue from a row: each field has the column of its name, unless it is `given`."""
+    assert dataclasses.is_dataclass(kind)
+    columns = [field for field in dataclasses.fields(kind) if field.name not in given]
+    return kind(**given, **{field.name: _CELLS[field.type](row, field.name) for field in columns})

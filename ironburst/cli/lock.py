@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import catalog
-from ironburst.config import checks, lockfile
+from ironburst.config import lockfile
+from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, load
-from ironburst.software.lock import LockError
+from ironburst.software.lock import LockError, to_data
 from ironburst.software.model import Hit
 
 EPILOG = """\
@@ -22,7 +23,8 @@ exit codes:
      or one that doesn't fit the stack; nothing is written
   1  a bug
 
-"state" with --json: fits, written, absent and stale (with --check), conflict, damaged (the lock file), invalid (the stack file)
+"state" with --json: fits, written, absent and stale (with --check), conflict, damaged (the lock file), \
+invalid (the stack file)
 
 examples:
   ironburst lock stacks/Pulumi.prod.yaml
@@ -30,12 +32,13 @@ examples:
   ironburst lock stacks/Pulumi.prod.yaml --upgrade"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
     parser = subparsers.add_parser(
         "lock",
         help="solve the exact software of every group of nodes",
-        description="Solve the exact software of every group of nodes and write it beside the stack file (Pulumi.lab.yaml: lab.lock.yaml). "
-        "What is locked stays while it fits the stack.",
+        description="Solve the exact software of every group of nodes and write it beside the stack file "
+        "(Pulumi.lab.yaml: lab.lock.yaml). What is locked stays while it fits the stack.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,11 +57,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Solve, write where something changes, report; the exit code."""
     stack_file: Path = arguments.stack_file
     try:
         config = load(stack_file)
         now = datetime.now(UTC)
-        wrong = [finding for finding in checks.check(config, now, versions=False) if finding.severity == "error"]
+        wrong = [finding for finding in check(config, now) if finding.severity == "error"]
         if wrong:
             raise ConfigError(wrong)
         plan = lockfile.plan(config, stack_file, upgrade=arguments.upgrade, today=now.date())
@@ -67,8 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     except catalog.Unknown as error:  # a profile; hardware was looked up above
         return _refuse(arguments, "invalid", [str(error)])
     except LockError as error:
-        hint = f"restore it from version control, or delete it and run `ironburst lock {stack_file}`"
-        return _refuse(arguments, "damaged", [f"{error}; {hint}"])
+        return _refuse(arguments, "damaged", [f"{error}; {lockfile.restore(stack_file)}"])
     state = _state(plan, arguments)
     if state == "written":
         lockfile.write(stack_file, plan.lock)
@@ -104,7 +107,7 @@ def _report(arguments: argparse.Namespace, plan: lockfile.Plan, state: str) -> N
             "conflicts": [_hit(hit) for hit in solution.conflicts],
             "warnings": [_hit(hit) for hit in solution.warnings],
             "changes": [vars(change) for change in plan.changes] if plan.before is not None else [],
-            "groups": lockfile.locking.to_data(plan.lock),
+            "groups": to_data(plan.lock),
         }
         print(json.dumps(report, indent=1, default=list))
         return
@@ -128,5 +131,5 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "severity": hit.severity,
         "group": hit.group,
         "message": hit.message,
-        "ways_out": list(hit.ways_out),
+        "ways_out": list(hit.remedies),
     }

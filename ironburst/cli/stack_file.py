@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ironburst import naming
 from ironburst.burst import Policy
 from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
-from ironburst.config.models import group_nodes
 from ironburst.controller import site
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
@@ -31,18 +31,20 @@ class Declared:
 
 def declared(path: Path) -> Declared:
     """The home nodes, pools and policy of a stack file. Raises BadInput."""
-    found = document(path)
-    sizes = {host.gpu.count for host in found.hosts if host.gpu and host.partition == found.scheduler.home_partition}
+    cluster = document(path)
+    home = [host for host in cluster.hosts if host.partition == cluster.scheduler.home_partition]
+    sizes = {host.gpu.count for host in home if host.gpu}
     if len(sizes) != 1:
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
-    nodes = sum(host.partition == found.scheduler.home_partition for host in found.hosts)
-    pools = tuple(site.declared_pool(each) for each in found.pools)
-    cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
-    ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
-    home = Home(nodes, sizes.pop(), tick_s=float(found.burst.tick_s))
+    pools = tuple(site.declared_pool(pool) for pool in cluster.pools)
+    ages = [pool.price_as_of for pool in cluster.pools if pool.price_as_of]
     return Declared(
-        found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None)
+        name=cluster.cluster,
+        home=Home(len(home), sizes.pop(), tick_s=float(cluster.burst.tick_s)),
+        policy=replace(site.policy(cluster), home_partition=HOME),
+        cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
+        prices_as_of=min(ages, default=None),
     )
 
 
@@ -52,15 +54,14 @@ def document(path: Path) -> ClusterDocument:
     """
     try:
         config = load(path)
-        errors = [
-            finding for finding in check(config, datetime.now(UTC), versions=False) if finding.severity == "error"
-        ]
+        errors = [finding for finding in check(config, datetime.now(UTC)) if finding.severity == "error"]
     except ConfigError as error:
         errors = error.findings
     if errors:
         raise BadInput(_first(path, errors))
     groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
-    instances = {name: CloudInstance(id="", address="") for group in groups for name in group_nodes(group)}
+    fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
+    instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
         pool.name: [PoolZone(zone=zone, subnet_id="", launch_template_id="") for zone in pool.zones] for pool in pools
     }

@@ -10,11 +10,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ironburst.config.checks import load_valid
 from ironburst.config.load import ConfigError
+from ironburst.config.stack import load_valid
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
     parser = subparsers.add_parser(
         "validate",
         help="check a stack file",
@@ -32,9 +33,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Check and report; the exit code."""
     try:
-        _, findings = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
-        valid = True
+        stack = load_valid(arguments.stack_file, now=datetime.now(UTC), resolve_secrets=not arguments.no_secrets)
+        findings, valid = stack.warnings, True
     except ConfigError as error:
         findings, valid = error.findings, False
     if arguments.json:

@@ -33,6 +33,7 @@ class Finding:
         return f"{self.path}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
+        """As `ironburst validate --json` prints it."""
         return asdict(self)
 
 

@@ -13,13 +13,11 @@ from typing import Any
 import yaml
 
 from ironburst import catalog, files
-from ironburst.config.load import ConfigError, Finding
 from ironburst.config.models import ClusterConfig
 from ironburst.config.ranges import RangeError, compact, expand
 from ironburst.config.software import groups
 from ironburst.software import lock as locking
 from ironburst.software.lock import Change, Locked, LockError
-from ironburst.software.model import SoftwareSet
 from ironburst.software.solve import Solution, solve
 
 HEAD = """\
@@ -42,6 +40,7 @@ class Plan:
 
     @property
     def solved(self) -> bool:
+        """There is no conflict."""
         return not self.solution.conflicts
 
     @property
@@ -80,16 +79,19 @@ def _lists(data: Any) -> Any:
     """Nodes are written as one range: a list with it."""
     if not isinstance(data, dict):
         return data
-    return {
-        name: {**one, "nodes": [one["nodes"]]} if isinstance(one, dict) and isinstance(one.get("nodes"), str) else one
-        for name, one in data.items()
-    }
+    return {name: _with_list(group) for name, group in data.items()}
+
+
+def _with_list(group: Any) -> Any:
+    if isinstance(group, dict) and isinstance(group.get("nodes"), str):
+        return {**group, "nodes": [group["nodes"]]}
+    return group
 
 
 def _expanded(lock: Mapping[str, Locked]) -> dict[str, Locked]:
     return {
-        name: replace(one, nodes=tuple(node for text in one.nodes for node in _expand(text)))
-        for name, one in lock.items()
+        name: replace(group, nodes=tuple(node for expression in group.nodes for node in _expand(expression)))
+        for name, group in lock.items()
     }
 
 
@@ -102,14 +104,14 @@ def _expand(text: str) -> list[str]:
             part = ""
         else:
             part += letter
-    return [node for each in (*parts, part) for node in expand(each)]
+    return [node for expression in (*parts, part) for node in expand(expression)]
 
 
 def text(stack_file: Path, lock: Mapping[str, Locked]) -> str:
     """The file's text: the same lock gives the same text."""
     data = locking.to_data(lock)
-    for name, one in lock.items():
-        data[name]["nodes"] = compact(one.nodes)
+    for name, group in lock.items():
+        data[name]["nodes"] = compact(group.nodes)
     head = HEAD.format(stack=stack_file.name)
     body = {"version": locking.VERSION, "catalogue": catalog.software_date().isoformat(), "groups": data}
     return head + yaml.safe_dump(body, sort_keys=False, width=160, default_flow_style=None, allow_unicode=True)
@@ -129,35 +131,15 @@ def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, toda
     """
     path, facts, declared = path_of_lock(stack_file), catalog.software_facts(), groups(config)
     before = read(path)
-    if upgrade or before is None:
-        solution = solve(declared, facts, today=today)
-    else:
-        solution = locking.resolve(declared, before, facts, today=today)
+    kept = {} if upgrade or before is None else locking.previous_sets(declared, before)
+    solution = solve(declared, facts, kept, today=today)
     if solution.conflicts:
         return Plan(path, before, {}, solution, ())
     after = locking.locked(declared, solution.sets)
-    found = locking.changes(before or {}, after, declared, facts)
-    return Plan(path, before, after, solution, tuple(found))
+    changes = locking.changes(before or {}, after, declared, facts)
+    return Plan(path, before, after, solution, tuple(changes))
 
 
-def use(config: ClusterConfig, stack_file: Path) -> tuple[Mapping[str, SoftwareSet] | None, list[Finding]]:
-    """The sets that the program goes by: those of the lock; None and a warning where there is no lock. Raises
-    ConfigError where the lock is damaged or doesn't fit the stack, or there is a conflict.
-    """
-    path = path_of_lock(stack_file)
-    command = f"`ironburst lock {stack_file}`"
-    try:
-        found = plan(config, stack_file)
-    except LockError as error:
-        message = f"{error}; restore it from version control, or delete it and run {command}"
-        raise ConfigError([Finding(str(path), None, "lock", message)]) from None
-    if not found.solved:
-        raise ConfigError([Finding(str(path), None, hit.id, str(hit)) for hit in found.solution.conflicts])
-    if found.before is None:
-        message = f"no versions are locked, so these were solved just now: run {command} and commit {path.name}"
-        return None, [Finding(str(path), None, "lock", message, "warning")]
-    if found.changes:
-        more = f" and {len(found.changes) - 1} more" if len(found.changes) > 1 else ""
-        message = f"doesn't fit the stack: {found.changes[0]}{more}; run {command} and review what it writes"
-        raise ConfigError([Finding(str(path), None, "lock", message)])
-    return {name: one.software for name, one in found.lock.items()}, []
+def restore(stack_file: Path) -> str:
+    """What to do about a lock that can't be used."""
+    return f"restore it from version control, or delete it and run `ironburst lock {stack_file}`"

@@ -42,6 +42,23 @@ class SlurmNode(Strict):
     memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")
 
 
+class NodeSettings(Strict):
+    """What can be written of any nodes: owned, fixed or rented.
+
+    A kind of nodes is `class Kind(NodeSettings, _KindAlone)`: pydantic lists the keys of the last base first, and a
+    reader of the schema looks for a kind's own keys before these.
+    """
+
+    slurm: SlurmNode | None = None
+    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    kernel: Kernel | None = Field(
+        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
+    )
+    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
+    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
+    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
 class Bmc(Strict):
     """Redfish endpoints of a range of nodes, one each."""
 
@@ -52,13 +69,13 @@ class Bmc(Strict):
 
 
 class Rack(Strict):
+    """A rack of a hall."""
+
     name: Name
     units: int = Field(default=42, gt=0, le=60, description="height of the rack")
 
 
-class Nodes(Strict):
-    """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
-
+class _OwnedAlone(Strict):
     names: Range = Field(examples=["dgx[01-04]"])
     role: Literal["gpu", "head"] = Field(default="gpu", description="head: runs the scheduler, no jobs")
     platform: str | None = Field(
@@ -80,14 +97,10 @@ class Nodes(Strict):
     power_off_on_delete: bool = Field(
         default=False, description="destroy powers the node off; otherwise it goes on running"
     )
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
+class Nodes(NodeSettings, _OwnedAlone):
+    """One or more equal bare-metal nodes. Lists and ranges give one value a node, in the order of `names`."""
 
 
 class Hall(Strict):
@@ -127,6 +140,8 @@ class ExistingVpc(Strict):
 
 
 class CloudNetwork(Strict):
+    """The network of the cloud nodes."""
+
     cidr: Network = Field(description="network of the VPC; halls must not overlap it")
     zones: list[str] = Field(min_length=1, description="availability zones with subnets", examples=["us-east-1a"])
     existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
@@ -135,13 +150,13 @@ class CloudNetwork(Strict):
 
 
 class CapacityBlock(Strict):
+    """A Capacity Block for ML that somebody has bought."""
+
     id: str = Field(pattern=r"^cr-[0-9a-f]+$")
     ends: datetime = Field(description="when AWS takes it back, with time zone")
 
 
-class Group(Strict):
-    """Fixed cloud nodes: always there, one resource a node."""
-
+class _FixedAlone(Strict):
     name: Name
     instance_type: str = Field(examples=["p5.48xlarge"])
     count: int = Field(gt=0, le=1000)
@@ -155,19 +170,13 @@ class Group(Strict):
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
-class Pool(Strict):
-    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
+class Group(NodeSettings, _FixedAlone):
+    """Fixed cloud nodes: always there, one resource a node."""
 
+
+class _RentedAlone(Strict):
     name: Name
     instance_type: str = Field(examples=["p5.48xlarge"])
     max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
@@ -190,7 +199,8 @@ class Pool(Strict):
     )
     capacity_ends: datetime | None = Field(
         default=None,
-        description="when its reservation or block is taken back, with time zone: no job is placed that would run longer",
+        description="when its reservation or block is taken back, with time zone: "
+        "no job is placed that would run longer",
     )
     data: list[str] = Field(
         default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME"
@@ -199,14 +209,10 @@ class Pool(Strict):
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
     )
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
+
+
+class Pool(NodeSettings, _RentedAlone):
+    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
 
 
 class Price(Strict):
@@ -217,11 +223,13 @@ class Price(Strict):
 
 
 class Cloud(Strict):
+    """Cloud nodes, fixed and rented."""
+
     provider: Literal["aws"] = "aws"
     region: str
     network: CloudNetwork
-    groups: list[Group] = []
-    pools: list[Pool] = []
+    groups: list[Group] = Field(default=[])
+    pools: list[Pool] = Field(default=[])
     price: dict[str, Price] = Field(default={}, description="instance type: price")
 
 
@@ -248,12 +256,15 @@ class Budget(Strict):
     )
     accounts: dict[Account, Usd] = Field(
         default={},
-        description="Slurm account: the most that is spent on its jobs in a month; others have the common ceilings only",
+        description="Slurm account: the most that is spent on its jobs in a month; "
+        "others have the common ceilings only",
     )
     notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
 
 
 class Scheduler(Strict):
+    """Slurm, as the owned nodes have it."""
+
     kind: Literal["slurm"] = "slurm"
     head: str = Field(description="name of the bare-metal node with slurmctld")
     home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
@@ -290,7 +301,8 @@ class WaitTarget(Strict):
             less, more = getattr(self, short), getattr(self, long)
             if less is not None and more is not None and less > more:
                 raise ValueError(
-                    f"has {short} {duration_text(less)}, longer than {long}, {duration_text(more)}: lower {short} or raise {long}"
+                    f"has {short} {duration_text(less)}, longer than {long}, {duration_text(more)}: "
+                    f"lower {short} or raise {long}"
                 )
         return self
 
@@ -308,7 +320,8 @@ class Burst(Strict):
         default=None,
         json_schema_extra=_or_a_duration,
         examples=["20m"],
-        description="the mean wait that the jobs should have, or this section: a job may wait the longer, the more GPU-hours it is",
+        description="the mean wait that the jobs should have, or this section: "
+        "a job may wait the longer, the more GPU-hours it is",
     )
     settle: Duration = Field(
         default="30s", validate_default=True, description="a job has waited so long before it is rented for"
@@ -350,30 +363,3 @@ class ClusterConfig(Strict):
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )
-
-
-# ---- names derived from the declaration, in one place
-
-
-def pool_partition(pool: Pool) -> str:
-    return f"burst-{pool.name}"
-
-
-def pool_nodes(pool: Pool) -> list[str]:
-    """Slurm names of a pool's nodes: p5-1 .. p5-<max_nodes>."""
-    return [f"{pool.name}-{n}" for n in range(1, pool.max_nodes + 1)]
-
-
-def group_nodes(group: Group) -> list[str]:
-    return [f"{group.name}-{n}" for n in range(1, group.count + 1)]
-
-
-def image_parameter(cluster: str, pool: Pool) -> str:
-    """SSM parameter that holds the pool's image id; playbooks/image.yml writes it, the controller reads it."""
-    return f"/ironburst/{cluster}/{pool.name}/image"
-
-
-def declared_price(cloud: Cloud, instance_type: str, market: str) -> float | None:
-    """USD per hour that the declaration states for a type and market; None: the catalogue's price counts."""
-    price = cloud.price.get(instance_type)
-    return getattr(price, market.replace("-", "_")) if price else None

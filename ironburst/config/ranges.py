@@ -27,10 +27,10 @@ def expand(expression: str) -> list[str]:
         size *= len(choice)
     if size > MOST:
         raise RangeError(f"{expression!r} expands to {size} names; at most {MOST} are allowed")
-    names = []
-    for picked in itertools.product(*choices):
-        names.append("".join(text + number for text, number in zip(texts, (*picked, ""), strict=True)))
-    return names
+    return [
+        "".join(text + number for text, number in zip(texts, (*picked, ""), strict=True))
+        for picked in itertools.product(*choices)
+    ]
 
 
 def _numbers(expression: str, part: str) -> list[str]:
@@ -58,8 +58,8 @@ def compact(names: Sequence[str]) -> str:
     """
     parts: list[tuple[str, list[list[str]]]] = []
     for name in names:
-        found = re.match(r"^(.*?)(\d+)$", name)
-        head, number = (found[1], found[2]) if found else (name, "")
+        numbered = re.match(r"^(.*?)(\d+)$", name)
+        head, number = (numbered[1], numbered[2]) if numbered else (name, "")
         last = parts[-1][1][-1][-1] if parts and parts[-1][0] == head and parts[-1][1] else ""
         if not number or not last:
             parts.append((head, [[number]] if number else []))

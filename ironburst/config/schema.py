@@ -24,6 +24,7 @@ def schema() -> dict[str, Any]:
 
 
 def text() -> str:
+    """The file stacks/schema.json."""
     return json.dumps(schema(), indent=2) + "\n"
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from ironburst import catalog
-from ironburst.config.models import ClusterConfig, Group, Nodes, Pool, group_nodes, pool_nodes, pool_partition
+from ironburst import catalog, naming
+from ironburst.config.models import ClusterConfig, Group, Nodes, Pool
 from ironburst.config.ranges import compact
 from ironburst.config.software_models import Mig, SoftwareChoice
 from ironburst.software import model
@@ -58,34 +58,27 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
 
 
 def nodes_group(hall: str, nodes: Nodes) -> str:
-    """Name of a group of owned nodes in the lock: `hall-a/dgx[01-04]`."""
-    return f"{hall}/{compact(nodes.names)}"
-
-
-def fixed_group(group: Group) -> str:
-    return f"group/{group.name}"
-
-
-def pool_group(pool: Pool) -> str:
-    return f"pool/{pool.name}"
+    """Name of a range of owned nodes in the lock."""
+    return naming.locked_nodes(hall, compact(nodes.names))
 
 
 def groups(config: ClusterConfig) -> list[model.Group]:
     """Every group of equal nodes of a valid declaration, in its order. Raises catalog.Unknown for hardware that isn't
     known.
     """
-    found = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes]
-    for group in config.cloud.groups if config.cloud else []:
-        found.append(_rented(config, fixed_group(group), group_nodes(group), group.name, group))
-    for pool in config.cloud.pools if config.cloud else []:
-        found.append(_rented(config, pool_group(pool), pool_nodes(pool), pool_partition(pool), pool))
-    return found
+    owned = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes]
+    if not config.cloud:
+        return owned
+    fixed = [_fixed(config, group) for group in config.cloud.groups]
+    rented = [_rented(config, pool) for pool in config.cloud.pools]
+    return [*owned, *fixed, *rented]
 
 
 def mig_layouts(given: list[Mig] | None, count: int) -> tuple[model.Mig, ...]:
     """The declared layouts with the GPUs named."""
     return tuple(
-        model.Mig(tuple(range(count) if one.gpus is None else one.gpus), dict(one.profiles)) for one in given or []
+        model.Mig(tuple(range(count) if layout.gpus is None else layout.gpus), dict(layout.profiles))
+        for layout in given or []
     )
 
 
@@ -107,7 +100,17 @@ def _owned(config: ClusterConfig, hall: str, nodes: Nodes) -> model.Group:
     )
 
 
-def _rented(config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool) -> model.Group:
+def _fixed(config: ClusterConfig, group: Group) -> model.Group:
+    nodes = naming.numbered(group.name, group.count)
+    return _instances(config, naming.locked_group(group.name), nodes, group.name, group)
+
+
+def _rented(config: ClusterConfig, pool: Pool) -> model.Group:
+    nodes, partition = naming.numbered(pool.name, pool.max_nodes), naming.burst_partition(pool.name)
+    return _instances(config, naming.locked_pool(pool.name), nodes, partition, pool)
+
+
+def _instances(config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool) -> model.Group:
     kind = catalog.instance_type(given.instance_type)
     efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(given.instance_type))
     return model.Group(
@@ -124,8 +127,6 @@ def _rented(config: ClusterConfig, name: str, nodes: list[str], span: str, given
     )
 
 
-def solved(
-    config: ClusterConfig, previous: Mapping[str, model.SoftwareSet] | None = None, today: date | None = None
-) -> Solution:
-    """The sets of a valid declaration. Raises catalog.Unknown."""
-    return solve(groups(config), catalog.software_facts(), previous, today=today)
+def solved(config: ClusterConfig, today: date | None = None) -> Solution:
+    """The newest sets that a valid declaration allows, whatever is locked. Raises catalog.Unknown."""
+    return solve(groups(config), catalog.software_facts(), today=today)

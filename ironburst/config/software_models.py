@@ -10,6 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 
 class Strict(BaseModel):
+    """A section of the stack file: a key that it doesn't have is an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -76,7 +78,8 @@ class SoftwareChoice(Strict):
     )
     peer_memory: Literal["auto", "dma-buf", "peermem", "none"] | None = Field(
         default=None,
-        description="how network cards reach GPU memory; auto: DMA-BUF where it can work, else peermem where an OFED is",
+        description="how network cards reach GPU memory; "
+        "auto: DMA-BUF where it can work, else peermem where an OFED is",
     )
     gds: bool | None = Field(default=None, description="GPUDirect Storage")
 

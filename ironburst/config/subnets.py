@@ -11,6 +11,8 @@ SMALLEST = 28  # and makes no subnet smaller than this
 
 @dataclass(frozen=True)
 class ZoneSubnets:
+    """Networks of one zone."""
+
     public: str
     private: str
 

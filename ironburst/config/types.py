@@ -26,10 +26,10 @@ def seconds(value: Any) -> int:
     """`10s`, `15m`, `2h`, `7d` -> seconds. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = unit_seconds(str(value))
-    if not found:
+    given = unit_seconds(str(value))
+    if not given:
         raise ValueError("is not a duration; write a number above zero with a unit, as in 30s, 15m, 2h or 7d")
-    return found
+    return given
 
 
 def duration_text(value: int) -> str:

@@ -42,7 +42,7 @@ class Software(_Part):
 
 class NodeSoftware(_Part):
     """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
-    not pinned).
+    not pinned). It names the fields of software.SoftwareSet again, because it is a contract with readers of any age.
     """
 
     driver: str | None
@@ -68,42 +68,58 @@ class NodeSoftware(_Part):
 
 
 class Mig(_Part):
+    """MIG layout of some GPUs of each node: instances of each profile on each of these GPUs."""
+
     gpus: list[int]
     profiles: dict[str, int]
 
 
 class Scratch(_Part):
+    """Local scratch space."""
+
     path: str
     devices: list[str] = Field(description="empty: every unused local NVMe disk")
     filesystem: str
 
 
 class Filesystem(_Part):
+    """The shared file system, as mount takes it."""
+
     kind: str
     source: str
     options: str
 
 
 class SubnetManager(_Part):
+    """A host that runs opensm."""
+
     host: str
     priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
 
 
 class Gpu(_Part):
+    """The GPUs of one node; `model` as the catalogue names it."""
+
     model: str
     count: int
 
 
 class SlurmNode(_Part):
+    """What Slurm is told of a node: CPUs= and RealMemory= (MiB)."""
+
     cpus: int
     memory_mb: int
 
 
 class Ssh(_Part):
+    """How Ansible logs in."""
+
     user: str
 
 
 class Scheduler(_Part):
+    """Slurm's head and home partition; `munge_key` is a reference, never the key."""
+
     kind: str
     head: str
     head_address: str
@@ -138,6 +154,8 @@ class Host(_Part):
 
 
 class PoolZone(_Part):
+    """What a launch in one zone needs."""
+
     zone: str
     subnet_id: str
     launch_template_id: str
@@ -181,6 +199,8 @@ class PoolDocument(_Part):
 
 
 class Budget(_Part):
+    """Ceilings for rented nodes, in UTC's months and days."""
+
     usd_per_month: float
     usd_per_day: float | None = None
     accounts: dict[str, float] = Field(
@@ -199,6 +219,8 @@ class WaitTarget(_Part):
 
 
 class Burst(_Part):
+    """The settings of the burst policy, in seconds."""
+
     tick_s: int
     wait_limit_s: int
     settle_s: int = 0
@@ -208,6 +230,8 @@ class Burst(_Part):
 
 
 class ClusterDocument(_Part):
+    """The whole document; `serial` counts what was published, 0: not yet."""
+
     version: Literal[1]
     serial: int
     cluster: str
@@ -228,9 +252,11 @@ class ClusterDocument(_Part):
     data_science: list[str] = []
 
     def host(self, name: str) -> Host:
+        """The declared host with this name; StopIteration without one."""
         return next(host for host in self.hosts if host.name == name)
 
     def pool(self, name: str) -> PoolDocument:
+        """The pool with this name; StopIteration without one."""
         return next(pool for pool in self.pools if pool.name == name)
 
 
@@ -245,7 +271,8 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
         )
     if data["version"] != VERSION:
         raise DocumentError(
-            f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: upgrade the reader or publish again"
+            f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: "
+            "upgrade the reader or publish again"
         )
     try:
         return ClusterDocument.model_validate(data)
@@ -283,7 +310,8 @@ def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
         before = parse(_load(path), str(path))
         if before.cluster != document.cluster:
             raise DocumentError(
-                f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: publish to another path"
+                f"{path} is the document of cluster {before.cluster!r}, not of {document.cluster!r}: "
+                "publish to another path"
             )
         same = before.model_copy(update={"serial": 0}) == document.model_copy(update={"serial": 0})
         serial = before.serial if same else before.serial + 1
@@ -308,9 +336,8 @@ def _load(path: Path) -> Any:
 def _write(path: Path, data: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(
-            path, json.dumps(data, indent=1) + "\n", 0o644
-        )  # CI writes it, others read it; it holds no secret, only their names
+        # CI writes it, others read it; it holds no secret, only their names
+        files.write(path, json.dumps(data, indent=1) + "\n", 0o644)
     except OSError as error:
         raise DocumentError(
             f"{path} can't be written ({error.strerror}): give a place that may be written to"

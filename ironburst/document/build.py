@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Literal, TypedDict
 
 from pydantic import BaseModel
 
-from ironburst import catalog
+from ironburst import catalog, naming
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
-from ironburst.config.models import (
-    ClusterConfig,
-    Group,
-    Hall,
-    Nodes,
-    Pool,
-    declared_price,
-    group_nodes,
-    image_parameter,
-    pool_nodes,
-    pool_partition,
-)
+from ironburst.config.models import ClusterConfig, Group, Hall, Nodes, Pool
+from ironburst.config.models import SlurmNode as DeclaredSlurmNode
+from ironburst.config.prices import price
 from ironburst.document import (
     Budget,
     Burst,
@@ -43,12 +33,15 @@ from ironburst.document import (
     SubnetManager,
     WaitTarget,
 )
-from ironburst.software.model import SoftwareSet
+from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14
+TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
 class CloudInstance(BaseModel, frozen=True):
+    """One fixed node as EC2 made it."""
+
     id: str
     address: str
 
@@ -61,18 +54,40 @@ class Observed(BaseModel, frozen=True):
     interruption_queue_urls: dict[str, str] = {}
 
 
-def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, SoftwareSet] | None = None) -> ClusterDocument:
-    """The document of a valid declaration. `sets`: the exact software of each group, as the lock has it; None: solved
-    here. Pure.
+class _OfSoftware(TypedDict):
+    """The fields of a host or pool that the version lock fills."""
+
+    os: str
+    software: NodeSoftware
+    mig: list[Mig] | None
+    scratch: Scratch | None
+
+
+class _OfInstances(_OfSoftware):
+    """The fields of a fixed node or a pool that its instance type fills, too."""
+
+    gpu: Gpu
+    fabric: Literal["efa", "none"]
+    fabric_links: int
+    slurm: SlurmNode
+    instance_type: str
+    roles: list[str]
+
+
+def build(config: ClusterConfig, observed: Observed, solution: Solution | None = None) -> ClusterDocument:
+    """The document of a valid declaration. `solution`: its software (config.stack); None: solved here, whatever is
+    locked. Pure. Raises DocumentError for a conflict.
     """
-    software = _Solved(config, sets)
+    solution = solution or declared_software.solved(config)
+    if solution.conflicts:
+        raise DocumentError("; ".join(str(hit) for hit in solution.conflicts))
     hosts = [
-        host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall, nodes, software)
+        host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall, nodes, solution)
     ]
     pools = []
     if config.cloud:
-        hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, software)]
-        pools = [_pool(config, pool, observed, software) for pool in config.cloud.pools]
+        hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, solution)]
+        pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
     head = next(host for host in hosts if host.name == config.scheduler.head)
     scheduler = config.scheduler.model_dump() | {"head_address": head.address}
     return ClusterDocument(
@@ -80,7 +95,7 @@ def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, Software
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
-        software=software.cluster(),
+        software=_cluster_software(config, solution),
         ssh=Ssh(user=config.ssh.user),
         scheduler=Scheduler(**scheduler),
         hosts=hosts,
@@ -94,52 +109,54 @@ def build(config: ClusterConfig, observed: Observed, sets: Mapping[str, Software
 
 
 def _burst(config: ClusterConfig) -> Burst:
-    seconds = {f"{name}_s": getattr(config.burst, name) for name in ("tick", "wait_limit", "settle", "cool_down")}
-    waits = vars(config.burst.wait_target) if config.burst.wait_target else {}
-    target = (
-        WaitTarget(**{f"{name}_h": value / 3600 for name, value in waits.items() if value is not None})
-        if waits
-        else None
+    declared = config.burst
+    return Burst(
+        tick_s=declared.tick,
+        wait_limit_s=declared.wait_limit,
+        settle_s=declared.settle,
+        cool_down_s=declared.cool_down,
+        wait_target=_wait_target(config),
+        spot_max_nodes=declared.spot_max_nodes,
     )
-    return Burst(**seconds, wait_target=target, spot_max_nodes=config.burst.spot_max_nodes)
+
+
+def _wait_target(config: ClusterConfig) -> WaitTarget | None:
+    """Hours of the declared seconds."""
+    if config.burst.wait_target is None:
+        return None
+    waits = vars(config.burst.wait_target)
+    return WaitTarget(**{f"{name}_h": seconds / 3600 for name, seconds in waits.items() if seconds is not None})
 
 
 def _budget(config: ClusterConfig) -> Budget | None:
     return Budget(**config.budget.model_dump(exclude={"notify"})) if config.budget else None
 
 
-class _Solved:
-    """The groups of a declaration with their sets."""
+def _of_software(solution: Solution, name: str, scratch: software_models.Scratch | None) -> _OfSoftware:
+    """Of one group of nodes, by its name in the lock."""
+    group = solution.groups[name]
+    return {
+        "os": group.os,
+        "software": NodeSoftware(**asdict(solution.sets[name])),
+        "mig": [Mig(gpus=list(layout.gpus), profiles=dict(layout.profiles)) for layout in group.mig] or None,
+        "scratch": Scratch(**scratch.model_dump()) if scratch else None,
+    }
 
-    def __init__(self, config: ClusterConfig, sets: Mapping[str, SoftwareSet] | None) -> None:
-        self.config = config
-        self.groups = {group.name: group for group in declared_software.groups(config)}
-        if sets is None:
-            solution = declared_software.solved(config)
-            if solution.conflicts:
-                raise DocumentError("; ".join(str(hit) for hit in solution.conflicts))
-            sets = solution.sets
-        self.sets = sets
 
-    def of(self, name: str, scratch: software_models.Scratch | None) -> dict[str, Any]:
-        """The fields of a host or pool that the lock fills."""
-        group = self.groups[name]
-        return {
-            "os": group.os,
-            "software": NodeSoftware(**asdict(self.sets[name])),
-            "mig": [Mig(gpus=list(one.gpus), profiles=dict(one.profiles)) for one in group.mig] or None,
-            "scratch": Scratch(**scratch.model_dump()) if scratch else None,
-        }
-
-    def cluster(self) -> Software:
-        """The first GPU group's versions stand for the cluster."""
-        first = next((name for name, group in self.groups.items() if group.gpu), None)
-        chosen, wish = self.sets.get(first or ""), declared_software.wish(self.config, None, None)
-        fields = {key: getattr(chosen, key, None) for key in ("driver", "kernel_module", "cuda", "container_toolkit")}
-        runtimes = list(wish.container_runtimes)
-        return Software(
-            **fields, container_runtime=runtimes[0], container_runtimes=runtimes, rdma=wish.rdma, slurm=wish.slurm
-        )
+def _cluster_software(config: ClusterConfig, solution: Solution) -> Software:
+    """The first GPU group's versions stand for the cluster."""
+    first = next((name for name, group in solution.groups.items() if group.gpu), "")
+    chosen, wish = solution.sets.get(first), declared_software.wish(config, None, None)
+    return Software(
+        driver=chosen.driver if chosen else None,
+        kernel_module=chosen.kernel_module if chosen else None,
+        cuda=chosen.cuda if chosen else None,
+        container_toolkit=chosen.container_toolkit if chosen else None,
+        container_runtime=wish.container_runtimes[0],
+        container_runtimes=list(wish.container_runtimes),
+        rdma=wish.rdma,
+        slurm=wish.slurm,
+    )
 
 
 def _subnet_managers(hall: Hall) -> list[SubnetManager]:
@@ -147,10 +164,9 @@ def _subnet_managers(hall: Hall) -> list[SubnetManager]:
     return [SubnetManager(host=host, priority=TOP_PRIORITY - n) for n, host in enumerate(hall.subnet_managers)]
 
 
-def _roles(
-    config: ClusterConfig, chosen: NodeSoftware, facts: dict[str, Any], *, gpu: bool, opensm: bool = False
-) -> list[str]:
+def _roles(config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool = False) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
+    chosen = its["software"]
     wanted = {
         "base": True,
         "nvidia_driver": gpu,
@@ -162,10 +178,10 @@ def _roles(
         "container_runtime": gpu and bool(chosen.container_runtimes),
         "rdma": bool(chosen.packages.get("rdma")),
         "infiniband_fabric": opensm,
-        "mig": bool(facts["mig"]),
+        "mig": bool(its["mig"]),
         "dcgm": gpu,
         "metrics": config.metrics,
-        "scratch": facts["scratch"] is not None,
+        "scratch": its["scratch"] is not None,
         "shared_filesystem": config.filesystem is not None,
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
@@ -175,13 +191,14 @@ def _roles(
     return [role for role, needed in wanted.items() if needed]
 
 
-def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, software: _Solved) -> list[Host]:
+def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solution) -> list[Host]:
     gpu = None
     if nodes.role == "gpu":
+        assert nodes.platform is not None  # config.checks.metal
         platform = catalog.platform(nodes.platform)
         gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
     links = nodes.infiniband_links or 0
-    facts = software.of(declared_software.nodes_group(hall.name, nodes), nodes.scratch)
+    its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
     return [
         Host(
             name=name,
@@ -196,32 +213,40 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, software: _Solv
             fabric="infiniband" if links else "none",
             fabric_links=links,
             slurm=SlurmNode(**nodes.slurm.model_dump()) if nodes.slurm else None,
-            roles=_roles(config, facts["software"], facts, gpu=gpu is not None, opensm=name in hall.subnet_managers),
-            **facts,
+            roles=_roles(config, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
+            **its,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
     ]
 
 
-def _instance_facts(config: ClusterConfig, instance_type: str, slurm: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    kind = catalog.instance_type(instance_type)
-    efa = sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
-    told = (
-        SlurmNode(**slurm.model_dump()) if slurm else SlurmNode(cpus=kind.vcpus, memory_mb=int(kind.memory_mib * 0.95))
-    )
-    return facts | {
+def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:
+    """Of a fixed group or a pool, by its name in the lock."""
+    kind = catalog.instance_type(given.instance_type)
+    assert kind.gpu is not None  # config.checks.cloud
+    efa = sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(given.instance_type))
+    its = _of_software(solution, name, given.scratch)
+    return {
+        **its,
         "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count),
         "fabric": "efa" if efa else "none",
         "fabric_links": efa,
-        "slurm": told,
-        "instance_type": instance_type,
-        "roles": _roles(config, facts["software"], facts, gpu=True),
+        "slurm": _told(kind, given.slurm),
+        "instance_type": given.instance_type,
+        "roles": _roles(config, its, gpu=True),
     }
 
 
-def _fixed(config: ClusterConfig, group: Group, observed: Observed, software: _Solved) -> list[Host]:
-    solved = software.of(declared_software.fixed_group(group), group.scratch)
-    facts = _instance_facts(config, group.instance_type, group.slurm, solved)
+def _told(kind: catalog.InstanceType, declared: DeclaredSlurmNode | None) -> SlurmNode:
+    """What Slurm is told of an instance: what is declared, else what the catalogue knows."""
+    if declared:
+        return SlurmNode(**declared.model_dump())
+    assert kind.vcpus is not None and kind.memory_mib is not None  # known of every type with a GPU: tests read all rows
+    return SlurmNode(cpus=kind.vcpus, memory_mb=int(kind.memory_mib * TOLD_MEMORY))
+
+
+def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
+    its = _of_instances(config, group, naming.locked_group(group.name), solution)
     return [
         Host(
             name=name,
@@ -231,32 +256,26 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, software: _S
             zone=group.zone,
             instance_id=observed.instances[name].id,
             address=observed.instances[name].address,
-            **facts,
+            **its,
         )
-        for name in group_nodes(group)
+        for name in naming.numbered(group.name, group.count)
     ]
 
 
-def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solved) -> PoolDocument:
+def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
-    prices = {
-        market: catalog.price(
-            pool.instance_type, market, config.cloud.region, declared_price(config.cloud, pool.instance_type, market)
-        )
-        for market in pool.markets
-    }
-    ages = [price.as_of for price in prices.values() if price and price.as_of]
-    solved = software.of(declared_software.pool_group(pool), pool.scratch)
+    prices = {market: price(config.cloud, pool.instance_type, market) for market in pool.markets}
+    ages = [known.as_of for known in prices.values() if known and known.as_of]
     taken_back = catalog.interruptions(pool.instance_type, config.cloud.region) if "spot" in pool.markets else None
     return PoolDocument(
         name=pool.name,
-        partition=pool_partition(pool),
-        nodes=pool_nodes(pool),
+        partition=naming.burst_partition(pool.name),
+        nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),
-        usd_per_hour={market: price.usd_per_hour if price else None for market, price in prices.items()},
+        usd_per_hour={market: known.usd_per_hour if known else None for market, known in prices.items()},
         price_as_of=str(min(ages)) if ages else None,
         zones=observed.pool_zones[pool.name],
-        image_parameter=image_parameter(config.name, pool),
+        image_parameter=naming.image_parameter(config.name, pool.name),
         interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
         capacity_reservation_id=pool.capacity_reservation,
         boot_s=pool.boot,
@@ -267,5 +286,5 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, software: _Solv
         licences=pool.licences,
         interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {},
         checkpoint_s=pool.checkpoint or 0,
-        **_instance_facts(config, pool.instance_type, pool.slurm, solved),
+        **_of_instances(config, pool, naming.locked_pool(pool.name), solution),
     )

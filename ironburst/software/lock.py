@@ -10,26 +10,26 @@ from typing import Any
 
 from ironburst.software.model import Facts, Group, SoftwareSet
 from ironburst.software.packages import ROLES
-from ironburst.software.solve import Solution, solve
 from ironburst.software.versions import branch_of
 
 VERSION = 1
 FOLLOW_THE_DRIVER = ("driver_branch", "fabric_manager", "nscq", "imex", "persistenced")
 BY_RULE = ("kernel_module", "peer_memory", "rdma", "nvlsm")
 MAY_BE_NONE = (
-    *(
-        "driver",
-        "driver_branch",
-        "kernel_module",
-        "fabric_manager",
-        "nscq",
-        "imex",
-        "persistenced",
-        "cuda",
-        "container_toolkit",
-        "dcgm",
-    ),
-    *("nccl", "rdma_version", "kernel", "slurm"),
+    "driver",
+    "driver_branch",
+    "kernel_module",
+    "fabric_manager",
+    "nscq",
+    "imex",
+    "persistenced",
+    "cuda",
+    "container_toolkit",
+    "dcgm",
+    "nccl",
+    "rdma_version",
+    "kernel",
+    "slurm",
 )
 KNOWN_BY_CATALOGUE = ("container_toolkit", "dcgm", "nccl")
 
@@ -69,11 +69,12 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def summary(one: SoftwareSet) -> str:
+def summary(chosen: SoftwareSet) -> str:
     """A set in a few words."""
-    if one.driver is None:
-        return f"Slurm {_shown(one.slurm)}"
-    return f"driver {one.driver} ({one.kernel_module}), CUDA {one.cuda}, NCCL {one.nccl}, {one.rdma}, Slurm {one.slurm}"
+    if chosen.driver is None:
+        return f"Slurm {_shown(chosen.slurm)}"
+    driver, cuda = f"driver {chosen.driver} ({chosen.kernel_module})", f"CUDA {chosen.cuda}"
+    return f"{driver}, {cuda}, NCCL {chosen.nccl}, {chosen.rdma}, Slurm {chosen.slurm}"
 
 
 def about(group: Group) -> dict[str, Any]:
@@ -90,14 +91,15 @@ def locked(groups: Sequence[Group], sets: Mapping[str, SoftwareSet]) -> dict[str
 def to_data(lock: Mapping[str, Locked]) -> dict[str, Any]:
     """Plain data of a lock, in a fixed order."""
     return {
-        name: {"nodes": list(one.nodes), **one.about, "software": _set_data(one.software)} for name, one in lock.items()
+        name: {"nodes": list(group.nodes), **group.about, "software": _set_data(group.software)}
+        for name, group in lock.items()
     }
 
 
-def _set_data(one: SoftwareSet) -> dict[str, Any]:
-    data = {field.name: getattr(one, field.name) for field in fields(SoftwareSet)}
-    data["container_runtimes"] = list(one.container_runtimes)
-    data["packages"] = {role: list(specs) for role, specs in one.packages.items() if specs}
+def _set_data(chosen: SoftwareSet) -> dict[str, Any]:
+    data = {field.name: getattr(chosen, field.name) for field in fields(SoftwareSet)}
+    data["container_runtimes"] = list(chosen.container_runtimes)
+    data["packages"] = {role: list(specs) for role, specs in chosen.packages.items() if specs}
     return data
 
 
@@ -105,7 +107,7 @@ def from_data(data: Any) -> dict[str, Locked]:
     """The lock of plain data. Raises LockError."""
     if not isinstance(data, dict) or not data:
         raise LockError("names no groups")
-    return {str(name): _locked(str(name), one) for name, one in data.items()}
+    return {str(name): _locked(str(name), group) for name, group in data.items()}
 
 
 def _locked(name: str, data: Any) -> Locked:
@@ -141,7 +143,7 @@ def _has_type(key: str, value: Any) -> bool:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 # ---- a lock against its stack
@@ -149,19 +151,14 @@ def _texts(value: Any) -> bool:
 
 def previous_sets(groups: Sequence[Group], lock: Mapping[str, Locked]) -> dict[str, SoftwareSet]:
     """What was locked for each group: by its name, else (nodes were added, a range renamed) by a node that it had."""
-    by_node = {node: one.software for one in lock.values() for node in one.nodes}
-    found: dict[str, SoftwareSet] = {}
+    by_node = {node: locked.software for locked in lock.values() for node in locked.nodes}
+    previous: dict[str, SoftwareSet] = {}
     for group in groups:
         if group.name in lock:
-            found[group.name] = lock[group.name].software
+            previous[group.name] = lock[group.name].software
         elif shared := [by_node[node] for node in group.nodes if node in by_node]:
-            found[group.name] = shared[0]
-    return found
-
-
-def resolve(groups: Sequence[Group], lock: Mapping[str, Locked], facts: Facts, **options: Any) -> Solution:
-    """The solution that keeps what is locked while it fits."""
-    return solve(groups, facts, previous_sets(groups, lock), **options)
+            previous[group.name] = shared[0]
+    return previous
 
 
 def changes(
@@ -210,24 +207,16 @@ def _reason(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
     if key == "driver":
         if wish.driver and "." in wish.driver:
             return "as declared"
-        if old.driver and branch_of(old.driver) == branch_of(wish.driver or old.driver):
-            return (
-                _unknown(old.driver, facts.branches, wish.driver)
-                or f"newest of branch {wish.driver} that the partition can take"
-            )
-        return f"branch {wish.driver} is asked for"
+        if old.driver is None or branch_of(old.driver) != branch_of(wish.driver or old.driver):
+            return f"branch {wish.driver} is asked for"
+        branch = facts.branches.get(branch_of(old.driver))
+        if branch is None or old.driver not in branch.example_versions:
+            return f"the catalogue doesn't know {old.driver}"
+        return f"newest of branch {wish.driver} that the partition can take"
     if key in KNOWN_BY_CATALOGUE and getattr(wish, key) is None:
-        known = facts.extra["known_versions"][key]["versions"]
-        return (
-            "current in the catalogue"
-            if getattr(old, key) in known
-            else f"the catalogue doesn't know {getattr(old, key)}"
-        )
+        locked = getattr(old, key)
+        known = locked in facts.extra["known_versions"][key]["versions"]
+        return "current in the catalogue" if known else f"the catalogue doesn't know {locked}"
     if key in BY_RULE and getattr(wish, key, "auto") == "auto":
         return "by rule"
     return "current in the catalogue" if key == "rdma_version" else "as declared"
-
-
-def _unknown(driver: str, branches: Mapping[int, Any], asked: str | None) -> str | None:
-    branch = branches.get(branch_of(driver))
-    return None if branch and driver in branch.example_versions else f"the catalogue doesn't know {driver}"

@@ -18,40 +18,64 @@ class Gpu(Protocol):
     """What the rules read of a GPU model; catalog.Gpu fits. None is unknown."""
 
     @property
-    def model(self) -> str: ...
+    def model(self) -> str:
+        """The catalogue's name: "H100 SXM5 80GB"."""
+
     @property
-    def architecture(self) -> str: ...
+    def architecture(self) -> str:
+        """NVIDIA's: "Hopper"."""
+
     @property
-    def open_kernel_module(self) -> str: ...
+    def open_kernel_module(self) -> str:
+        """not_supported, allowed or required."""
+
     @property
-    def open_first_driver(self) -> str | None: ...
+    def open_first_driver(self) -> str | None:
+        """The first driver whose open module knows it."""
+
     @property
-    def min_driver(self) -> str | None: ...
+    def min_driver(self) -> str | None:
+        """The first driver that knows it."""
+
     @property
-    def min_driver_branch(self) -> int | None: ...
+    def min_driver_branch(self) -> int | None:
+        """The first branch that knows it, where the version is not known."""
+
     @property
-    def last_driver_branch(self) -> int | None: ...
+    def cuda_first(self) -> str | None:
+        """The first CUDA for it, major.minor."""
+
     @property
-    def cuda_first(self) -> str | None: ...
+    def cuda_last(self) -> str | None:
+        """The last CUDA for it, major.minor."""
+
     @property
-    def cuda_last(self) -> str | None: ...
+    def mig_max_instances(self) -> int | None:
+        """0: it has no MIG."""
+
     @property
-    def mig_max_instances(self) -> int | None: ...
+    def mig_min_driver(self) -> str | None:
+        """The first driver with MIG on it."""
+
     @property
-    def mig_min_driver(self) -> str | None: ...
-    @property
-    def pci_device_ids(self) -> tuple[str, ...]: ...
+    def pci_device_ids(self) -> tuple[str, ...]:
+        """Hexadecimal, without the vendor: "2330"."""
 
 
 class Board(Protocol):
     """What the GPUs are wired with; catalog.Board fits."""
 
     @property
-    def nvswitch(self) -> bool | None: ...
+    def nvswitch(self) -> bool | None:
+        """NVSwitches on the node itself, so fabric manager."""
+
     @property
-    def nvlsm(self) -> bool | None: ...
+    def nvlsm(self) -> bool | None:
+        """NVLink5 switches, so NVLink's subnet manager."""
+
     @property
-    def imex(self) -> bool | None: ...
+    def imex(self) -> bool | None:
+        """NVLink beyond the node, so IMEX."""
 
 
 @dataclass(frozen=True)
@@ -67,69 +91,108 @@ class Rule(Protocol):
     """catalog.Rule fits."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """As in DRV-001."""
+
     @property
-    def severity(self) -> str: ...
+    def severity(self) -> str:
+        """error or warning."""
+
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """What to do about it."""
 
 
 class Cuda(Protocol):
     """catalog.Cuda fits."""
 
     @property
-    def compat_floor_driver(self) -> str | None: ...
+    def compat_floor_driver(self) -> str | None:
+        """The oldest driver that runs any CUDA of this major version."""
 
 
 class Branch(Protocol):
     """catalog.DriverBranch fits. `status` is supported, eol or unknown; `eol` is "YYYY-MM"."""
 
     @property
-    def branch(self) -> int: ...
+    def branch(self) -> int:
+        """Its number: 580."""
+
     @property
-    def type(self) -> str | None: ...
+    def type(self) -> str | None:
+        """NVIDIA's word: LTSB for a long-term one."""
+
     @property
-    def eol(self) -> str | None: ...
+    def eol(self) -> str | None:
+        """The month of its end, "YYYY-MM"."""
+
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """supported, eol or unknown, at the date of the data."""
+
     @property
-    def cuda_major_max(self) -> int | None: ...
+    def cuda_major_max(self) -> int | None:
+        """The major version of CUDA that the driver itself has."""
+
     @property
-    def cuda_native(self) -> str | None: ...
+    def cuda_native(self) -> str | None:
+        """The toolkit that came with it, major.minor."""
+
     @property
-    def example_versions(self) -> tuple[str, ...]: ...
+    def example_versions(self) -> tuple[str, ...]:
+        """Full versions that are known of it."""
 
 
 class MigProfile(Protocol):
     """catalog.MigProfile fits: one profile of the GPUs with these PCI ids."""
 
     @property
-    def pci_device_ids(self) -> tuple[str, ...]: ...
+    def pci_device_ids(self) -> tuple[str, ...]:
+        """The GPUs that have it."""
+
     @property
-    def profile(self) -> str: ...
+    def profile(self) -> str:
+        """As in 1g.10gb."""
+
     @property
-    def compute_slices(self) -> int | None: ...
+    def compute_slices(self) -> int | None:
+        """Of the GPU's seven."""
+
     @property
-    def max_instances(self) -> int | None: ...
+    def max_instances(self) -> int | None:
+        """On one GPU."""
+
     @property
-    def config_name(self) -> str | None: ...
+    def config_name(self) -> str | None:
+        """What GPU Operator calls a GPU full of it: all-1g.10gb."""
 
 
 class Facts(Protocol):
     """What the catalogue knows of software; catalog.software_facts() fits."""
 
     @property
-    def rules(self) -> Mapping[str, Rule]: ...
+    def rules(self) -> Mapping[str, Rule]:
+        """By id."""
+
     @property
-    def cuda(self) -> Mapping[str, Cuda]: ...
+    def cuda(self) -> Mapping[str, Cuda]:
+        """By version: 12.8, 12.8u1."""
+
     @property
-    def branches(self) -> Mapping[int, Branch]: ...
+    def branches(self) -> Mapping[int, Branch]:
+        """By number."""
+
     @property
-    def mig_profiles(self) -> tuple[MigProfile, ...]: ...
+    def mig_profiles(self) -> tuple[MigProfile, ...]:
+        """Of all GPUs."""
+
     @property
-    def package_names(self) -> Mapping[str, Any]: ...
+    def package_names(self) -> Mapping[str, Any]:
+        """package_names.yaml."""
+
     @property
-    def extra(self) -> Mapping[str, Any]: ...
+    def extra(self) -> Mapping[str, Any]:
+        """software.yaml: profiles, known versions, the distributions' packages and kernels."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +268,7 @@ class SoftwareSet:
 
 @dataclass(frozen=True)
 class Hit:
-    """One rule that is broken. `severity` is error or warning; `ways_out` are changes that would mend it, tried by the
+    """One rule that is broken. `severity` is error or warning; `remedies` are changes that would mend it, tried by the
     solver.
     """
 
@@ -213,9 +276,9 @@ class Hit:
     severity: str
     message: str
     group: str = ""
-    ways_out: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f"{self.group}: " if self.group else ""
-        out = f"; ways out: {' | '.join(self.ways_out)}" if self.ways_out else ""
+        out = f"; ways out: {' | '.join(self.remedies)}" if self.remedies else ""
         return f"{where}{self.message}{out} ({self.id})"

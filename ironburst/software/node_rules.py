@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from ironburst.software.model import ABSENT, Facts, MigProfile
+from ironburst.software.node_rule import NodeRule, of_node, of_node_and_facts
 from ironburst.software.packages import RENAMED_FROM
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, kernel_version, older, version
@@ -15,7 +14,8 @@ MLNX_OFED_BEFORE_KERNEL = (6,)
 DEEP_DIAGNOSTICS = 4
 
 
-def fab_001(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_001(node: NodeState) -> str | None:
+    """A board with NVSwitch needs a running fabric manager."""
     if node.board.nvswitch and node.fabric_manager == ABSENT:
         return "the board has NVSwitch and no fabric manager"
     if node.board.nvswitch and node.fabric_manager_active is False:
@@ -23,20 +23,21 @@ def fab_001(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return None
 
 
-def fab_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_002(node: NodeState) -> str | None:
+    """Fabric manager has exactly the driver's version."""
     if node.fabric_manager in (None, ABSENT) or not node.driver or node.fabric_manager == node.driver:
         return None
     return f"fabric manager {node.fabric_manager} with driver {node.driver}"
 
 
-def fab_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_003(node: NodeState) -> str | None:
     """Trays of a rack-scale system are FAB-006's."""
     if node.fabric_manager not in (None, ABSENT) and node.board.nvswitch is False and not node.board.imex:
         return "fabric manager without NVSwitch"
     return None
 
 
-def fab_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_004(node: NodeState) -> str | None:
     """Before 580: nvidia-fabricmanager-<branch> (Debian family), nvidia-fabric-manager (RHEL). From 580:
     nvidia-fabricmanager.
     """
@@ -55,7 +56,8 @@ def fab_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return None
 
 
-def fab_005(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_005(node: NodeState) -> str | None:
+    """An NVLink5 board needs nvlsm, and the module ib_umad for it."""
     if not node.board.nvlsm:
         return None
     if node.nvlsm is False:
@@ -65,7 +67,8 @@ def fab_005(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return None
 
 
-def fab_006(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def fab_006(node: NodeState) -> str | None:
+    """A tray of a rack-scale system has IMEX, and its fabric manager elsewhere."""
     if not node.board.imex:
         return None
     if node.imex == ABSENT:
@@ -73,11 +76,13 @@ def fab_006(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return "fabric manager is present" if node.fabric_manager not in (None, ABSENT) else None
 
 
-def mig_001(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def mig_001(node: NodeState) -> str | None:
+    """MIG on a GPU that has none."""
     return f"MIG on {node.gpu.model}" if node.gpu and node.mig and node.gpu.mig_max_instances == 0 else None
 
 
-def mig_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def mig_002(node: NodeState) -> str | None:
+    """MIG with a driver that is too old for it."""
     if node.gpu and node.mig and node.driver and older(node.driver, node.gpu.mig_min_driver):
         return f"MIG on {node.gpu.model} (it needs {node.gpu.mig_min_driver}) with driver {node.driver}"
     return None
@@ -86,10 +91,10 @@ def mig_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
 def mig_profiles(node: NodeState, facts: Facts) -> dict[str, MigProfile]:
     """The profiles of the node's GPU by name; empty: none are known."""
     ids = set(node.gpu.pci_device_ids) if node.gpu else set()
-    return {each.profile: each for each in facts.mig_profiles if ids & set(each.pci_device_ids)}
+    return {profile.profile: profile for profile in facts.mig_profiles if ids & set(profile.pci_device_ids)}
 
 
-def mig_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def mig_003(node: NodeState, facts: Facts) -> str | None:
     """A profile of another model, too many instances of one, or more compute slices than the GPU has."""
     if not (node.gpu and node.mig) or node.gpu.mig_max_instances == 0:
         return None
@@ -113,33 +118,38 @@ def mig_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return None
 
 
-def mig_005(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def mig_005(node: NodeState) -> str | None:
+    """DCGM's deep diagnostics do not run with MIG on."""
     if node.dcgm_level is not None and node.dcgm_level >= DEEP_DIAGNOSTICS and node.mig_enabled:
         return f"dcgmi diag -r {node.dcgm_level} with MIG on"
     return None
 
 
-def pkg_001(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def pkg_001(node: NodeState) -> str | None:
+    """DCGM 3 and 4 exclude each other."""
     names = node.packages or {}
     both = "datacenter-gpu-manager" in names and any(name.startswith("datacenter-gpu-manager-4") for name in names)
     return "DCGM 3 and DCGM 4 together" if both else None
 
 
-def pkg_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def pkg_002(node: NodeState, facts: Facts) -> str | None:
+    """The container toolkit's four packages have one version."""
     four = facts.package_names["container_toolkit"]["packages_same_version"]
-    found = {name: (node.packages or {})[name] for name in four if (node.packages or {}).get(name)}
-    if len(set(found.values())) > 1:
-        return ", ".join(f"{name} {given}" for name, given in found.items())
+    versions = {name: (node.packages or {})[name] for name in four if (node.packages or {}).get(name)}
+    if len(set(versions.values())) > 1:
+        return ", ".join(f"{name} {given}" for name, given in versions.items())
     return None
 
 
-def net_001(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def net_001(node: NodeState) -> str | None:
+    """nvidia-peermem needs an OFED."""
     if node.peer_memory == "peermem" and node.rdma is not None and node.rdma not in ("doca-ofed", "mlnx-ofed"):
         return f"nvidia-peermem with rdma {node.rdma}"
     return None
 
 
-def net_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def net_002(node: NodeState) -> str | None:
+    """What DMA-BUF needs: open module, kernel, CUDA and GPU."""
     if node.peer_memory != "dma-buf":
         return None
     wrong = []
@@ -154,17 +164,18 @@ def net_002(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return f"DMA-BUF with {', '.join(wrong)}" if wrong else None
 
 
-def net_003(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def net_003(node: NodeState) -> str | None:
     """Where the OFED's list is unknown, kernels from 6 on count as too new for it (package_names.yaml, doca_ofed)."""
     if node.rdma != "mlnx-ofed" or node.kernel is None:
         return None
     if node.ofed_kernels is not None:
-        listed = any(node.kernel.startswith(each) for each in node.ofed_kernels)
+        listed = node.kernel.startswith(node.ofed_kernels)
         return None if listed else f"MLNX_OFED with kernel {node.kernel}, which it doesn't list"
     return f"MLNX_OFED with kernel {node.kernel}" if kernel_version(node.kernel) >= MLNX_OFED_BEFORE_KERNEL else None
 
 
-def net_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
+def net_004(node: NodeState) -> str | None:
+    """GPUDirect Storage needs the open module, and no Secure Boot."""
     if not node.gds:
         return None
     if node.kernel_module == "proprietary":
@@ -172,21 +183,21 @@ def net_004(node: NodeState, facts: Facts, today: date | None) -> str | None:
     return "GPUDirect Storage with Secure Boot" if node.secure_boot else None
 
 
-RULES = {
-    "FAB-001": fab_001,
-    "FAB-002": fab_002,
-    "FAB-003": fab_003,
-    "FAB-004": fab_004,
-    "FAB-005": fab_005,
-    "FAB-006": fab_006,
-    "MIG-001": mig_001,
-    "MIG-002": mig_002,
-    "MIG-003": mig_003,
-    "MIG-005": mig_005,
-    "PKG-001": pkg_001,
-    "PKG-002": pkg_002,
-    "NET-001": net_001,
-    "NET-002": net_002,
-    "NET-003": net_003,
-    "NET-004": net_004,
+RULES: dict[str, NodeRule] = {
+    "FAB-001": of_node(fab_001),
+    "FAB-002": of_node(fab_002),
+    "FAB-003": of_node(fab_003),
+    "FAB-004": of_node(fab_004),
+    "FAB-005": of_node(fab_005),
+    "FAB-006": of_node(fab_006),
+    "MIG-001": of_node(mig_001),
+    "MIG-002": of_node(mig_002),
+    "MIG-003": of_node_and_facts(mig_003),
+    "MIG-005": of_node(mig_005),
+    "PKG-001": of_node(pkg_001),
+    "PKG-002": of_node_and_facts(pkg_002),
+    "NET-001": of_node(net_001),
+    "NET-002": of_node(net_002),
+    "NET-003": of_node(net_003),
+    "NET-004": of_node(net_004),
 }

@@ -4,15 +4,27 @@ software.yaml).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ironburst.software.model import Facts, Group, SoftwareSet
+from ironburst.software.versions import branch_of
 
 ROLES = (
-    *("nvidia_driver", "fabric_manager", "imex", "nvlsm", "cuda", "nccl", "nvidia_container_toolkit", "dcgm", "rdma"),
-    *("container_runtime", "slurm_node", "slurm_head", "kernel"),
+    "nvidia_driver",
+    "fabric_manager",
+    "imex",
+    "nvlsm",
+    "cuda",
+    "nccl",
+    "nvidia_container_toolkit",
+    "dcgm",
+    "rdma",
+    "container_runtime",
+    "slurm_node",
+    "slurm_head",
+    "kernel",
 )
 """Whose packages a set names, in this order. NCCL's are installed by the role cuda."""
 RENAMED_FROM = 580  # fabric manager, NSCQ and IMEX packages lost the branch in their names
@@ -71,27 +83,29 @@ def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Pac
         dkms = OPEN_DKMS if module == "open" else PROPRIETARY_DKMS
         return [Package(name, driver) for name in ("nvidia-driver-cuda", "nvidia-persistenced", dkms)]
     wanted = section[f"vendor_repo_{module}"]
-    found = [Package(_filled(name, branch=branch), f"{driver}-*") for name in wanted["packages"]]
+    drivers = [Package(_filled(name, branch=branch), f"{driver}-*") for name in wanted["packages"]]
     pin = wanted.get("pin_package")
     if pin and int(branch) >= wanted["pin_from_branch"]:
-        found.insert(0, Package(_filled(pin, branch=branch)))
-    return found
+        return [Package(_filled(pin, branch=branch)), *drivers]
+    return drivers
 
 
 def fabric_packages(os: str, driver: str, nvlink5: bool, facts: Facts) -> list[Package]:
     """Fabric manager and NSCQ (and NVSDM on NVLink5 boards) of exactly the driver's version."""
-    branch = int(driver.split(".")[0])
-    names = facts.package_names["fabric_manager"][f"{family(os)}_family"][
-        "from_580" if branch >= RENAMED_FROM else "below_580"
-    ]
+    names = _by_branch("fabric_manager", os, driver, facts)
     keys = ["packages", "nscq"] + ([key for key in names if key.startswith("nvsdm")] if nvlink5 else [])
     return [_at(text, os, driver) for key in keys for text in names[key]]
 
 
 def imex_packages(os: str, driver: str, facts: Facts) -> list[Package]:
-    branch = int(driver.split(".")[0])
-    names = facts.package_names["imex"][f"{family(os)}_family"]["from_580" if branch >= RENAMED_FROM else "below_580"]
-    return [_at(text.split()[0], os, driver) for text in names]
+    """IMEX of exactly the driver's version."""
+    return [_at(text.split()[0], os, driver) for text in _by_branch("imex", os, driver, facts)]
+
+
+def _by_branch(section: str, os: str, driver: str, facts: Facts) -> Any:
+    """What the catalogue's table has for the driver's branch: names with or without it in them."""
+    key = "from_580" if branch_of(driver) >= RENAMED_FROM else "below_580"
+    return facts.package_names[section][f"{family(os)}_family"][key]
 
 
 def _at(text: str, os: str, driver: str) -> Package:
@@ -106,11 +120,11 @@ def _at(text: str, os: str, driver: str) -> Package:
 def cuda_packages(os: str, cuda: str, gds: bool, facts: Facts) -> list[Package]:
     """Never the bare `cuda` meta-package: it pulls a driver."""
     names = facts.package_names["cuda_toolkit"]
-    found = [
+    toolkit = [
         Package(_filled(name, cuda=cuda.replace(".", "-")), f"{cuda}.*")
         for name in names[f"{family(os)}_family"]["packages"]
     ]
-    return found + ([Package(name) for name in names["gds"]["packages"]] if gds else [])
+    return toolkit + ([Package(name) for name in names["gds"]["packages"]] if gds else [])
 
 
 def nccl_packages(os: str, nccl: str, cuda: str, facts: Facts) -> list[Package]:
@@ -141,53 +155,62 @@ def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Fact
 
 
 def kernel_packages(os: str, kernel: str | None, facts: Facts) -> list[Package]:
+    """The pinned kernel with its headers; empty: not pinned."""
     if kernel is None:
         return []
-    names = facts.extra["kernel_packages"][
-        "rhel" if family(os) == "rhel" else "ubuntu" if os.startswith("ubuntu") else "debian"
-    ]
+    distribution = "ubuntu" if os.startswith("ubuntu") else family(os)
+    names = facts.extra["kernel_packages"][distribution]
     return [parse_spec(_filled(name, kernel=kernel)) for name in names]
 
 
 def slurm_packages(os: str, role: str, slurm: str | None, facts: Facts) -> list[Package]:
+    """Slurm for `role`: slurm_node or slurm_head."""
     if slurm is None:
         return []
     return [parse_spec(_filled(name, slurm=slurm)) for name in tables(facts, os)[1][role]]
 
 
+def nvlsm_packages(os: str, facts: Facts) -> list[Package]:
+    """NVLink's subnet manager, of any version."""
+    return [Package(name) for name in facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]]
+
+
+def runtime_packages(os: str, runtimes: Sequence[str], facts: Facts) -> list[Package]:
+    """The container runtimes, from the distribution."""
+    names = tables(facts, os)[1]["container_runtime"]
+    return [Package(name) for runtime in runtimes for name in names[runtime]]
+
+
 def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[Package]]:
-    """Every package of the set by the role that installs it."""
-    os, driver = group.os, chosen.driver
-    head = group.gpu is None
-    found: dict[str, list[Package]] = {
-        "nvidia_driver": driver_packages(os, driver, chosen.kernel_module or "open", facts) if driver else [],
-        "fabric_manager": fabric_packages(os, driver, chosen.nvlsm, facts) if driver and chosen.fabric_manager else [],
-        "imex": imex_packages(os, driver, facts) if driver and chosen.imex else [],
-        "nvlsm": [Package(name) for name in facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]]
-        if chosen.nvlsm
-        else [],
-        "cuda": cuda_packages(os, chosen.cuda, chosen.gds, facts) if chosen.cuda else [],
-        "nccl": nccl_packages(os, chosen.nccl, chosen.cuda, facts) if chosen.nccl and chosen.cuda else [],
-        "nvidia_container_toolkit": toolkit_packages(chosen.container_toolkit, facts)
-        if chosen.container_toolkit
-        else [],
-        "dcgm": [],
-        "rdma": rdma_packages(group, chosen.rdma, chosen.rdma_version, facts),
-        "container_runtime": [
-            Package(name)
-            for runtime in chosen.container_runtimes
-            for name in tables(facts, os)[1]["container_runtime"][runtime]
-        ],
-        "slurm_node": [] if head else slurm_packages(os, "slurm_node", chosen.slurm, facts),
-        "slurm_head": slurm_packages(os, "slurm_head", chosen.slurm, facts) if head else [],
-        "kernel": kernel_packages(os, chosen.kernel, facts),
-    }
+    """Every package of the set by the role that installs it, in the order of ROLES."""
+    os = group.os
+    wanted: dict[str, list[Package]] = {role: [] for role in ROLES}
+    if chosen.driver:
+        wanted["nvidia_driver"] = driver_packages(os, chosen.driver, chosen.kernel_module or "open", facts)
+        if chosen.fabric_manager:
+            wanted["fabric_manager"] = fabric_packages(os, chosen.driver, chosen.nvlsm, facts)
+        if chosen.imex:
+            wanted["imex"] = imex_packages(os, chosen.driver, facts)
+    if chosen.nvlsm:
+        wanted["nvlsm"] = nvlsm_packages(os, facts)
+    if chosen.cuda:
+        wanted["cuda"] = cuda_packages(os, chosen.cuda, chosen.gds, facts)
+        if chosen.nccl:
+            wanted["nccl"] = nccl_packages(os, chosen.nccl, chosen.cuda, facts)
+    if chosen.container_toolkit:
+        wanted["nvidia_container_toolkit"] = toolkit_packages(chosen.container_toolkit, facts)
     if chosen.dcgm and chosen.driver_branch:
         branch = facts.branches.get(chosen.driver_branch)
-        found["dcgm"] = dcgm_packages(os, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
-    return found
+        wanted["dcgm"] = dcgm_packages(os, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
+    wanted["rdma"] = rdma_packages(group, chosen.rdma, chosen.rdma_version, facts)
+    wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts)
+    slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
+    wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, facts)
+    wanted["kernel"] = kernel_packages(os, chosen.kernel, facts)
+    return wanted
 
 
 def specs(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, tuple[str, ...]]:
     """`packages` in the OS's own syntax."""
-    return {role: tuple(spec(one, group.os) for one in found) for role, found in packages(group, chosen, facts).items()}
+    wanted = packages(group, chosen, facts)
+    return {role: tuple(spec(package, group.os) for package in of_role) for role, of_role in wanted.items()}

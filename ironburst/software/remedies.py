@@ -4,23 +4,40 @@ each of them solves.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ironburst.software.model import Facts, Group
 from ironburst.software.versions import version
 
 Span = Sequence[Group]
 Solves = Callable[[list[Group]], bool]
-Change = tuple[str, dict[str, object]]
-"""what to write, and the fields of Wish (or `mig` of Group) that it changes"""
 AT_MOST = {"driver": 2, "cuda": 1}
 MOST = 5
 TRIALS = 500
+OTHER_MODULE = {"open": "proprietary", "proprietary": "open"}
 
 
-def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Change:
+    """One thing that may be written differently: as a person writes it, and what it makes of a group."""
+
+    text: str
+    applied: Callable[[Group], Group]
+
+
+def _wishing(text: str, **fields: Any) -> Change:
+    """A change of these fields of the group's wish."""
+    return Change(text, lambda group: replace(group, wish=replace(group.wish, **fields)))
+
+
+NO_MIG = Change("no mig", lambda group: replace(group, mig=()))
+
+
+def remedies(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
     """Texts as a person would write them: `driver: 580`, `cuda: 12.9`. Empty: no change that was tried solves it.
 
     Single changes look at every branch and release of the catalogue; changes of two or three at the branches in support
@@ -35,17 +52,17 @@ def ways_out(span: Span, solves: Solves, facts: Facts) -> tuple[str, ...]:
             "cuda": list(_cudas(span, facts, size > 1)),
             **switches,
         }
-        found: list[str] = []
+        solving: list[str] = []
         for keys in itertools.combinations(choices, size):
             left = min(AT_MOST.get(key, 1) for key in keys)
             for picked in itertools.product(*(choices[key] for key in keys)):
                 if not left or next(trials) > TRIALS:
                     break
                 if solves(_changed(span, picked)):
-                    found.append(" and ".join(text for text, _ in picked))
+                    solving.append(" and ".join(change.text for change in picked))
                     left -= 1
-        if found:
-            return tuple(found[:MOST])
+        if solving:
+            return tuple(solving[:MOST])
     return tuple(_rules_alone(span, solves, facts))
 
 
@@ -61,13 +78,14 @@ def _drivers(span: Span, facts: Facts, supported: bool) -> Iterator[Change]:
     """Branches in support first (long-term ones before others), then the newest."""
     given = {group.wish.driver for group in span}
     order = sorted(
-        facts.branches.values(), key=lambda one: (one.status != "supported", one.type != "LTSB", -one.branch)
+        facts.branches.values(),
+        key=lambda branch: (branch.status != "supported", branch.type != "LTSB", -branch.branch),
     )
     for branch in order:
         newest = max(branch.example_versions, key=version, default=None)
         if newest and given != {newest} and (branch.status == "supported" or not supported):
-            text = f"driver: {branch.branch}" + ("" if branch.status != "eol" else " (past its end of life)")
-            yield text, {"driver": newest}
+            past = " (past its end of life)" if branch.status == "eol" else ""
+            yield _wishing(f"driver: {branch.branch}{past}", driver=newest)
 
 
 def _cudas(span: Span, facts: Facts, newest: bool) -> Iterator[Change]:
@@ -76,49 +94,45 @@ def _cudas(span: Span, facts: Facts, newest: bool) -> Iterator[Change]:
     for name in sorted((name for name in facts.cuda if "u" not in name), key=version, reverse=True):
         major = name.split(".")[0]
         if given != {name} and not (newest and major in majors):
-            yield f"cuda: {name}", {"cuda": name}
+            yield _wishing(f"cuda: {name}", cuda=name)
         majors.add(major)
 
 
 def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
+    """Key of the declaration: other values for it, where the partition's groups say one."""
     wishes = [group.wish for group in span]
-    found: dict[str, list[Change]] = {}
-    if any(wish.kernel_module != "auto" for wish in wishes):
-        others = {"open": "proprietary", "proprietary": "open"}
-        found["kernel_module"] = [
-            (f"kernel_module: {other}", {"kernel_module": other})
-            for other in dict.fromkeys(others[wish.kernel_module] for wish in wishes if wish.kernel_module != "auto")
-        ] + [("kernel_module: auto", {"kernel_module": "auto"})]
+    switches: dict[str, list[Change]] = {}
+    modules = [wish.kernel_module for wish in wishes if wish.kernel_module != "auto"]
+    if modules:
+        switches["kernel_module"] = [
+            _wishing(f"kernel_module: {module}", kernel_module=module)
+            for module in (*dict.fromkeys(OTHER_MODULE[module] for module in modules), "auto")
+        ]
     if len(given := dict.fromkeys(wish.nccl for wish in wishes)) > 1:
-        found["nccl"] = [(f"nccl: {one}", {"nccl": one}) for one in given if one]
+        switches["nccl"] = [_wishing(f"nccl: {nccl}", nccl=nccl) for nccl in given if nccl]
     if any(wish.slurm is None for wish in wishes):
         releases = dict.fromkeys(profile["slurm"] for profile in facts.extra["profiles"].values())
-        found["slurm"] = [(f"slurm: {one}", {"slurm": one}) for one in releases]
+        switches["slurm"] = [_wishing(f"slurm: {release}", slurm=release) for release in releases]
     if any(wish.peer_memory != "auto" for wish in wishes):
-        found["peer_memory"] = [("peer_memory: auto", {"peer_memory": "auto"})]
+        switches["peer_memory"] = [_wishing("peer_memory: auto", peer_memory="auto")]
     if any(wish.peer_memory == "peermem" and wish.rdma == "inbox" for wish in wishes):
-        found["rdma"] = [("rdma: doca-ofed", {"rdma": "doca-ofed"})]
+        switches["rdma"] = [_wishing("rdma: doca-ofed", rdma="doca-ofed")]
     if any(wish.gds for wish in wishes):
-        found["gds"] = [("gds: false", {"gds": False})]
+        switches["gds"] = [_wishing("gds: false", gds=False)]
     if any(group.mig for group in span):
-        found["mig"] = [("no mig", {"mig": ()})]
-    return found
+        switches["mig"] = [NO_MIG]
+    return switches
 
 
 def _rules_alone(span: Span, solves: Solves, facts: Facts) -> Iterator[str]:
     """The last resort: a driver in support, and everything else left to the rules."""
-    rest = {"cuda": None, "kernel_module": "auto", "peer_memory": "auto", "gds": False, "nccl": None, "mig": ()}
     slurm = span[0].wish.slurm or next(iter(facts.extra["profiles"].values()))["slurm"]
-    for text, change in _drivers(span, facts, True):
-        if solves(_changed(span, [("", {**change, **rest, "slurm": slurm})])):
-            yield f"{text}, slurm: {slurm} and nothing else of software (no mig)"
+    rest = _wishing("", cuda=None, kernel_module="auto", peer_memory="auto", gds=False, nccl=None, slurm=slurm)
+    for driver in _drivers(span, facts, True):
+        if solves(_changed(span, (driver, rest, NO_MIG))):
+            yield f"{driver.text}, slurm: {slurm} and nothing else of software (no mig)"
             return
 
 
 def _changed(span: Span, picked: Sequence[Change]) -> list[Group]:
-    fields: dict[str, object] = {}
-    for _, change in picked:
-        fields |= change
-    wish = {key: value for key, value in fields.items() if key != "mig"}
-    mig = {"mig": ()} if "mig" in fields else {}
-    return [replace(group, wish=replace(group.wish, **wish), **mig) for group in span]
+    return [functools.reduce(lambda changed, change: change.applied(changed), picked, group) for group in span]

@@ -15,7 +15,8 @@ VOID_DCGM_MINIMUM = 10_000  # DCGM's other memory bandwidth minima are about 0.5
 XID_THE_PLUGIN_IGNORES = 109
 
 
-def drv_009(fleet: Sequence[NodeState], facts: Facts) -> str | None:
+def drv_009(fleet: Sequence[NodeState], _: Facts) -> str | None:
+    """Pascal or Volta beside Blackwell or GH200: only branch 580 serves both."""
     old = [node.group for node in fleet if node.gpu and node.gpu.architecture in OLD]
     new = [
         node.group
@@ -40,13 +41,14 @@ def mig_004(fleet: Sequence[NodeState], facts: Facts) -> str | None:
                 and ids & set(row.pci_device_ids)
             ):
                 counts.setdefault(row.config_name, {})[node.gpu.model] = row.max_instances
-    for name, found in counts.items():
-        if len(set(found.values())) > 1:
-            return f"{name} is " + " and ".join(f"{count} on {model}" for model, count in found.items())
+    for name, by_model in counts.items():
+        if len(set(by_model.values())) > 1:
+            return f"{name} is " + " and ".join(f"{count} on {model}" for model, count in by_model.items())
     return None
 
 
-def net_005(fabric: FabricState, facts: Facts) -> str | None:
+def net_005(fabric: FabricState) -> str | None:
+    """One master subnet manager; two hosts at most run opensm, and no others."""
     if fabric.masters is not None and fabric.masters != 1:
         return f"{fabric.masters} master subnet managers"
     if fabric.managers is not None and len(fabric.managers) > 2:
@@ -55,7 +57,7 @@ def net_005(fabric: FabricState, facts: Facts) -> str | None:
     return f"opensm is enabled on {', '.join(sorted(stray))}" if stray else None
 
 
-def net_006(fabric: FabricState, facts: Facts) -> str | None:
+def net_006(fabric: FabricState) -> str | None:
     """Rules are `Name=0x7fff, flags : members;` and may span lines; # begins a comment."""
     if fabric.partitions_conf is None:
         return None
@@ -64,32 +66,37 @@ def net_006(fabric: FabricState, facts: Facts) -> str | None:
     return None if names and names[0] == "Default" else "partitions.conf doesn't begin with the Default rule"
 
 
-def pkg_003(cluster: ClusterState, facts: Facts) -> str | None:
+def pkg_003(cluster: ClusterState) -> str | None:
+    """GPU Operator does not manage what the hosts have of their own."""
     if cluster.host_driver and (cluster.operator_driver or cluster.operator_toolkit):
         return "the hosts have a stack of their own and GPU Operator manages one too"
     return None
 
 
-def slm_003(cluster: ClusterState, facts: Facts) -> str | None:
+def slm_003(cluster: ClusterState) -> str | None:
+    """AutoDetect=nvidia knows neither MIG nor NVLink affinity."""
     if cluster.gres_autodetect == "nvidia" and (cluster.mig_used or cluster.nvlink_affinity):
         return "AutoDetect=nvidia with " + ("MIG" if cluster.mig_used else "NVLink affinity")
     return None
 
 
-def k8s_001(cluster: ClusterState, facts: Facts) -> str | None:
+def k8s_001(cluster: ClusterState) -> str | None:
+    """The device plugin ignores Xid 109."""
     return (
         "nothing else acts on Xid 109" if XID_THE_PLUGIN_IGNORES in (cluster.relies_on_plugin_for_xids or ()) else None
     )
 
 
-def fab_007(detection: DetectionState, facts: Facts) -> str | None:
+def fab_007(detection: DetectionState) -> str | None:
+    """What looks for the B200's own id finds GPUs, not NVSwitches."""
     wrong = [
         given for given in detection.pci_ids if given.lower().removeprefix("10de:").removeprefix("0x") == B200_GPU_ID
     ]
     return f"{detection.name} looks for {wrong[0]}" if wrong else None
 
 
-def acc_001(threshold: ThresholdState, facts: Facts) -> str | None:
+def acc_001(threshold: ThresholdState) -> str | None:
+    """A bandwidth threshold says of what, and is no average over a sweep."""
     if threshold.kind != "bandwidth":
         return None
     absent = [name.replace("_", " ") for name in ("message_size", "nodes", "unit") if getattr(threshold, name) is None]
@@ -98,7 +105,8 @@ def acc_001(threshold: ThresholdState, facts: Facts) -> str | None:
     return f"{threshold.name} takes the average over a sweep" if threshold.statistic == "average-over-sweep" else None
 
 
-def acc_002(threshold: ThresholdState, facts: Facts) -> str | None:
+def acc_002(threshold: ThresholdState) -> str | None:
+    """DCGM's minimum for the H200's memory bandwidth is void."""
     gate = (
         threshold.kind == "dcgm-memory-bandwidth"
         and threshold.minimum is not None

@@ -13,7 +13,7 @@ from datetime import date
 
 from ironburst.software import packages, rules
 from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
-from ironburst.software.remedies import ways_out
+from ironburst.software.remedies import remedies
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
 
@@ -24,8 +24,11 @@ DMA_BUF_NEEDS = ("NET-002",)
 
 @dataclass(frozen=True)
 class Solution:
-    """The set of each group by its name, the conflicts (errors) that left groups without one, and warnings."""
+    """What was solved: the groups and their sets by name, the conflicts (errors) that left groups without one, and
+    warnings.
+    """
 
+    groups: Mapping[str, Group]
     sets: Mapping[str, SoftwareSet]
     conflicts: tuple[Hit, ...] = ()
     warnings: tuple[Hit, ...] = ()
@@ -50,19 +53,20 @@ def solve(
         elif group.gpu is None:
             sets[group.name] = _finish(group, _empty(group), facts)
     for span in spans(groups):
-        found, broken = _solve_span(span, facts, previous)
+        solved, broken = _solve_span(span, facts, previous)
         if broken:
-            changes = ways_out(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
-            broken = [replace(hit, ways_out=changes) for hit in broken]
-        sets |= found
+            changes = remedies(span, lambda changed: not _solve_span(changed, facts, previous)[1], facts)
+            broken = [replace(hit, remedies=changes) for hit in broken]
+        sets |= solved
         conflicts += broken
     states = [state(group, sets[group.name], facts) for group in groups if group.gpu and group.name in sets]
-    warnings = [hit for one in states for hit in rules.check_node(one, facts, today=today)] + rules.check_fleet(
-        states, facts
-    )
-    warnings += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
-    conflicts += [hit for hit in warnings if hit.severity == "error"]
-    return Solution(sets, tuple(conflicts), tuple(hit for hit in warnings if hit.severity != "error"))
+    hits = [hit for node in states for hit in rules.check_node(node, facts, today=today)]
+    hits += rules.check_fleet(states, facts)
+    hits += [hit for group in groups if group.name in sets for hit in _not_listed(group, sets[group.name], facts)]
+    conflicts += [hit for hit in hits if hit.severity == "error"]
+    warnings = [hit for hit in hits if hit.severity != "error"]
+    by_name = {group.name: group for group in groups}
+    return Solution(by_name, sets, tuple(conflicts), tuple(warnings))
 
 
 def spans(groups: Sequence[Group]) -> Iterator[list[Group]]:
@@ -93,13 +97,13 @@ def _solve_span(
     agreed = _one_nccl(span, facts, previous)
     for driver in joint:
         together = _one_cuda(agreed, driver, facts)
-        found = {
-            group.name: solve_group(group, driver, facts, previous.get(group.name), list(previous.values()))
-            for group in together
-        }
-        broken = [hit for each in found.values() for hit in each[1]]
+        sets: dict[str, SoftwareSet] = {}
+        broken: list[Hit] = []
+        for group in together:
+            locked, elsewhere = previous.get(group.name), list(previous.values())
+            sets[group.name], hits = solve_group(group, driver, facts, locked, elsewhere)
+            broken += hits
         if not broken:
-            sets = {name: each[0] for name, each in found.items()}
             broken = _disagree(span, sets, facts)
             return ({}, broken) if broken else (sets, [])
         if best is None or len(broken) < best[0]:
@@ -113,7 +117,7 @@ def _one_nccl(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSe
     known = facts.extra["known_versions"]["nccl"]["versions"]
     locked = [previous[group.name].nccl for group in span if group.name in previous]
     declared = [group.wish.nccl for group in span if group.wish.nccl]
-    nccl = next(iter((*declared, *(one for one in locked if one in known))), None)
+    nccl = next(iter((*declared, *(release for release in locked if release in known))), None)
     return [replace(group, wish=replace(group.wish, nccl=group.wish.nccl or nccl)) for group in span]
 
 
@@ -129,15 +133,16 @@ def _one_cuda(span: list[Group], driver: str, facts: Facts) -> list[Group]:
 
 def _disagree(span: list[Group], sets: Mapping[str, SoftwareSet], facts: Facts) -> list[Hit]:
     for what in ("driver", "nccl", "cuda"):
-        given = {name: _agreeing(what, one) for name, one in sets.items()}
+        given = {name: _agreeing(what, chosen) for name, chosen in sets.items()}
         if len(set(given.values())) > 1:
             detail = f"{what} differs: " + ", ".join(f"{value} on {name}" for name, value in given.items())
             return [rules.hit("LCK-003", detail, facts, group=span[0].span)]
     return []
 
 
-def _agreeing(what: str, one: SoftwareSet) -> str | None:
-    value = getattr(one, what)
+def _agreeing(what: str, chosen: SoftwareSet) -> str | None:
+    """What must agree in a partition: of CUDA the major version."""
+    value: str | None = getattr(chosen, what)
     return value.split(".")[0] if what == "cuda" and value else value
 
 
@@ -160,7 +165,7 @@ def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, Softwar
     if not known:
         return rules.hit("LCK-002", f"driver {wish}", facts, group=group.name)
     locked = [previous[group.name].driver] if group.name in previous else []
-    locked += sorted({one.driver for one in previous.values() if one.driver}, key=version, reverse=True)
+    locked += sorted({chosen.driver for chosen in previous.values() if chosen.driver}, key=version, reverse=True)
     return list(dict.fromkeys([*(driver for driver in locked if driver in known), *known]))
 
 
@@ -216,7 +221,9 @@ def solve_group(
         imex=driver if group.board.imex else None,
         container_runtimes=wish.container_runtimes,
         gds=wish.gds,
-        **{key: getattr(wish, key) or _kept(key, previous, others, facts) for key in KNOWN},
+        container_toolkit=wish.container_toolkit or _kept("container_toolkit", previous, others, facts),
+        dcgm=wish.dcgm or _kept("dcgm", previous, others, facts),
+        nccl=wish.nccl or _kept("nccl", previous, others, facts),
     )
     rdma = "efa" if group.fabric == "efa" else wish.rdma
     rdma_version = _kept(rdma, previous if previous and previous.rdma == rdma else None, (), facts, "rdma_version")
@@ -234,8 +241,10 @@ def _kept(
     known = facts.extra["known_versions"].get(what)
     if known is None:
         return None
-    locked = [getattr(one, attribute or what) for one in ([previous] if previous else []) + list(others)]
-    return next((given for given in locked if given in known["versions"]), known["current"])
+    current: str = known["current"]
+    sets = [previous, *others] if previous else others
+    locked: list[str | None] = [getattr(chosen, attribute or what) for chosen in sets]
+    return next((given for given in locked if given in known["versions"]), current)
 
 
 def _peer_memory(group: Group, chosen: SoftwareSet, facts: Facts) -> str:
@@ -302,14 +311,15 @@ def state(group: Group, chosen: SoftwareSet, facts: Facts) -> NodeState:
         secure_boot=group.secure_boot,
         module_build="dkms",
         package_source="vendor",
-        packages={one.name: one.version or "" for found in wanted.values() for one in found},
+        packages={package.name: package.version or "" for of_role in wanted.values() for package in of_role},
         mig=group.mig,
         mig_enabled=bool(group.mig),
     )
 
 
 def _kernel(group: Group, chosen: SoftwareSet, facts: Facts) -> str | None:
-    return chosen.kernel or facts.extra["kernels"].get(group.os)
+    first_of_the_os: str | None = facts.extra["kernels"].get(group.os)
+    return chosen.kernel or first_of_the_os
 
 
 def _not_listed(group: Group, chosen: SoftwareSet, facts: Facts) -> Iterator[Hit]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ironburst.software.model import Board, Gpu, Mig, NoBoard
 
+UNKNOWN_BOARD = NoBoard(None, None, None)
+
 
 @dataclass(frozen=True)
 class NodeState:
@@ -18,7 +20,7 @@ class NodeState:
     os: str | None = None
     gpu: Gpu | None = None
     gpu_count: int | None = None
-    board: Board = NoBoard(None, None, None)
+    board: Board = UNKNOWN_BOARD
     driver: str | None = None
     kernel_module: str | None = None
     """open or proprietary"""

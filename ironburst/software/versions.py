@@ -18,10 +18,10 @@ def kernel_version(text: str) -> Version:
     """The leading numbers of a kernel's release: "6.12.57+deb13-amd64" -> (6, 12, 57). Raises ValueError where there
     are none.
     """
-    found = re.match(r"\d+(\.\d+)*", text)
-    if not found:
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    if not numbers:
         raise ValueError(f"{text!r} is not a kernel version")
-    return version(found[0])
+    return version(numbers[0])
 
 
 def branch_of(driver: str) -> int:

@@ -4,6 +4,7 @@ python -m providers.baremetal.main ENGINE_ADDRESS        (pulumi-resource-bareme
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
@@ -66,6 +67,7 @@ async def serve(engine_address: str) -> None:
 
 
 def main(argv: list[str]) -> int:
+    """Serve the engine that `argv` names; the exit code."""
     addresses = [argument for argument in argv if not argument.startswith("-")]
     if len(addresses) != 1:
         print(
@@ -76,10 +78,8 @@ def main(argv: list[str]) -> int:
     for name in ("sushy", "urllib3"):  # what they log holds addresses and answers; our errors say it in a sentence
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(addresses[0]))
-    except KeyboardInterrupt:
-        pass
     return 0
 
 

@@ -37,10 +37,12 @@ class BaremetalProvider(sdk.Provider):
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
 
-    async def get_schema(self, request: sdk.GetSchemaRequest) -> sdk.GetSchemaResponse:
+    async def get_schema(self, _: sdk.GetSchemaRequest) -> sdk.GetSchemaResponse:
+        """The resource and its inputs."""
         return sdk.GetSchemaResponse(schema=json.dumps(node.schema()))
 
-    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+    async def configure(self, _: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        """What of Pulumi's protocol this provider takes."""
         # Not accepting secrets: the engine sends plain values and marks the answers itself. There is no secret among
         # ours.
         return sdk.ConfigureResponse(
@@ -48,12 +50,14 @@ class BaremetalProvider(sdk.Provider):
         )
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        """Faults of the inputs, before anything is done."""
         inputs = plain(request.new_inputs)
         unknown = {key for key, value in request.new_inputs.items() if has_unknown(value)}
         failures = [sdk.CheckFailure(property=path, reason=reason) for path, reason in node.check(inputs, unknown)]
         return sdk.CheckResponse(inputs=request.new_inputs, failures=failures)
 
     async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        """What differs, and whether it needs another resource."""
         old, new = request.old_state, request.new_inputs
         kinds = {}
         for key in node.INPUTS:
@@ -74,18 +78,21 @@ class BaremetalProvider(sdk.Provider):
         )
 
     async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        """Accept the node, if it is as declared."""
         if request.preview:
             return sdk.CreateResponse(resource_id="", properties=_planned(request.properties))
         inputs = plain(request.properties)
-        found = await _accepted(inputs)
-        return sdk.CreateResponse(resource_id=inputs["name"], properties=values(found))
+        outputs = await _accepted(inputs)
+        return sdk.CreateResponse(resource_id=inputs["name"], properties=values(outputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+        """Accept the node anew, if it is as declared."""
         if request.preview:
             return sdk.UpdateResponse(properties=_planned(request.news))
         return sdk.UpdateResponse(properties=values(await _accepted(plain(request.news))))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+        """What is there now: in the outputs, and in the inputs, so that a refresh shows drift."""
         state, inputs = plain(request.properties), plain(request.inputs)
         if not inputs:
             raise NodeError(
@@ -101,6 +108,7 @@ class BaremetalProvider(sdk.Provider):
         return sdk.ReadResponse(request.resource_id, values(node.outputs(declared, hardware, mismatches)), values(now))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
+        """Let go of the node; power it off only where that is declared."""
         state = plain(request.properties)
         if not state.get("powerOffOnDelete"):
             return
@@ -111,7 +119,7 @@ async def _accepted(inputs: dict[str, Any]) -> dict[str, Any]:
     """The outputs of a node that is as declared. Raises NodeError with every mismatch, or a BmcError."""
     hardware, mismatches = await _compared(inputs)
     if mismatches:
-        listed = "\n".join(f"  - {each.sentence}" for each in mismatches)
+        listed = "\n".join(f"  - {mismatch.sentence}" for mismatch in mismatches)
         some = "1 thing" if len(mismatches) == 1 else f"{len(mismatches)} things"
         raise NodeError(f"{inputs['name']}: {some} not as declared; the node is not accepted:\n{listed}")
     return node.outputs(inputs, hardware, [])

@@ -1,5 +1,6 @@
 """Pulumi's property values as Python's own, and back."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -23,30 +24,33 @@ def _plain(value: Any) -> Any:
         return int(raw)
     if isinstance(raw, str | bool | float | int | None):
         return raw
-    if isinstance(raw, dict) or hasattr(raw, "items"):
-        return {key: _plain(each) for key, each in raw.items()}
-    return [_plain(each) for each in raw]
+    if isinstance(raw, Mapping):
+        return {key: _plain(inner) for key, inner in raw.items()}
+    if isinstance(raw, Sequence):
+        return [_plain(inner) for inner in raw]
+    raise TypeError(f"a node has no {type(raw).__name__}")
 
 
 def values(properties: dict[str, Any]) -> dict[str, PropertyValue]:
     """Python's own values as Pulumi's; keys without a value are left out."""
-    return {key: _value(each) for key, each in properties.items() if each is not None}
+    return {key: _value(given) for key, given in properties.items() if given is not None}
 
 
 def _value(raw: Any) -> PropertyValue:
     if isinstance(raw, dict):
         return PropertyValue(values(raw))
     if isinstance(raw, list | tuple):
-        return PropertyValue([_value(each) for each in raw])
+        return PropertyValue([_value(inner) for inner in raw])
     if isinstance(raw, int) and not isinstance(raw, bool):
         return PropertyValue(float(raw))
     return PropertyValue(raw)
 
 
 def has_unknown(value: Any) -> bool:
+    """Is it, or anything inside it, not known yet (in a preview)?"""
     raw = value.value if isinstance(value, PropertyValue) else value
     if raw == UNKNOWN:
         return True
-    if hasattr(raw, "items"):
-        return any(has_unknown(each) for each in raw.values())
-    return isinstance(raw, list | tuple) and any(has_unknown(each) for each in raw)
+    if isinstance(raw, Mapping):
+        return any(has_unknown(inner) for inner in raw.values())
+    return isinstance(raw, list | tuple) and any(has_unknown(inner) for inner in raw)

@@ -10,7 +10,7 @@ import pulumi
 import pytest
 from pulumi.runtime import mocks, rpc
 
-from ironburst.config.checks import require_valid
+from ironburst.config import stack
 from ironburst.config.load import from_value, read_value
 
 STACKS = Path(__file__).parents[2] / "stacks"
@@ -114,10 +114,9 @@ def lab_value() -> dict[str, Any]:
     return read_value(STACKS / "Pulumi.lab.yaml")
 
 
-def valid(value: dict[str, Any]):
-    config = from_value(value)
-    require_valid(config, now=NOW)
-    return config
+def valid(value: dict[str, Any]) -> stack.Stack:
+    """The stack of a declaration without a lock. Raises ConfigError."""
+    return stack.valid(from_value(value), STACKS / "Pulumi.nobodys.yaml", now=NOW)
 
 
 @pytest.fixture
@@ -138,8 +137,9 @@ def cluster(run):
     def build(value, again=False):
         key = json.dumps(value, sort_keys=True)
         if again or key not in _built:
-            config = valid(value)
-            _built[key] = run(lambda: Cluster(config.name, config).document)
+            declared = valid(value)
+            config, software = declared.config, declared.software
+            _built[key] = run(lambda: Cluster(config.name, config, software).document)
         return _built[key]
 
     return build

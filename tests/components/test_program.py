@@ -8,6 +8,8 @@ import pulumi
 import pytest
 import yaml
 
+from tests.fakes.solver import solutions
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,7 +47,7 @@ def test_a_bad_declaration_is_one_sentence_and_touches_nothing(run, value, monke
     value["cloud"]["pools"][0]["instance_type"] = "p5.48xlrage"
     configured(monkeypatch, value)
     registered = []
-    with pytest.raises(pulumi.RunError, match="did you mean 'p5.48xlarge'"):
+    with pytest.raises(pulumi.RunError, match=r"did you mean 'p5.48xlarge'"):
         run(lambda: runpy.run_path(str(ROOT / "__main__.py")) and registered.append(1))
     assert registered == []
 
@@ -72,6 +74,14 @@ def test_it_goes_by_the_lock_of_its_stack(run, value, monkeypatch):
     assert drivers == {None, "580.95.05"} and warned == []
 
 
+def test_the_software_is_solved_once(run, value, monkeypatch):
+    made = solutions(monkeypatch)
+    program(run, monkeypatch, value, "lab")
+    assert len(made) == 1
+    program(run, monkeypatch, value, "nobodys")
+    assert len(made) == 2, "and once without a lock"
+
+
 def test_without_a_lock_it_solves_and_warns(run, value, monkeypatch):
     result, warned = program(run, monkeypatch, value, "nobodys")
     assert len(warned) == 1 and "no versions are locked" in warned[0]
@@ -80,7 +90,7 @@ def test_without_a_lock_it_solves_and_warns(run, value, monkeypatch):
 
 def test_a_stale_lock_stops_it_and_names_the_command(run, value, monkeypatch):
     value["software"]["driver"] = "580.105.08"
-    with pytest.raises(pulumi.RunError, match="doesn't fit the stack.*run `ironburst lock .*stacks/Pulumi.lab.yaml`"):
+    with pytest.raises(pulumi.RunError, match=r"doesn't fit the stack.*run `ironburst lock .*stacks/Pulumi.lab.yaml`"):
         program(run, monkeypatch, value, "lab")
 
 

@@ -121,3 +121,10 @@ def test_the_last_good_copy_serves_while_the_document_is_gone(tmp_path, monkeypa
     assert "dgx01" in decoded(done.stdout)["_meta"]["hostvars"]
     # the versions beat group_vars, for they are host variables
     assert decoded(done.stdout)["_meta"]["hostvars"]["dgx01"]["cluster_software"]["slurm"] == "24.11"
+
+
+def test_the_plugin_finds_the_repository_without_an_installed_package():
+    plugin = REPOSITORY / "playbooks/plugins/inventory/stack_document.py"
+    code = f"import runpy, sys; runpy.run_path({str(plugin)!r}); print(sys.path[0])"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd="/", capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == str(REPOSITORY), done.stderr

@@ -10,7 +10,6 @@ document fixes no group_vars may change). Variables of `all`: `cluster_name`, `c
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # ansible's own process does not know the repository
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.document import DocumentError, read
 
 DOCUMENTATION = """
@@ -33,8 +32,8 @@ options:
     choices: [stack_document]
   document:
     description:
-      - Path of the published document. A relative path in the file is relative to the file's folder, one in the environment to
-        the current folder.
+      - Path of the published document. A relative path in the file is relative to the file's folder, one in the
+        environment to the current folder.
     type: path
     env:
       - name: IRONBURST_DOCUMENT
@@ -100,9 +99,11 @@ class InventoryModule(BaseInventoryPlugin):
     NAME = "stack_document"
 
     def verify_file(self, path):
+        """Is it an inventory of ours, by its name?"""
         return super().verify_file(path) and Path(path).name in ("stack.yml", "stack.yaml")
 
     def parse(self, inventory, loader, path, cache=True):
+        """Read the document and add its hosts, groups and variables. Raises AnsibleParserError."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         given = self.get_option("document")
@@ -113,7 +114,7 @@ class InventoryModule(BaseInventoryPlugin):
             )
         last_good = self.get_option("last_good")
         try:
-            model = read(Path(given), Path(os.path.expanduser(last_good)) if last_good else None)
+            model = read(Path(given), Path(last_good).expanduser() if last_good else None)
         except DocumentError as error:
             raise AnsibleParserError(str(error)) from None
         document = model.model_dump(mode="json")

@@ -10,7 +10,7 @@ from ironburst.catalog.tables import table
 from ironburst.software import rules
 from ironburst.software.model import ABSENT, Mig, NoBoard
 from ironburst.software.state import ClusterState, DetectionState, FabricState, NodeState, ThresholdState
-from ironburst.software.versions import kernel_version
+from ironburst.software.versions import kernel_version, version
 
 FACTS = catalog.software_facts()
 TODAY = date(2026, 11, 21)
@@ -22,8 +22,8 @@ HGX, NVLINK5, TRAY, PCIE = NoBoard(True), NoBoard(True, True), NoBoard(False, Fa
 NOT_SOFTWARE = {
     "NET-007": "hall: network ports of a node",
     "NET-008": "hall: speed of the fabric between nodes",
-    "AWS-001": "AWS network: config/checks.py",
-    "AWS-002": "AWS network: config/checks.py",
+    "AWS-001": "AWS network: config/checks/cloud.py",
+    "AWS-002": "AWS network: config/checks/cloud.py",
     "AWS-003": "AWS network: a capacity block's zone",
     "AWS-004": "job: end of a capacity block",
     "AWS-005": "AWS network: EFA in one zone",
@@ -419,13 +419,13 @@ def test_every_gpu_has_a_board_with_any_count():
     ],
 )
 def test_versions_are_compared_as_numbers(older, newer):
-    assert rules.version(older) < rules.version(newer)
+    assert version(older) < version(newer)
 
 
 @pytest.mark.parametrize("text", ["", "580.", "580.x", "v580", "580-server", "12.8u"])
 def test_what_is_not_a_version_is_refused(text):
     with pytest.raises(ValueError, match="is not a version"):
-        rules.version(text)
+        version(text)
 
 
 def test_kernel_releases():

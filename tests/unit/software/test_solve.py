@@ -250,7 +250,7 @@ def test_modules_may_differ_in_a_partition():
 )
 def test_a_partition_that_does_not_agree(wishes, words, way):
     found = conflicts(group(name="a", **wishes[0]), group(name="b", **wishes[1]))
-    assert [hit.id for hit in found] == ["LCK-003"] and words in found[0].message and way in found[0].ways_out
+    assert [hit.id for hit in found] == ["LCK-003"] and words in found[0].message and way in found[0].remedies
     apart = solve([group(name="a", **wishes[0]), group(name="b", span="other", **wishes[1])], FACTS)
     assert not apart.conflicts
 
@@ -301,11 +301,11 @@ def test_cuda_minor_versions_may_differ_in_a_partition():
         ((H100, {"slurm": None}), "LCK-004", "slurm: 24.11"),
     ],
 )
-def test_a_conflict_names_its_rule_its_group_and_ways_out(given, rule, way):
+def test_a_conflict_names_its_rule_its_group_and_remedies(given, rule, way):
     gpu, wish = given
     found = {hit.id: hit for hit in conflicts(group(gpu, **wish))}
     assert rule in found and found[rule].group == "g" and found[rule].severity == "error"
-    assert any(way in each for each in found[rule].ways_out), found[rule].ways_out
+    assert any(way in each for each in found[rule].remedies), found[rule].remedies
     assert "\n" not in str(found[rule]) and len(str(found[rule])) < 250
 
 
@@ -363,7 +363,7 @@ WISHES = [
 @pytest.mark.parametrize("os", OS_TARGETS)
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
     monkeypatch.setattr(
-        "ironburst.software.solve.ways_out", lambda *_: ()
+        "ironburst.software.solve.remedies", lambda *_: ()
     )  # tried above; here it would be most of the time
     solved = refused = 0
     for gpu, wish in itertools.product(catalog.gpus().values(), WISHES):

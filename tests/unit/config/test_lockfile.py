@@ -5,6 +5,7 @@ go by it.
 import copy
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ import yaml
 
 from ironburst.cli import main
 from ironburst.config import load, lockfile
+from ironburst.config.stack import load_valid
 from ironburst.document import build
+from tests.fakes.solver import solutions
 
 ROOT = Path(__file__).parents[3]
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DGX = "hall-a/dgx[01-02]"
 
 
@@ -287,19 +291,44 @@ def test_validate_warns_where_nothing_is_locked_and_refuses_a_stale_lock(stack, 
     assert "driver 580.95.05 -> 580.105.08 (as declared) and 11 more" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("lock", ["fits", "absent", "damaged"])
+def test_validate_solves_once(stack, monkeypatch, lock):
+    if lock != "absent":
+        stack.run()
+    if lock == "damaged":
+        stack.lock.write_text("- 1")
+    made = solutions(monkeypatch)
+    assert stack.run("--no-secrets", verb="validate") == (2 if lock == "damaged" else 0)
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("flags", [[], ["--check"], ["--upgrade"]])
+def test_lock_solves_once(stack, monkeypatch, flags):
+    stack.run()
+    made = solutions(monkeypatch)
+    assert stack.run(*flags) == 0 and len(made) == 1
+
+
+def test_a_conflict_comes_before_a_damaged_lock(stack, capsys):
+    stack.software.update(driver="535")
+    stack.save()
+    stack.lock.write_text("- 1")
+    assert stack.run("--no-secrets", verb="validate") == 2
+    assert "restore it" not in (said := capsys.readouterr().err) and "(CUD-001)" in said
+
+
 def test_the_document_has_the_locked_sets(stack):
     stack.software["driver"] = "580"
     stack.save()
     stack.run()
     stack.edit("580.178.04", "580.105.08")
-    config = load.load(stack.file)
-    sets, warnings = lockfile.use(config, stack.file)
+    whole = load_valid(stack.file, now=NOW)
     observed = build.Observed(
         instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
         pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
     )
-    built = build.build(config, observed, sets)
-    assert not warnings and {host.software.driver for host in built.hosts} == {None, "580.105.08"}
+    built = build.build(whole.config, observed, whole.software)
+    assert not whole.warnings and {host.software.driver for host in built.hosts} == {None, "580.105.08"}
     assert built.pool("p5").software.packages["nvidia_driver"] == ["nvidia-open=580.105.08-*"], (
         "image and metal have one lock"
     )

@@ -75,7 +75,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_an_invented_stack_is_solved_or_refused_with_a_rule(folder, capsys, monkeypatch):
-    monkeypatch.setattr("ironburst.software.remedies.TRIALS", 40)  # tried in full by test_software_solve.py
+    monkeypatch.setattr("ironburst.software.remedies.TRIALS", 40)  # tried in full by tests of solve
     dice, base, path = random.Random(4), load.read_value(ROOT / "stacks/Pulumi.lab.yaml"), folder / "Pulumi.x.yaml"
     states = []
     for _ in range(STACKS):

@@ -1,0 +1,37 @@
+"""What is wrong with a well-formed declaration. Pure: each check yields findings with the path in the file, and none
+stops at the first. What needs a file or a secret is config/stack.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from ironburst.config.checks import budget, cloud, metal, names, network, slurm, software
+from ironburst.config.checks.common import Findings
+from ironburst.config.load import Finding
+from ironburst.config.models import ClusterConfig
+
+CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
+    metal.one_value_a_node,
+    names.duplicates,
+    metal.rack_units,
+    network.overlaps,
+    metal.addresses,
+    slurm.scheduler,
+    metal.platforms,
+    cloud.instance_types,
+    network.zones,
+    network.hall_link,
+    budget.ceilings_and_prices,
+    software.mig,
+    software.fabrics,
+)
+
+
+def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] = ()) -> list[Finding]:
+    """Everything that can be said without a network. `now` decides whether a capacity block is over; `of_software`:
+    what software.findings says of the solved versions (`ironburst lock` says that itself).
+    """
+    findings = [finding for each_check in CHECKS for finding in each_check(config)]
+    return [*findings, *of_software, *cloud.capacity(config, now)]

@@ -1,0 +1,29 @@
+"""What several checks share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+
+from ironburst import catalog
+from ironburst.config.load import Finding, path_of
+from ironburst.config.models import ClusterConfig, Hall, Nodes
+
+Findings = Iterator[Finding]
+At = Callable[..., str]
+"""The path in the file of a key of one section: at("bmc", "addresses", 0)."""
+
+
+def owned_nodes(config: ClusterConfig) -> Iterator[tuple[At, Hall, Nodes]]:
+    """Every declared range of owned nodes, with its hall and its place in the file."""
+    for h, hall in enumerate(config.halls):
+        for n, nodes in enumerate(hall.nodes):
+            yield functools.partial(path_of, "halls", h, "nodes", n), hall, nodes
+
+
+def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:
+    """A finding where the catalogue's `lookup` doesn't know `name`."""
+    try:
+        lookup(name)
+    except catalog.Unknown as error:
+        yield Finding(path, name, "unknown", str(error))

@@ -1,0 +1,102 @@
+"""Owned nodes: one value a node, rack units, addresses, platforms."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from ironburst import catalog
+from ironburst.config.checks.common import Findings, owned_nodes, unknown
+from ironburst.config.load import Finding
+from ironburst.config.models import ClusterConfig, Nodes
+
+
+def one_value_a_node(config: ClusterConfig) -> Findings:
+    """Every list gives one value a node."""
+    for at, _, nodes in owned_nodes(config):
+        lists: list[tuple[tuple[str, ...], Sequence[object] | None]] = [
+            (("units",), nodes.units),
+            (("addresses",), nodes.addresses),
+            (("macs",), nodes.macs),
+            (("serials",), nodes.serials),
+            (("bmc", "addresses"), nodes.bmc.addresses),
+        ]
+        wanted = len(nodes.names)
+        for key, values in lists:
+            if values is not None and len(values) != wanted:
+                message = f"gives {len(values)} values for {wanted} nodes; give one each"
+                yield Finding(at(*key), values, "one-a-node", message)
+
+
+def rack_units(config: ClusterConfig) -> Findings:
+    """Every node fits its rack, and no two take the same unit."""
+    taken: dict[tuple[str, str, int], str] = {}
+    for at, hall, nodes in owned_nodes(config):
+        racks = {rack.name: rack for rack in hall.racks}
+        if nodes.rack not in racks:
+            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks)}"
+            yield Finding(at("rack"), nodes.rack, "unknown-rack", message)
+            continue
+        height = _height(nodes)
+        if height is None:
+            message = "is needed: the catalogue doesn't know this platform's rack units"
+            yield Finding(at("height"), None, "missing", message)
+            continue
+        room = racks[nodes.rack].units
+        for name, unit in zip(nodes.names, nodes.units, strict=False):
+            top = unit + height - 1
+            if top > room:
+                message = f"{name} would reach unit {top} of rack {nodes.rack}, which has {room}"
+                yield Finding(at("units"), unit, "rack-unit", message)
+            for u in range(unit, top + 1):
+                other = taken.setdefault((hall.name, nodes.rack, u), name)
+                if other != name:
+                    message = f"{name} and {other} both take unit {u} of rack {nodes.rack}; move one"
+                    yield Finding(at("units"), unit, "duplicate", message)
+                    break
+
+
+def _height(nodes: Nodes) -> int | None:
+    if nodes.height or not nodes.platform:
+        return nodes.height
+    try:
+        return catalog.platform(nodes.platform).height_u
+    except catalog.Unknown:
+        return None  # said by platforms()
+
+
+def addresses(config: ClusterConfig) -> Findings:
+    """Nodes and their BMCs lie in the hall's networks."""
+    for at, hall, nodes in owned_nodes(config):
+        for i, address in enumerate(nodes.addresses):
+            yield from _inside(at("addresses", i), address, hall.cidr, f"hall {hall.name}")
+        for i, url in enumerate(nodes.bmc.addresses):
+            path, parts = at("bmc", "addresses", i), urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                yield Finding(path, url, "url", f"{url!r} is not a BMC's URL; write https://ADDRESS")
+            elif parts.hostname.replace(".", "").isdigit():
+                yield from _inside(path, parts.hostname, hall.bmc_cidr, f"the BMC network of {hall.name}")
+
+
+def _inside(path: str, address: str, cidr: str, what: str) -> Findings:
+    try:
+        inside = ipaddress.IPv4Address(address) in ipaddress.IPv4Network(cidr)
+    except ValueError:
+        yield Finding(path, address, "address", f"{address!r} is not an IPv4 address")
+        return
+    if not inside:
+        yield Finding(path, address, "outside", f"{address} is not in {cidr}, {what}")
+
+
+def platforms(config: ClusterConfig) -> Findings:
+    """GPU nodes say what they are; what is named is in the catalogue."""
+    for at, _, nodes in owned_nodes(config):
+        if nodes.role == "gpu" and nodes.platform is None:
+            message = "is needed for GPU nodes; name one of the catalogue, as in dgx-h100"
+            yield Finding(at("platform"), None, "missing", message)
+        if nodes.role == "gpu" and nodes.infiniband_links is None:
+            message = "is needed for GPU nodes; write 0 if they have no InfiniBand"
+            yield Finding(at("infiniband_links"), None, "missing", message)
+        if nodes.platform is not None:
+            yield from unknown(at("platform"), nodes.platform, catalog.platform)

@@ -1,0 +1,64 @@
+"""Names and numbers that only one thing may have: halls, racks, nodes, partitions, addresses, MACs, serials."""
+
+from __future__ import annotations
+
+from ironburst import naming
+from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.load import Finding, path_of
+from ironburst.config.models import ClusterConfig
+
+ONE_EACH = {"names": "node name", "addresses": "address", "macs": "MAC address", "serials": "serial number"}
+"""key of owned nodes: what its values are"""
+
+
+class _Seen:
+    """What has been named so far, and where."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str], str] = {}
+
+    def once(self, what: str, value: str, path: str) -> Findings:
+        """A finding where this kind of thing has that name already, whatever its case."""
+        first = self._first.setdefault((what, value.lower()), path)
+        if first != path:
+            yield Finding(path, value, "duplicate", f"{what} {value!r} is used already at {first}; each needs its own")
+
+
+def duplicates(config: ClusterConfig) -> Findings:
+    """What is named twice."""
+    seen = _Seen()
+    yield from _halls(config, seen)
+    yield from _owned(config, seen)
+    yield from seen.once("partition", config.scheduler.home_partition, path_of("scheduler", "home_partition"))
+    yield from _cloud(config, seen)
+
+
+def _halls(config: ClusterConfig, seen: _Seen) -> Findings:
+    for h, hall in enumerate(config.halls):
+        yield from seen.once("hall", hall.name, path_of("halls", h, "name"))
+        for r, rack in enumerate(hall.racks):
+            yield from seen.once(f"rack of {hall.name}", rack.name, path_of("halls", h, "racks", r, "name"))
+
+
+def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
+    for at, _, nodes in owned_nodes(config):
+        for key, what in ONE_EACH.items():
+            for i, value in enumerate(getattr(nodes, key) or []):
+                yield from seen.once(what, value, at(key, i))
+        for i, address in enumerate(nodes.bmc.addresses):
+            yield from seen.once("BMC address", address.rstrip("/"), at("bmc", "addresses", i))
+
+
+def _cloud(config: ClusterConfig, seen: _Seen) -> Findings:
+    if not config.cloud:
+        return
+    for g, group in enumerate(config.cloud.groups):
+        path = path_of("cloud", "groups", g, "name")
+        yield from seen.once("partition", group.name, path)
+        for node in naming.numbered(group.name, group.count):
+            yield from seen.once("node name", node, path)
+    for p, pool in enumerate(config.cloud.pools):
+        path = path_of("cloud", "pools", p, "name")
+        yield from seen.once("partition", naming.burst_partition(pool.name), path)
+        for node in naming.numbered(pool.name, pool.max_nodes):
+            yield from seen.once("node name", node, path)

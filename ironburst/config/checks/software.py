@@ -1,0 +1,76 @@
+"""Software and fabric: what the version lock's rules say of the solved groups, MIG layouts, and subnet managers."""
+
+from __future__ import annotations
+
+from ironburst import catalog
+from ironburst.config.checks.common import Findings, unknown
+from ironburst.config.load import Finding, path_of
+from ironburst.config.models import ClusterConfig, Hall
+from ironburst.software import rules
+from ironburst.software.solve import Solution
+from ironburst.software.state import FabricState
+
+
+def findings(config: ClusterConfig, solution: Solution) -> Findings:
+    """Conflicts and warnings of the solved groups, owned or rented."""
+    asked = config.software.driver or config.software.profile
+    for hit in (*solution.conflicts, *solution.warnings):
+        yield Finding(path_of("software"), asked, hit.id, str(hit), hit.severity)
+
+
+def profile(config: ClusterConfig) -> Findings:
+    """The profile is in the catalogue; without it nothing can be solved."""
+    if config.software.profile is not None:
+        yield from unknown(path_of("software", "profile"), config.software.profile, catalog.profile)
+
+
+def mig(config: ClusterConfig) -> Findings:
+    """A GPU has one layout."""
+    named = [
+        (path_of("halls", h, "nodes", n, "mig"), nodes.mig)
+        for h, hall in enumerate(config.halls)
+        for n, nodes in enumerate(hall.nodes)
+    ]
+    if config.cloud:
+        named += [(path_of("cloud", "groups", i, "mig"), group.mig) for i, group in enumerate(config.cloud.groups)]
+        named += [(path_of("cloud", "pools", i, "mig"), pool.mig) for i, pool in enumerate(config.cloud.pools)]
+    for path, given in named:
+        layouts = given or []
+        gpus = [gpu for layout in layouts for gpu in layout.gpus or []]
+        of_all_and_of_some = len(layouts) > 1 and any(layout.gpus is None for layout in layouts)
+        if len(set(gpus)) < len(gpus) or of_all_and_of_some:
+            message = "gives a GPU two layouts; name each GPU once (none named: all of the node)"
+            yield Finding(path, gpus, "duplicate", message)
+
+
+def fabrics(config: ClusterConfig) -> Findings:
+    """Subnet managers are hosts of their hall, once each; opensm beside jobs is a warning."""
+    for h, hall in enumerate(config.halls):
+        path, managers = path_of("halls", h, "subnet_managers"), hall.subnet_managers
+        nodes_of = {name: nodes for nodes in hall.nodes for name in nodes.names}
+        strangers = [name for name in managers if name not in nodes_of]
+        if strangers:
+            message = f"{strangers[0]!r} is not a node of {hall.name}; its nodes: {', '.join(list(nodes_of)[:6])}"
+            yield Finding(path, managers, "unknown-node", message)
+            continue
+        if len(set(managers)) < len(managers):
+            yield Finding(path, managers, "duplicate", "names a host twice; each has a priority of its own")
+        for name in managers:
+            if nodes_of[name].infiniband_links == 0:
+                message = f"{name} has no InfiniBand, so it can't manage the subnet; name another host"
+                yield Finding(path, name, "no-infiniband", message)
+        for hit in rules.check_fabric(_fabric(hall), catalog.software_facts()):
+            yield Finding(path, managers, hit.id, str(hit), hit.severity)
+        computing = [name for name in managers if nodes_of[name].role == "gpu"]
+        if computing:
+            message = (
+                f"{hall.name}: {', '.join(computing)} runs jobs, "
+                "which a subnet manager and they disturb: prefer hosts without jobs"
+            )
+            yield Finding(path, computing, "NET-005", message, "warning")
+
+
+def _fabric(hall: Hall) -> FabricState:
+    compute = tuple(name for nodes in hall.nodes for name in nodes.names if nodes.role == "gpu")
+    managers = tuple(hall.subnet_managers)
+    return FabricState(name=hall.name, managers=managers, opensm_hosts=managers, compute_hosts=compute)

@@ -1,0 +1,91 @@
+"""A stack as a whole: its declaration, its lock file and its secrets, looked at together. The software is solved here,
+once: validation, lock and document go by the same solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from ironburst import catalog, secrets
+from ironburst.config import lockfile
+from ironburst.config import software as declared_software
+from ironburst.config.checks import check, software
+from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.load import ConfigError, Finding, load, path_of
+from ironburst.config.models import ClusterConfig
+from ironburst.software.lock import LockError
+from ironburst.software.solve import Solution
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A valid stack. `software`: the set of every group, as locked or (without a lock file) as solved just now;
+    `warnings`: what is to be told and stops nothing.
+    """
+
+    config: ClusterConfig
+    software: Solution
+    warnings: list[Finding]
+
+
+def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> Stack:
+    """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
+    return valid(load(path), Path(path), now=now, resolve_secrets=resolve_secrets)
+
+
+def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_secrets: bool = False) -> Stack:
+    """The stack of a declaration; its lock lies beside `stack_file`, which needn't be there itself.
+
+    `now` decides whether a capacity block or a driver branch is over; `resolve_secrets`: references that don't resolve
+    here are errors. Raises ConfigError with every error of the declaration, else with what is wrong with the lock.
+    """
+    solution: Solution | None = None
+    of_lock: list[Finding] = []
+    try:
+        solution, of_lock = _solved(config, stack_file, now.date())
+        of_software = list(software.findings(config, solution))
+    except catalog.Unknown:  # of hardware: the other checks say it
+        of_software = list(software.profile(config))
+    findings = check(config, now, of_software) + (list(secret_references(config)) if resolve_secrets else [])
+    for about in (findings, of_lock):
+        if any(finding.severity == "error" for finding in about):
+            raise ConfigError(about)
+    assert solution is not None  # what the catalogue doesn't know is an error of the checks
+    return Stack(config, solution, findings + of_lock)
+
+
+def _solved(config: ClusterConfig, stack_file: Path, today: date) -> tuple[Solution, list[Finding]]:
+    """The software, and what is wrong with the lock file. A lock that can't be read is left out of account."""
+    try:
+        plan = lockfile.plan(config, stack_file, today=today)
+    except LockError as error:
+        message = f"{error}; {lockfile.restore(stack_file)}"
+        damaged = Finding(str(lockfile.path_of_lock(stack_file)), None, "lock", message)
+        return declared_software.solved(config, today=today), [damaged]
+    return plan.solution, list(_of_lock(plan, stack_file))
+
+
+def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
+    """Whether there is a lock, and whether it fits the stack."""
+    path, command = str(plan.path), f"`ironburst lock {stack_file}`"
+    if plan.before is None:
+        message = f"no versions are locked, so these were solved just now: run {command} and commit {plan.path.name}"
+        yield Finding(path, None, "lock", message, "warning")
+    elif plan.changes:
+        more = f" and {len(plan.changes) - 1} more" if len(plan.changes) > 1 else ""
+        message = f"doesn't fit the stack: {plan.changes[0]}{more}; run {command} and review what it writes"
+        yield Finding(path, None, "lock", message)
+
+
+def secret_references(config: ClusterConfig) -> Findings:
+    """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
+    references = {path_of("scheduler", "munge_key"): config.scheduler.munge_key}
+    references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
+    for path, reference in references.items():
+        if not secrets.in_secretsmanager(reference):
+            try:
+                secrets.resolve(reference)
+            except secrets.SecretError as error:
+                yield Finding(path, reference, "secret", str(error))

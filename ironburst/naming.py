@@ -1,0 +1,58 @@
+"""Names that are made from declared ones: partitions, nodes, tags, parameters, Pulumi's resources. Each is made here
+and nowhere else: who writes a name and who looks for it must agree.
+"""
+
+from __future__ import annotations
+
+CLUSTER_TAG = "ironburst:cluster"
+POOL_TAG = "ironburst:pool"
+GROUP_TAG = "ironburst:group"
+LEASE_TAG = "ironburst:lease"
+"""on rented instances only: by it the controller and its reaper know their own"""
+ROLE_TAG = "ironburst:role"
+"""on instances that images are built on, and on the images"""
+
+
+def burst_partition(pool: str) -> str:
+    """The Slurm partition of a pool's nodes: `burst-p5`."""
+    return f"burst-{pool}"
+
+
+def numbered(name: str, count: int) -> list[str]:
+    """Slurm's names of the nodes of a pool or a fixed group: `p5-1` to `p5-<count>`."""
+    return [f"{name}-{number}" for number in range(1, count + 1)]
+
+
+def image_parameter(cluster: str, pool: str) -> str:
+    """The SSM parameter that holds the pool's image id: baking an image writes it, the controller reads it."""
+    return f"/ironburst/{cluster}/{pool}/image"
+
+
+def logical(*parts: str) -> str:
+    """The logical name that Pulumi knows a resource by: its parts joined, `p5-us-east-1a-template`. Stable as long as
+    the declaration's names are.
+    """
+    return "-".join(parts)
+
+
+def tags(cluster: str, name: str, *, pool: str | None = None, group: str | None = None) -> dict[str, str]:
+    """Tags of a resource. `name` is what people see in the console; a pool's or a group's resources carry its name
+    too.
+    """
+    wanted = {"Name": logical(cluster, name), CLUSTER_TAG: cluster, POOL_TAG: pool, GROUP_TAG: group}
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def locked_nodes(hall: str, names: str) -> str:
+    """What the version lock calls a group of owned nodes (`names`: one range expression): `hall-a/dgx[01-04]`."""
+    return f"{hall}/{names}"
+
+
+def locked_group(group: str) -> str:
+    """What the version lock calls a fixed group: `group/fixed`."""
+    return f"group/{group}"
+
+
+def locked_pool(pool: str) -> str:
+    """What the version lock calls a pool: `pool/p5`."""
+    return f"pool/{pool}"

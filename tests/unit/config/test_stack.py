@@ -1,0 +1,74 @@
+"""A whole stack: its secrets, its file, `ironburst validate`."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ironburst.cli import main
+from ironburst.config import load, stack
+
+ROOT = Path(__file__).parents[3]
+LAB = ROOT / "stacks/Pulumi.lab.yaml"
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def declared():
+    return copy.deepcopy(load.read_value(LAB))
+
+
+@pytest.mark.parametrize("reference", ["env:IRONBURST_TEST_NOT_SET", "file:no/such/file"])
+def test_a_reference_that_does_not_resolve(declared, reference):
+    declared["halls"][0]["nodes"][0]["bmc"]["password"] = reference
+    found = list(stack.secret_references(load.from_value(declared)))
+    assert [f.path for f in found] == ["config.ironburst:cluster.halls[0].nodes[0].bmc.password"]
+    assert "does not resolve" in found[0].message
+
+
+def stack_file(tmp_path, value):
+    path = tmp_path / "Pulumi.test.yaml"
+    path.write_text(yaml.safe_dump({"config": {load.KEY: value}}))
+    return path
+
+
+def test_validate_says_valid_and_exits_0(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert main(["validate", str(LAB)]) == 0
+    assert "valid" in capsys.readouterr().out
+
+
+def test_validate_exits_2_with_findings_as_json(tmp_path, capsys, declared):
+    declared["budget"]["usd_per_month"] = 0
+    assert main(["validate", str(stack_file(tmp_path, declared)), "--json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert not report["valid"]
+    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity"}
+    assert report["findings"][0]["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "can't be read"),
+        ("a: [", "is not YAML"),
+        ("config: {}", "has no key"),
+        ("- 1", "has no key"),
+        ("", "has no key"),
+    ],
+)
+def test_a_file_that_is_no_stack(tmp_path, capsys, text, words):
+    path = tmp_path / "Pulumi.x.yaml"
+    if text is not None:
+        path.write_text(text)
+    assert main(["validate", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda p: p.name)
+def test_every_stack_in_the_repository_is_valid(path):
+    warnings = stack.load_valid(path, now=NOW).warnings
+    assert [w for w in warnings if w.severity == "error"] == []
