@@ -26,7 +26,7 @@ THIRD_PARTY = {
 # layer: what its modules may import beside the standard library and themselves
 PURE = {"numpy"}
 MAY = {
-    "ironburst.burst": PURE,
+    "ironburst.burst": PURE | {"ironburst.node_states"},
     "ironburst.replay": PURE | {"ironburst.burst"},
     "ironburst.hall": PURE,
     "ironburst.health": set(),
@@ -49,12 +49,13 @@ MAY = {
         "ironburst.software",
     },
     "ironburst.ports": {"ironburst.burst", "ironburst.service"},
-    "ironburst.service": set(),
+    "ironburst.node_states": set(),
+    "ironburst.service": {"ironburst.node_states"},
     "ironburst.signals": set(),
     "ironburst.files": set(),
     "ironburst.images": {"ironburst.catalog", "ironburst.document", "ironburst.ports", "ironburst.signals"},
     "ironburst.baremetal": {"pydantic", "ironburst.catalog", "ironburst.secrets"},
-    "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.ports"},
+    "ironburst.controller": {"ironburst.burst", "ironburst.document", "ironburst.node_states", "ironburst.ports"},
     "ironburst.convergence": {"yaml", "ironburst.document", "ironburst.files", "ironburst.service", "ironburst.health"},
     "ironburst.adapters": {
         *{
