@@ -88,11 +88,11 @@ class Throttled(OutcomeUnknown):
 
 @dataclass(frozen=True)
 class Observation:
-    """The queue and the nodes at one moment, and which nodes have a lease file."""
+    """The queue and the nodes at one moment, and which nodes have a permit."""
 
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
-    leases: frozenset[str] = frozenset()
+    permits: frozenset[str] = frozenset()
 
     def node(self, name: str) -> Node | None:
         return next((node for node in self.nodes if node.name == name), None)
@@ -110,10 +110,10 @@ class Scheduler(Protocol):
 
     def observe(self) -> Observation: ...
 
-    def put_lease(self, nodes: Sequence[str]) -> None:
+    def put_permit(self, nodes: Sequence[str]) -> None:
         """Allow the scheduler's ResumeProgram to wait for these nodes."""
 
-    def remove_lease(self, nodes: Sequence[str]) -> None: ...
+    def remove_permit(self, nodes: Sequence[str]) -> None: ...
 
     def power_up(self, nodes: Sequence[str]) -> None: ...
 

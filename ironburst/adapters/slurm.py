@@ -33,10 +33,10 @@ class Slurm:
         # vanished
         jobs = slurm_json.jobs(self._json("squeue", "--json"))
         nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
-        leases = self._call(
+        permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
-        return Observation(tuple(jobs), tuple(nodes), frozenset(leases))
+        return Observation(tuple(jobs), tuple(nodes), frozenset(permits))
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's
@@ -56,11 +56,11 @@ class Slurm:
         return self._call("scontrol", "show", "hostnames", text).split()
 
     # ---- acting
-    def put_lease(self, nodes: Sequence[str]) -> None:
-        self._call("touch", "--", *self._lease_files(nodes))
+    def put_permit(self, nodes: Sequence[str]) -> None:
+        self._call("touch", "--", *self._permit_files(nodes))
 
-    def remove_lease(self, nodes: Sequence[str]) -> None:
-        self._call("rm", "-f", "--", *self._lease_files(nodes))
+    def remove_permit(self, nodes: Sequence[str]) -> None:
+        self._call("rm", "-f", "--", *self._permit_files(nodes))
 
     def power_up(self, nodes: Sequence[str]) -> None:
         self._update_nodes(nodes, "power_up")
@@ -97,7 +97,7 @@ class Slurm:
                 "scontrol", "update", f"nodename={names}", f"state={state}", *([f"reason={reason}"] if reason else [])
             )
 
-    def _lease_files(self, nodes: Sequence[str]) -> list[str]:
+    def _permit_files(self, nodes: Sequence[str]) -> list[str]:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
 
     def _json(self, *command: str) -> Any:

@@ -10,8 +10,7 @@ import sys
 from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
 from ironburst.cli.tick import as_json, lines
-from ironburst.controller import lock, loop, recorder
-from ironburst.controller.ledger import KEEP_S
+from ironburst.controller import lock, loop, recorder, retention
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller, Report
 
@@ -22,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="the controller: tick after tick until SIGTERM",
         description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round under way is "
         "finished. Prints the rounds in which something happened. The ledger keeps what money was spent on, and why, for good; other jobs "
-        f"{KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",
+        f"{retention.KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",
         epilog="example: ironburst run --document /var/lib/ironburst/cluster.json --ledger /var/lib/ironburst/ledger.sqlite",
     )
     site_options.add(parser)

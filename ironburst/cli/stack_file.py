@@ -11,7 +11,7 @@ from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import group_nodes
-from ironburst.controller import site
+from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.replay.provider import Cloud
@@ -37,12 +37,12 @@ def declared(path: Path) -> Declared:
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
     nodes = sum(host.partition == found.scheduler.home_partition for host in found.hosts)
-    pools = tuple(site.declared_pool(each) for each in found.pools)
+    pools = tuple(policy_view.declared_pool(each) for each in found.pools)
     cloud = Cloud(pools, cool_down_s=float(found.burst.cool_down_s))
     ages = [pool.price_as_of for pool in found.pools if pool.price_as_of]
     home = Home(nodes, sizes.pop(), round_s=float(found.burst.tick_s))
     return Declared(
-        found.cluster, home, replace(site.policy(found), home_partition=HOME), cloud, min(ages, default=None)
+        found.cluster, home, replace(policy_view.policy(found), home_partition=HOME), cloud, min(ages, default=None)
     )
 
 

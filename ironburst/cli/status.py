@@ -9,6 +9,7 @@ from typing import Any
 
 from ironburst.burst import Job, explain
 from ironburst.cli import site_options
+from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import Usage, usage
 from ironburst.controller.records import DecisionRow
@@ -77,7 +78,7 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
     ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]
     budget, usd_per_month = document.budget, document.budget.usd_per_month if document.budget else None
     more = (budget.usd_per_day, budget.accounts) if budget else ()
-    money = ledger.budget(usd_per_month or 0.0, now_s, *more) if ledger else None
+    money = spending.budget(ledger, usd_per_month or 0.0, now_s, *more) if ledger else None
     ceilings = [
         {
             "kind": each.kind,

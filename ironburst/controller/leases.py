@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ironburst import node_states
 from ironburst.burst import Node
-from ironburst.controller import idle_store, launching, records
+from ironburst.controller import cool_downs, idle_store, launching, policy_view, records
 from ironburst.controller.launching import leave
-from ironburst.controller.records import LeaseRow
-from ironburst.controller.site import Site, going_down
+from ironburst.controller.records import LeaseRow, Place
+from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
@@ -61,7 +62,7 @@ def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Obser
     if (
         node.has("IDLE", "DRAIN")
         and not {"POWERING_UP", "POWER_UP", "NOT_RESPONDING"}.intersection(node.states)
-        and not going_down(node.states)
+        and not node_states.going_down(node.states)
     ):
         site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
         took = site.now - lease.changed_s
@@ -72,7 +73,7 @@ def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Obser
             lease=lease.id,
         )
         return True
-    if going_down(node.states) and not node.has("POWER_UP"):
+    if node_states.going_down(node.states) and not node.has("POWER_UP"):
         return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(node.states)})")
     if site.now - lease.changed_s > boot_s:
         return _failed(site, lease, f"it did not join within {boot_s:.0f} s: it never booted, or its gate failed")
@@ -85,9 +86,8 @@ def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
     """
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
-    site.ledger.cool_down(
-        launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial
-    )
+    place = Place(launch.pool, lease.zone, launch.market, 1)
+    cool_downs.close(site.ledger, place, seconds, f"{lease.node}: {why}", site.now, launch.serial)
     return give_up(site, lease, why)
 
 
@@ -97,7 +97,7 @@ def _joined(site: Site, lease: LeaseRow, node: Node | None, observation: Observa
         return True
     if dead := _dead(site, lease):
         return _failed(site, lease, dead)
-    if node is None or going_down(node.states):
+    if node is None or node_states.going_down(node.states):
         return _failed(site, lease, "the scheduler took its node away before it was used")
     return False
 
@@ -108,19 +108,19 @@ def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observat
     if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
         why = f": {node.reason}" if node and node.reason else ""
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
-    if going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
+    if node_states.going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
         site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
         return True
     busy = bool(observation.on(lease.node))
     if busy and (lease.idle_since_s is not None or not lease.worked):
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=None, worked=True)
-            if pool := site.pool(lease.pool):
+            if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
     elif not busy and lease.idle_since_s is None:
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=site.now)
-            if pool := site.pool(lease.pool):
+            if pool := policy_view.pool_of(site, lease):
                 idle_store.began(site.ledger, pool, lease, site.now)
     return False
 
@@ -142,7 +142,7 @@ def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
 
 def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
     here = observation.on(lease.node)
-    if node and not node.has("DRAIN") and not going_down(node.states):
+    if node and not node.has("DRAIN") and not node_states.going_down(node.states):
         site.scheduler.drain([lease.node], lease.end_reason)
     for job in here:
         if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
@@ -175,13 +175,13 @@ def _releasing(site: Site, lease: LeaseRow, node: Node | None, observation: Obse
     if node.has("POWERING_DOWN") or node.has("POWERED_DOWN"):
         _end(site, lease)
         return True
-    if not going_down(node.states):  # the call was lost, or undone
+    if not node_states.going_down(node.states):  # the call was lost, or undone
         site.scheduler.release([lease.node])
     return False
 
 
 def _leaving(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
-    site.scheduler.remove_lease([lease.node])
+    site.scheduler.remove_permit([lease.node])
     if node and not node.has("POWERING_DOWN") and not (node.has("POWERED_DOWN") and not node.has("POWER_UP")):
         site.scheduler.abandon([lease.node], "given up")
     _end(site, lease)
@@ -189,8 +189,8 @@ def _leaving(site: Site, lease: LeaseRow, node: Node | None, observation: Observ
 
 
 def _end(site: Site, lease: LeaseRow) -> None:
-    """The scheduler is done with the node: the lease file and the instance go."""
-    site.scheduler.remove_lease([lease.node])
+    """The scheduler is done with the node: the permit and the instance go."""
+    site.scheduler.remove_permit([lease.node])
     instance = site.instances.get(lease.instance_id or "")
     gone = True
     if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live

@@ -6,22 +6,29 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import astuple, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ironburst.burst import Budget, CoolDown, Job, Launch, backoff
-from ironburst.controller import money, records
-from ironburst.controller.records import DecisionRow, EventRow, IntentRow, JobRow, LaunchRow, LeaseRow, Rate
-from ironburst.ports import Uptime
+from ironburst.burst import CoolDown, Job, Launch
+from ironburst.controller import records
+from ironburst.controller.records import (
+    CoolDownRow,
+    DecisionRow,
+    EventRow,
+    IntentRow,
+    JobRow,
+    LaunchRow,
+    LeaseRow,
+    Place,
+    Rate,
+)
 
 VERSION = "1"
 _BOOTS = 15  # newest ones that tell how long a boot takes
-STEP_S = 0.1  # of a clock; less is rounding
-KEEP_S = 90 * 86400.0  # what cost no money is forgotten after this
 
 
 class LedgerError(Exception):
@@ -85,45 +92,23 @@ class Ledger:
         self, id: str, launch: Launch, instance_type: str, image_id: str, boot_s: float, serial: int, now_s: float
     ) -> None:
         """Write down that these nodes are to be rented, and for which jobs."""
+        what = {"instance_type": instance_type, "market": launch.market, "usd_per_hour": launch.usd_per_hour}
+        which = {"zones": json.dumps(launch.zones), "nodes": json.dumps(launch.nodes), "image_id": image_id}
+        why = {"boot_s": boot_s, "reason": launch.reason, "made_s": now_s, "serial": serial}
+        until = {"committed_until_s": launch.committed_until_s, "made_s": now_s, "changed_s": now_s}
+        leases = [f"{id}/{node}" for node in launch.nodes]
         with self.transaction():
-            self._db.execute(
-                "INSERT INTO launches VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                (
-                    id,
-                    launch.pool,
-                    instance_type,
-                    launch.market,
-                    json.dumps(launch.zones),
-                    json.dumps(launch.nodes),
-                    launch.usd_per_hour,
-                    image_id,
-                    boot_s,
-                    launch.reason,
-                    now_s,
-                    serial,
-                ),
-            )
-            for node in launch.nodes:
-                self._db.execute(
-                    "INSERT INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, committed_until_s,"
-                    " made_s, changed_s) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                    (
-                        f"{id}/{node}",
-                        id,
-                        node,
-                        launch.pool,
-                        instance_type,
-                        launch.market,
-                        launch.usd_per_hour,
-                        records.INTENDED,
-                        launch.committed_until_s,
-                        now_s,
-                        now_s,
-                    ),
-                )
-                self.rate(f"{id}/{node}", 0.0, launch.account, launch.usd_per_hour)
+            self._insert("launches", id=id, pool=launch.pool, **what, **which, **why)
+            for lease, node in zip(leases, launch.nodes, strict=True):
+                of = {"id": lease, "launch": id, "node": node, "pool": launch.pool}
+                self._insert("leases", state=records.INTENDED, **of, **what, **until)
+                self.rate(lease, 0.0, launch.account, launch.usd_per_hour)
             for job in launch.jobs:
-                self._assign(job, [f"{id}/{node}" for node in launch.nodes], now_s)
+                self.assign(job, leases, now_s)
+
+    def _insert(self, table: str, **values: Any) -> None:
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))
 
     def launch(self, id: str) -> LaunchRow:
         row = self._rows("SELECT * FROM launches WHERE id = ?", id)[0]
@@ -160,21 +145,8 @@ class Ledger:
                 if values.get("state", lease.state) != lease.state:
                     self._db.execute("UPDATE leases SET changed_s = ? WHERE id = ?", (now_s, lease.id))
 
-    def assign(
-        self, job: int, leases: Sequence[str], committed_until_s: float, now_s: float, account: str = ""
-    ) -> None:
-        """Give leases to a job: they are kept until then, and `account` pays for them from now on."""
-        with self.transaction():
-            self._assign(job, leases, now_s)
-            for lease in (each for each in self.leases() if each.id in leases):
-                # what isn't launched yet is kept for as long as from now to then, from its launch on
-                until_s = committed_until_s + (lease.made_s - now_s if lease.from_s is None else 0.0)
-                self.update([lease], now_s, committed_until_s=max(lease.committed_until_s, until_s))
-                rate = money.rates_of(lease, self.rates(now_s))[-1]
-                if rate.account != account:
-                    self.rate(lease.id, now_s, account, rate.usd_per_hour)
-
-    def _assign(self, job: int, leases: Sequence[str], now_s: float) -> None:
+    def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
+        """Leases are meant for a job."""
         self._db.executemany(
             "INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases]
         )
@@ -214,7 +186,7 @@ class Ledger:
     def open_tokens(self) -> set[str]:
         return {row["token"] for row in self._rows("SELECT token FROM intents WHERE state IN ('open', 'unknown')")}
 
-    def settle_intent(
+    def answer_intent(
         self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0
     ) -> None:
         self._db.execute(
@@ -223,97 +195,54 @@ class Ledger:
         )
 
     # ---- cool-downs
-    def cool_down(
-        self,
-        pool: str,
-        zone: str,
-        market: str,
-        nodes: int,
-        seconds: float | None,
-        reason: str,
-        now_s: float,
-        serial: int,
-    ) -> float | None:
-        """Close a place for requests of `nodes` or more; the longer, the more refusals in a row. None: until
-        reopened.
-        """
-        with self.transaction():
-            rows = self._rows(
-                "SELECT strikes FROM cool_downs WHERE pool=? AND zone=? AND market=? AND nodes=?",
-                pool,
-                zone,
-                market,
-                nodes,
-            )
-            strikes = rows[0]["strikes"] + 1 if rows else 1
-            until = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
-            self._db.execute(
-                "INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)",
-                (pool, zone, market, nodes, until, reason, strikes, now_s, serial),
-            )
-            return until
+    def put_cool_down(self, row: CoolDownRow) -> None:
+        """Close a place; one that is closed already is closed anew."""
+        self._db.execute("INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)", astuple(row))
 
-    def reopen(self, pool: str, zone: str | None = None, market: str | None = None) -> int:
-        """Forget the cool-downs of a place: a launch succeeded there, or a person says so. How many there were."""
-        return self._db.execute(
-            "DELETE FROM cool_downs WHERE pool = ? AND (? IS NULL OR zone = ?) AND (? IS NULL OR market = ?)",
-            (pool, zone, zone, market, market),
-        ).rowcount
+    def cool_down_of(self, place: Place) -> CoolDownRow | None:
+        """The last one of exactly this place, over or not."""
+        query = "SELECT * FROM cool_downs WHERE pool = ? AND zone = ? AND market = ? AND nodes = ?"
+        rows = self._rows(query, *place)
+        return CoolDownRow(**rows[0]) if rows else None
 
-    def forget_old_refusals(self, serial: int, now_s: float) -> None:
-        """A new document may have cured what was closed until further notice; an old cool-down's strikes are forgiven
-        in time.
-        """
-        self._db.execute("DELETE FROM cool_downs WHERE until_s IS NULL AND serial != ?", (serial,))
-        self._db.execute(
-            "DELETE FROM cool_downs WHERE until_s + ? * (until_s - at_s) < ?", (backoff.FORGIVEN_AFTER, now_s)
-        )
+    def all_cool_downs(self) -> list[CoolDownRow]:
+        """Also those that are over and not forgiven yet."""
+        return [CoolDownRow(**row) for row in self._rows("SELECT * FROM cool_downs")]
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
+        """The places that are closed now."""
         rows = self._rows(
             "SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s
         )
         return [CoolDown(r["pool"], r["zone"], r["market"], r["nodes"], r["until_s"], r["reason"]) for r in rows]
 
+    def reopen(self, pool: str, zone: str | None = None, market: str | None = None, nodes: int | None = None) -> int:
+        """Forget the cool-downs of a place: a launch succeeded there, or a person says so. How many there were."""
+        return self._db.execute(
+            "DELETE FROM cool_downs WHERE pool = ?1 AND (?2 IS NULL OR zone = ?2) AND (?3 IS NULL OR market = ?3)"
+            " AND (?4 IS NULL OR nodes = ?4)",
+            (pool, zone, market, nodes),
+        ).rowcount
+
     # ---- money
-    def budget(
-        self,
-        usd_per_month: float,
-        now_s: float,
-        usd_per_day: float | None = None,
-        accounts: Mapping[str, float] | None = None,
-        ahead_s: float = 0.0,
-    ) -> Budget:
-        """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to
-        `ahead_s` later.
-        """
-        return money.budget(
-            usd_per_month, usd_per_day, accounts or {}, self._paying(now_s), self.rates(now_s), now_s, ahead_s
-        )
+    def leases_paid_after(self, at_s: float) -> list[LeaseRow]:
+        """Open ones, and those that were paid for beyond that moment."""
+        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)]
 
-    def _paying(self, now_s: float) -> list[LeaseRow]:
-        """The leases that this month pays for."""
-        start, _ = money.month(now_s - records.CLOCK_S)
-        return [
-            _lease(row)
-            for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", start - records.CLOCK_S)
-        ]
-
-    def rates(self, now_s: float) -> dict[str, list[Rate]]:
-        """By lease: those that this month pays for. A ledger that no controller of this version has opened yet has
-        none.
+    def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
+        """Those of `leases_paid_after`, by lease, the oldest first. A ledger that no controller of this version has
+        opened yet has none.
         """
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'rates'"):
             return {}
-        start, _ = money.month(now_s - records.CLOCK_S)
         query = (
             "SELECT rates.* FROM rates JOIN leases ON lease = leases.id WHERE state != 'ended' OR to_s > ?"
             " ORDER BY lease, rates.from_s"
         )
-        found: dict[str, list[Rate]] = {}
-        for row in self._rows(query, start - records.CLOCK_S):
-            found.setdefault(row["lease"], []).append(Rate(row["from_s"], row["account"], row["usd_per_hour"]))
-        return found
+        rates: dict[str, list[Rate]] = {}
+        for row in self._rows(query, at_s):
+            rates.setdefault(row["lease"], []).append(Rate(row["from_s"], row["account"], row["usd_per_hour"]))
+        return rates
 
     def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
         """What a lease costs from then on, and who pays."""
@@ -324,58 +253,33 @@ class Ledger:
         self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
 
     def charge(self, launch: str, instance_id: str, from_s: float, now_s: float) -> bool:
-        """Count an instance of a launch that has no lease, as one that ends now. False: the launch isn't known, nor is
-        the price.
+        """Count an instance of a launch that has no lease, as one that ends now, at the first price of the launch's
+        first lease. False: the launch isn't known, nor is the price.
         """
         rows = self._rows("SELECT * FROM leases WHERE launch = ? ORDER BY rowid LIMIT 1", launch)
         if not rows:
             return False
         like, id = _lease(rows[0]), f"{launch}/{instance_id}"
-        rates = self._rows("SELECT account, usd_per_hour FROM rates WHERE lease = ? ORDER BY from_s LIMIT 1", like.id)
+        first = "SELECT account, usd_per_hour FROM rates WHERE lease = ? ORDER BY from_s LIMIT 1"
+        account, usd_per_hour = next(map(tuple, self._rows(first, like.id)), ("", like.usd_per_hour))
         with self.transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO leases (id, launch, node, pool, instance_type, market, usd_per_hour, state, instance_id,"
-                " committed_until_s, made_s, changed_s, from_s, to_s, end_reason) VALUES (?,?,?,?,?,?,?,'ended',?,?,?,?,?,?,?)",
-                (
-                    id,
-                    launch,
-                    like.node,
-                    like.pool,
-                    like.instance_type,
-                    like.market,
-                    like.usd_per_hour,
-                    instance_id,
-                    now_s,
-                    from_s,
-                    now_s,
-                    from_s,
-                    now_s,
-                    "it had no lease",
-                ),
+                "INSERT OR REPLACE INTO leases (id, node, state, instance_id, made_s, from_s, committed_until_s,"
+                " changed_s, to_s, end_reason, launch, pool, instance_type, market, usd_per_hour)"
+                " SELECT ?1, node, 'ended', ?2, ?3, ?3, ?4, ?4, ?4, 'it had no lease',"
+                " launch, pool, instance_type, market, usd_per_hour FROM leases WHERE id = ?5",
+                (id, instance_id, from_s, now_s, like.id),
             )
-            self.rate(
-                id, 0.0, rates[0]["account"] if rates else "", rates[0]["usd_per_hour"] if rates else like.usd_per_hour
-            )
+            self.rate(id, 0.0, account, usd_per_hour)
         return True
 
-    def tick_began(self, now_s: float, tick_s: float, uptime: Uptime) -> float:
-        """When the last one began. As much time has passed since as the host was up (since another boot: a tick),
-        whatever the clock
-        says: one that was put back uncounts no money.
-        """
-        last = json.loads(self.noted("clock") or "null")
-        # an older ironburst wrote down the clock alone
-        last_s, boot, up_s = last if isinstance(last, list) else (last, "", 0.0)
-        with self.transaction():
-            passed_s = uptime.seconds - up_s if boot and boot == uptime.boot else tick_s
-            if last_s is not None and (missing_s := last_s + passed_s - now_s) > STEP_S:
-                self._db.execute(
-                    "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
-                    " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
-                    (missing_s,),
-                )
-            self.note("clock", json.dumps([now_s, *uptime]))
-        return now_s if last_s is None else last_s
+    def backdate(self, seconds: float) -> None:
+        """What is paid by the hour now began so much earlier, and ends so much earlier."""
+        self._db.execute(
+            "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
+            " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
+            (seconds,),
+        )
 
     # ---- what was decided and what happened
     def decided(
@@ -462,25 +366,17 @@ class Ledger:
         )
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
-    def forget_old(self, now_s: float) -> None:
-        """Once a day: jobs that left the queue long ago, with what was decided for them, and events. What money was
-        spent on stays, and
-        why: jobs that had leases, events of launches and leases.
+    def forget_before(self, at_s: float) -> None:
+        """Jobs that had left the queue by then, with what was decided for them, and events; but not jobs that had
+        leases, nor events of launches and leases.
         """
-        forgot = float(self.noted("forgot") or 0.0)
-        if 0 <= now_s - forgot < 86400:
-            return
-        before_s = now_s - KEEP_S
         with self.transaction():
             self._db.execute(
                 "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ? AND job NOT IN (SELECT job FROM assignments)",
-                (before_s,),
+                (at_s,),
             )
-            self._db.execute(
-                "DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (before_s,)
-            )
-            self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (before_s,))
-            self.note("forgot", repr(now_s))
+            self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (at_s,))
+            self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (at_s,))
 
     def note(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))

@@ -1,8 +1,9 @@
-"""What nobody asked for any more: instances without a lease, lease files and burst nodes without one."""
+"""What nobody asked for any more: instances, permits and powered-up burst nodes without a lease."""
 
 from __future__ import annotations
 
-from ironburst.controller.site import Site, going_down
+from ironburst import node_states
+from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Instance, Observation, SchedulerError
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
@@ -47,14 +48,14 @@ def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list
 
 
 def tidy(site: Site, observation: Observation) -> None:
-    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have lease
-    files.
+    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have
+    permits.
     """
     open_nodes = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}
     free = [node for node in observation.nodes if node.name in burst and node.name not in open_nodes]
     steps = (
-        (site.scheduler.remove_lease, sorted(observation.leases & burst - open_nodes), "lease file without a lease"),
+        (site.scheduler.remove_permit, sorted(observation.permits & burst - open_nodes), "lease file without a lease"),
         (
             site.scheduler.heal,
             [n.name for n in free if n.has("POWERED_DOWN", "DOWN") and not n.has("POWERING_UP")],
@@ -71,7 +72,11 @@ def tidy(site: Site, observation: Observation) -> None:
         ),
         (
             lambda nodes: site.scheduler.abandon(nodes, "no lease"),
-            [n.name for n in free if not going_down(n.states) and not n.has("POWER_UP") and not observation.on(n.name)],
+            [
+                n.name
+                for n in free
+                if not node_states.going_down(n.states) and not n.has("POWER_UP") and not observation.on(n.name)
+            ],
             "powered up without a lease",
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
 INTENDED = "intended"  # decided and written down; nothing asked of anybody
@@ -120,6 +121,32 @@ class IntentRow:
     error: str
     made_s: float
     changed_s: float
+
+
+class Place(NamedTuple):
+    """Where a request was refused: closed for requests of `nodes` or more."""
+
+    pool: str
+    zone: str
+    market: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class CoolDownRow:
+    pool: str
+    zone: str
+    market: str
+    nodes: int
+    until_s: float | None  # None: until a person or a new document reopens it
+    reason: str
+    strikes: int  # refusals in a row
+    at_s: float  # of the last one
+    serial: int  # of the document that was refused
+
+    @property
+    def place(self) -> Place:
+        return Place(self.pool, self.zone, self.market, self.nodes)
 
 
 @dataclass(frozen=True)

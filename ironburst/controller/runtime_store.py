@@ -1,7 +1,7 @@
 """Run times of jobs that have ended, kept in the ledger (ironburst.burst.runtimes).
 
-The queue shows what is on nodes, not how it ended: a job that was on nodes at the last round and is gone from the queue
-has ended in between, or when Slurm says so (a completing one has its true end). If the rounds are too far apart to
+The queue shows what is on nodes, not how it ended: a job that was on nodes at the last tick and is gone from the queue
+has ended in between, or when Slurm says so (a completing one has its true end). If the ticks are too far apart to
 tell, it teaches nothing. A requeued job is still in the queue, so it hasn't ended. Cancelled, failed and timed-out jobs
 count: they held their nodes as long.
 """

@@ -234,7 +234,7 @@ def test_a_reason_with_a_space_stays_one_argument_here_and_behind_ssh(recorder):
 @pytest.mark.parametrize("name", ["", "-f", "a b", "x;reboot", "../etc", "a,b", "$(id)"])
 def test_only_names_are_taken_for_names(recorder, name):
     with pytest.raises(SchedulerError, match="is no name"):
-        Slurm([str(recorder / "prefix")]).put_lease([name])
+        Slurm([str(recorder / "prefix")]).put_permit([name])
     assert not (recorder / "log").exists()
 
 

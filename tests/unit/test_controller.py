@@ -9,7 +9,8 @@ from ironburst.burst import Job, Resources, decide
 from ironburst.controller import records
 from ironburst.controller.idle_store import Account, account
 from ironburst.controller.runtime_store import ended, experience
-from ironburst.controller.site import token
+from ironburst.controller.spending import budget
+from ironburst.controller.launch_request import token
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
 from tests.fakes import Crash, document
 from tests.fakes.world import World
@@ -62,11 +63,11 @@ def test_the_whole_way_of_a_gang(world):
     joined = max(lease.joined_s for lease in world.ledger.leases())
     assert world.slurm.jobs[gang].started[0][0] - joined <= 2 * world.document.burst.tick_s
     world.until(lambda: not world.ledger.leases(), 600)
-    assert world.slurm.state(gang) == "COMPLETED" and world.cloud.alive() == [] and world.slurm.leases == set()
+    assert world.slurm.state(gang) == "COMPLETED" and world.cloud.alive() == [] and world.slurm.permits == set()
     world.until(lambda: all(world.slurm.nodes[n].record().launchable for n in ("p5-1", "p5-2")), 20)
     # committed before the launch: nodes * price * (boot + limit + longest idle); spent afterwards: what it took
     ended = world.ledger.leases(open_only=False)
-    spent = world.ledger.budget(20000, world.clock.now())
+    spent = budget(world.ledger, 20000, world.clock.now())
     assert spent.committed_usd == 0 and spent.spent_usd == pytest.approx(
         sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended)
     )
@@ -185,7 +186,7 @@ def test_an_answer_that_never_comes_for_a_job_that_has_gone_is_given_up(world):
     world.tick()
     world.slurm.cancel(job)
     world.until(lambda: not world.ledger.leases(), 900)
-    assert len(world.cloud.requests) == 1 and world.slurm.leases == set()
+    assert len(world.cloud.requests) == 1 and world.slurm.permits == set()
 
 
 def test_a_spot_interruption_puts_the_job_back_and_it_is_decided_anew(world):
@@ -261,7 +262,7 @@ def test_the_budget_bounds_what_is_rented(world):
         world.slurm.submit(limit_s=1800, runs_s=900)  # (120 + 1800 + 60) s of spot at $24: $13.20 each
     world.tick()
     assert len(world.cloud.requests) == 1
-    assert world.ledger.budget(20.0, world.clock.now()).left_usd >= 0
+    assert budget(world.ledger, 20.0, world.clock.now()).left_usd >= 0
     assert "budget" in {row.code for row in world.ledger.decisions()}
 
 
@@ -300,13 +301,13 @@ def test_a_token_is_the_same_for_every_repeat_and_no_other_attempt():
 
 
 def test_what_has_no_lease_is_put_right(world):
-    world.slurm.leases = {"p5-1"}
+    world.slurm.permits = {"p5-1"}
     world.slurm.nodes["p5-1"].states = {"IDLE", "CLOUD", "POWERED_DOWN"}
     world.slurm.nodes["p5-2"].states = {"DOWN", "CLOUD", "DRAIN", "POWERED_DOWN"}
     world.slurm.nodes["p5-3"].states = {"IDLE", "CLOUD"}
     world.tick()
     assert (
-        world.slurm.leases == set()
+        world.slurm.permits == set()
         and "DRAIN" in world.slurm.nodes["p5-1"].states
         and "DOWN" not in world.slurm.nodes["p5-2"].states
     )
@@ -500,7 +501,7 @@ def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after
             starts = world.slurm.jobs[id].started
             assert world.slurm.state(id) == "COMPLETED", (at, id)
             assert len(starts) <= (1 if id == 2 else 2), (at, id, starts)
-        assert world.slurm.forced == [] and world.slurm.leases == set(), at
+        assert world.slurm.forced == [] and world.slurm.permits == set(), at
         assert all(
             node.record().launchable or "POWERING_DOWN" in node.states
             for n, node in world.slurm.nodes.items()

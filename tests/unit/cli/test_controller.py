@@ -15,10 +15,12 @@ import pytest
 from ironburst import cli
 from ironburst.burst import Job, Launch, Resources
 from ironburst.cli import reap, run, status, tick
-from ironburst.controller import lock
-from ironburst.controller.ledger import KEEP_S, Ledger, LedgerError
+from ironburst.controller import cool_downs, lock, retention
+from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.money import month
-from ironburst.controller.recorder import rounds
+from ironburst.controller.recorder import ticks
+from ironburst.controller.records import Place
+from ironburst.controller.retention import KEEP_S
 from ironburst.controller.tick import Controller
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
@@ -91,7 +93,7 @@ def test_rounds_are_kept_beside_the_ledger_and_status_says_what_they_take(site, 
     site.slurm.submit()
     assert cli.main(["tick"]) == 0
     capsys.readouterr()
-    assert [len(each.snapshot.jobs) for each in rounds(site.ledger.with_name("rounds"))] == [1]
+    assert [len(each.snapshot.jobs) for each in ticks(site.ledger.with_name("rounds"))] == [1]
     assert cli.main(["status", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["rounds"]
     assert said["files"] == 1 and said["bytes"] > 100 and said["from_s"] == site.clock.now()
@@ -289,12 +291,12 @@ def test_a_failed_transaction_leaves_nothing(tmp_path):
 
 
 def test_cool_downs_double_and_are_forgiven(tmp_path):
-    ledger, place = Ledger(tmp_path / "l"), ("p5", "a", "spot", 1)
-    assert [ledger.cool_down(*place, 60, "ICE", t, 1) - t for t in (0, 60, 180)] == [60, 120, 240]
-    ledger.forget_old_refusals(1, 180 + 240 + 400)
-    assert ledger.cool_down(*place, 60, "ICE", 5000, 1) == 5480  # not forgiven before 2 * 240 s after its end
-    ledger.forget_old_refusals(1, 50000)
-    assert ledger.cool_down(*place, 60, "ICE", 50000, 1) == 50060
+    ledger, place = Ledger(tmp_path / "l"), Place("p5", "a", "spot", 1)
+    assert [cool_downs.close(ledger, place, 60, "ICE", t, 1) - t for t in (0, 60, 180)] == [60, 120, 240]
+    cool_downs.forgive(ledger, 1, 180 + 240 + 400)
+    assert cool_downs.close(ledger, place, 60, "ICE", 5000, 1) == 5480  # not forgiven before 2 * 240 s after its end
+    cool_downs.forgive(ledger, 1, 50000)
+    assert cool_downs.close(ledger, place, 60, "ICE", 50000, 1) == 50060
 
 
 def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
@@ -315,9 +317,9 @@ def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
         ledger.left_queue(number, day)
     ledger.event("trouble", "no answer", day)
     ledger.event("joined", "it is there", day, launch="l1")
-    ledger.forget_old(KEEP_S)
+    retention.forget_old(ledger, KEEP_S)
     assert ledger.job(1) and len(ledger.events()) == 2
-    ledger.forget_old(KEEP_S + 1.5 * day)
+    retention.forget_old(ledger, KEEP_S + 1.5 * day)
     assert (
         ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
     )
