@@ -60,6 +60,8 @@ class NodeService(Protocol):
     def occupancy(self) -> dict[str, Occupancy]:
         """All nodes, by name. Raises SchedulerMissing before the scheduler is installed."""
 
-    def drain(self, nodes: Sequence[str], reason: str) -> None: ...
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """No new job starts there; `reason` is shown to people."""
 
-    def resume(self, nodes: Sequence[str]) -> None: ...
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Undrain."""

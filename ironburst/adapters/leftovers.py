@@ -11,18 +11,19 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
-PACKAGES_S = (
-    120  # a package manager that is at work may end its transaction: a killed one leaves packages half installed
-)
+# a package manager that is at work may end its transaction: a killed one leaves packages half installed
+PACKAGES_S = 120
 ENDED_S = 5
 
 # Python 3.6 on EL 8; its argument is the value of SSH_CONNECTION, for sudo drops the variable
 PROGRAM = r"""
 import os, signal, sys, time
 MARK = b"SSH_CONNECTION=" + os.fsencode(sys.argv[1])
-LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock")
+LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/rpm/.rpm.lock",
+         "/usr/lib/sysimage/rpm/.rpm.lock")
 def table():
     parents, marked = {}, set()
     for name in os.listdir("/proc"):
@@ -83,36 +84,28 @@ sys.exit(1 if found() else 0)
 """
 
 
-def end_on_hosts(folder: Path) -> list[str]:
-    """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may
-    be left.
-    """
+def _program_through(socket: Path) -> subprocess.Popen[str]:
+    """PROGRAM's interpreter on the host behind a control socket; it reads the program from its standard input."""
     shell = (
         'if [ "$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; '
         f'exec $root python3 - "$SSH_CONNECTION" {PACKAGES_S} {ENDED_S}'
     )
-    running = {
-        socket.name: subprocess.Popen(
-            [
-                "ssh",
-                "-o",
-                f"ControlPath={socket}",
-                "-o",
-                "ControlMaster=no",
-                "-o",
-                "BatchMode=yes",
-                "-T",
-                "none",
-                shell,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        for socket in (folder.glob("*") if folder.is_dir() else ())
-    }
+    options = [f"ControlPath={socket}", "ControlMaster=no", "BatchMode=yes"]
+    return subprocess.Popen(
+        ["ssh", *(word for option in options for word in ("-o", option)), "-T", "none", shell],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def end_on_hosts(folder: Path) -> list[str]:
+    """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may
+    be left.
+    """
+    running = {socket.name: _program_through(socket) for socket in (folder.glob("*") if folder.is_dir() else ())}
     left = []
     for name, process in running.items():
         try:
@@ -143,10 +136,8 @@ def of_run(folder: Path) -> list[int]:
         try:
             if int(entry.name) == os.getpid() or mark not in (entry / "environ").read_bytes():
                 continue
-            if (
-                b"[mux]" in (entry / "cmdline").read_bytes()
-                or (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-            ):
+            state = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0]
+            if b"[mux]" in (entry / "cmdline").read_bytes() or state == b"Z":
                 continue
             found.append(int(entry.name))
         except OSError:
@@ -161,8 +152,6 @@ def end_here(folder: Path) -> None:
     end = time.monotonic() + ENDED_S
     while (found := of_run(folder)) and time.monotonic() < end:
         for pid in found:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         time.sleep(0.02)

@@ -43,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     policy: Policy | None = policy_view.policy(stack_file.document(arguments.config)) if arguments.config else None
-    folder = arguments.folder or site_options.rounds_path(arguments)
+    folder = arguments.folder or site_options.ticks_path(arguments)
     damaged: list[RecordError] = []
     found = ticks.compare(recorder.ticks(folder, damaged.append), policy)
     if not found.rounds and not damaged:

@@ -1,5 +1,5 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes another
-way ends here.
+"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes
+another way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
 ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for

@@ -1,6 +1,4 @@
-"""A launch that is written down, as the request that the cloud gets: a function of the document and the ledger, so that a
-repeat is the same call.
-"""
+"""A launch that is written down, as the request that the cloud gets. Pure: a repeat is the same call."""
 
 from __future__ import annotations
 

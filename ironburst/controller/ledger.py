@@ -28,7 +28,7 @@ from ironburst.controller.records import (
 )
 
 VERSION = "1"
-_BOOTS = 15  # newest ones that tell how long a boot takes
+_EVENTS = "SELECT at_s, kind, launch, lease, job, text FROM events"
 
 
 class LedgerError(Exception):
@@ -41,9 +41,8 @@ class Ledger:
     def __init__(self, path: Path | str, *, read_only: bool = False):
         path = Path(path)
         if read_only and not path.exists():
-            raise LedgerError(
-                f"there is no ledger at {path}: give --ledger, or start the controller with `ironburst run`"
-            )
+            what_to_do = "give --ledger, or start the controller with `ironburst run`"
+            raise LedgerError(f"there is no ledger at {path}: {what_to_do}")
         try:
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,11 +55,11 @@ class Ledger:
                 self._db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
                 self._db.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
                 self._add_columns()
-            found = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
+            version = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
         except (sqlite3.Error, OSError, TypeError) as error:
             raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
-        if found != VERSION:
-            raise LedgerError(f"{path} is a ledger of version {found}; this ironburst reads version {VERSION}")
+        if version != VERSION:
+            raise LedgerError(f"{path} is a ledger of version {version}; this ironburst reads version {VERSION}")
 
     def _add_columns(self) -> None:
         """Columns that ledgers written before them lack."""
@@ -68,6 +67,7 @@ class Ledger:
             self._db.execute("ALTER TABLE decisions ADD COLUMN figures TEXT NOT NULL DEFAULT ''")
 
     def close(self) -> None:
+        """No call after this."""
         self._db.close()
 
     @contextmanager
@@ -110,7 +110,12 @@ class Ledger:
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))
 
+    def _update(self, table: str, id: int | str, values: dict[str, Any]) -> None:
+        columns = ", ".join(f"{name} = ?" for name in values)
+        self._db.execute(f"UPDATE {table} SET {columns} WHERE id = ?", (*values.values(), id))
+
     def launch(self, id: str) -> LaunchRow:
+        """Raises IndexError for one that isn't there."""
         row = self._rows("SELECT * FROM launches WHERE id = ?", id)[0]
         return LaunchRow(**{**row, "zones": tuple(json.loads(row["zones"])), "nodes": tuple(json.loads(row["nodes"]))})
 
@@ -121,29 +126,28 @@ class Ledger:
 
     def leases_of(self, launch: str) -> list[LeaseRow]:
         """Open ones of a launch, in the order of its nodes."""
-        return [
-            _lease(row)
-            for row in self._rows("SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid", launch)
-        ]
+        query = "SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid"
+        return [_lease(row) for row in self._rows(query, launch)]
 
-    def usual_boot_s(self, pool: str) -> float | None:
-        """The median time from launch to joined of a pool's newest leases; None: none has joined."""
-        query = "SELECT joined_s - from_s AS took FROM leases WHERE pool = ? AND joined_s IS NOT NULL ORDER BY joined_s DESC LIMIT ?"
-        took = sorted(row["took"] for row in self._rows(query, pool, _BOOTS) if row["took"] is not None)
-        return took[len(took) // 2] if took else None
+    def newest_boots_s(self, pool: str, count: int) -> list[float]:
+        """How long a pool's newest leases took from launch to joined."""
+        query = (
+            "SELECT joined_s - from_s AS took FROM leases WHERE pool = ? AND joined_s IS NOT NULL"
+            " ORDER BY joined_s DESC LIMIT ?"
+        )
+        return [row["took"] for row in self._rows(query, pool, count) if row["took"] is not None]
 
     def lease_of_instance(self, instance_id: str) -> LeaseRow | None:
+        """The open lease of an instance."""
         rows = self._rows("SELECT * FROM leases WHERE instance_id = ? AND state != 'ended'", instance_id)
         return _lease(rows[0]) if rows else None
 
     def update(self, leases: Iterable[LeaseRow], now_s: float, **values: Any) -> None:
         """Set columns of leases; `changed_s` follows a change of the state."""
-        names = ", ".join(f"{name} = ?" for name in values)
         with self.transaction():
             for lease in leases:
-                self._db.execute(f"UPDATE leases SET {names} WHERE id = ?", (*values.values(), lease.id))
-                if values.get("state", lease.state) != lease.state:
-                    self._db.execute("UPDATE leases SET changed_s = ? WHERE id = ?", (now_s, lease.id))
+                moved = values.get("state", lease.state) != lease.state
+                self._update("leases", lease.id, values | ({"changed_s": now_s} if moved else {}))
 
     def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
         """Leases are meant for a job."""
@@ -152,13 +156,16 @@ class Ledger:
         )
 
     def jobs_of(self, lease: str) -> tuple[int, ...]:
-        return tuple(
-            row["job"] for row in self._rows("SELECT job FROM assignments WHERE lease = ? ORDER BY at_s, job", lease)
-        )
+        """The jobs that a lease was meant for, in that order."""
+        rows = self._rows("SELECT job FROM assignments WHERE lease = ? ORDER BY at_s, job", lease)
+        return tuple(row["job"] for row in rows)
 
     def leases_for(self, job: int) -> list[LeaseRow]:
         """Every lease, open or ended, that was meant for a job."""
-        query = "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ? ORDER BY made_s, leases.rowid"
+        query = (
+            "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ?"
+            " ORDER BY made_s, leases.rowid"
+        )
         return [_lease(row) for row in self._rows(query, job)]
 
     # ---- intents
@@ -169,28 +176,31 @@ class Ledger:
         on.
         """
         with self.transaction():
+            asked = {"token": token, "launch": launch, "attempt": attempt, "zone": zone}
+            said = {"request": json.dumps(request, sort_keys=True), "state": "open"}
+            self._insert("intents", **asked, **said, made_s=now_s, changed_s=now_s)
             self._db.execute(
-                "INSERT INTO intents (token, launch, attempt, zone, request, state, made_s, changed_s) VALUES (?,?,?,?,?,'open',?,?)",
-                (token, launch, attempt, zone, json.dumps(request, sort_keys=True), now_s, now_s),
-            )
-            self._db.execute(
-                "UPDATE leases SET state = 'requested', zone = ?, changed_s = ? WHERE launch = ? AND state = 'powering'",
-                (zone, now_s, launch),
+                "UPDATE leases SET state = ?, zone = ?, changed_s = ? WHERE launch = ? AND state = ?",
+                (records.REQUESTED, zone, now_s, launch, records.POWERING),
             )
 
     def intents(self, launch: str) -> list[IntentRow]:
+        """Of a launch, the oldest first."""
         return [
             IntentRow(**row) for row in self._rows("SELECT * FROM intents WHERE launch = ? ORDER BY attempt", launch)
         ]
 
     def open_tokens(self) -> set[str]:
+        """Of all intents that the cloud hasn't answered."""
         return {row["token"] for row in self._rows("SELECT token FROM intents WHERE state IN ('open', 'unknown')")}
 
     def answer_intent(
         self, token: str, state: str, now_s: float, *, code: str = "", error: str = "", retry_s: float = 0.0
     ) -> None:
+        """What the cloud said: `answered`, `refused`, or `unknown`, to be repeated from `retry_s` on."""
         self._db.execute(
-            "UPDATE intents SET state = ?, code = ?, error = ?, tries = tries + 1, retry_s = ?, changed_s = ? WHERE token = ?",
+            "UPDATE intents SET state = ?, code = ?, error = ?, tries = tries + 1, retry_s = ?, changed_s = ?"
+            " WHERE token = ?",
             (state, code, error, retry_s, now_s, token),
         )
 
@@ -247,7 +257,8 @@ class Ledger:
     def rate(self, lease: str, from_s: float, account: str, usd_per_hour: float) -> None:
         """What a lease costs from then on, and who pays."""
         self._db.execute(  # one of an older ironburst has none yet
-            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)",
+            "INSERT INTO rates SELECT id, 0, '', usd_per_hour FROM leases"
+            " WHERE id = ?1 AND ?1 NOT IN (SELECT lease FROM rates)",
             (lease,),
         )
         self._db.execute("INSERT OR REPLACE INTO rates VALUES (?,?,?,?)", (lease, from_s, account, usd_per_hour))
@@ -274,7 +285,7 @@ class Ledger:
         return True
 
     def backdate(self, seconds: float) -> None:
-        """What is paid by the hour now began so much earlier, and ends so much earlier."""
+        """Every lease that is paid for now began so much earlier, and ends so much earlier."""
         self._db.execute(
             "UPDATE leases SET from_s = from_s - ?1, committed_until_s = committed_until_s - ?1"
             " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
@@ -283,28 +294,16 @@ class Ledger:
 
     # ---- what was decided and what happened
     def decided(
-        self,
-        job: int,
-        kind: str,
-        code: str,
-        text: str,
-        now_s: float,
-        look_again_s: float | None = None,
-        figures: str = "",
+        self, job: int, kind: str, code: str, text: str, now_s: float, again_s: float | None = None, figures: str = ""
     ) -> None:
         """One row for as long as the same thing is decided for a job, with its latest wording and figures."""
+        latest = {"last_s": now_s, "text": text, "look_again_s": again_s, "figures": figures}
         with self.transaction():
             last = self._rows("SELECT id, kind, code FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
             if last and (last[0]["kind"], last[0]["code"]) == (kind, code):
-                self._db.execute(
-                    "UPDATE decisions SET last_s=?, text=?, look_again_s=?, figures=? WHERE id=?",
-                    (now_s, text, look_again_s, figures, last[0]["id"]),
-                )
+                self._update("decisions", last[0]["id"], latest)
             else:
-                self._db.execute(
-                    "INSERT INTO decisions (at_s, last_s, job, kind, code, text, look_again_s, figures) VALUES (?,?,?,?,?,?,?,?)",
-                    (now_s, now_s, job, kind, code, text, look_again_s, figures),
-                )
+                self._insert("decisions", at_s=now_s, job=job, kind=kind, code=code, **latest)
 
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
         """Of one job, or all; the oldest first."""
@@ -313,6 +312,7 @@ class Ledger:
         return [_decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
 
     def last_decision(self, job: int) -> DecisionRow | None:
+        """Of one job; None: nothing was decided yet."""
         rows = self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
         return _decision(rows[0]) if rows else None
 
@@ -320,7 +320,8 @@ class Ledger:
         """Remember jobs, so that they can be explained after they have left the queue."""
         query = """INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
             state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
-            start_s = coalesce(excluded.start_s, start_s), ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
+            start_s = coalesce(excluded.start_s, start_s),
+            ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
         with self.transaction():
             for job in jobs:
                 size = (job.nodes, job.each.gpus, job.time_limit_s)
@@ -330,9 +331,11 @@ class Ledger:
                 )
 
     def left_queue(self, job: int, now_s: float) -> None:
+        """Remember that a job has left."""
         self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
 
     def job(self, job: int) -> JobRow | None:
+        """None: it was never seen, or is forgotten."""
         rows = self._rows("SELECT * FROM jobs WHERE job = ?", job)
         return JobRow(**rows[0]) if rows else None
 
@@ -346,24 +349,18 @@ class Ledger:
     def event(
         self, kind: str, text: str, now_s: float, *, launch: str = "", lease: str = "", job: int | None = None
     ) -> None:
-        self._db.execute(
-            "INSERT INTO events (at_s, kind, launch, lease, job, text) VALUES (?,?,?,?,?,?)",
-            (now_s, kind, launch, lease, job, text),
-        )
+        """Something happened. `kind`: one word; `text`: for people."""
+        self._insert("events", at_s=now_s, kind=kind, launch=launch, lease=lease, job=job, text=text)
 
     def events(self, since_s: float = 0.0) -> list[EventRow]:
-        rows = self._rows(
-            "SELECT at_s, kind, launch, lease, job, text FROM events WHERE at_s >= ? ORDER BY at_s, id", since_s
-        )
-        return [EventRow(**row) for row in rows]
+        """From a moment on, the oldest first."""
+        return [EventRow(**row) for row in self._rows(f"{_EVENTS} WHERE at_s >= ? ORDER BY at_s, id", since_s)]
 
     def events_of(self, job: int, launches: Iterable[str]) -> list[EventRow]:
         """Those of a job and of launches."""
         wanted = [job, *launches]
         marks = ",".join("?" * (len(wanted) - 1))
-        query = (
-            f"SELECT at_s, kind, launch, lease, job, text FROM events WHERE job = ? OR launch IN ({marks}) ORDER BY id"
-        )
+        query = f"{_EVENTS} WHERE job = ? OR launch IN ({marks}) ORDER BY id"
         return [EventRow(**row) for row in self._rows(query, *wanted)]
 
     def forget_before(self, at_s: float) -> None:
@@ -372,16 +369,19 @@ class Ledger:
         """
         with self.transaction():
             self._db.execute(
-                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ? AND job NOT IN (SELECT job FROM assignments)",
+                "DELETE FROM jobs WHERE state = 'LEFT_QUEUE' AND last_s < ?"
+                " AND job NOT IN (SELECT job FROM assignments)",
                 (at_s,),
             )
             self._db.execute("DELETE FROM decisions WHERE last_s < ? AND job NOT IN (SELECT job FROM jobs)", (at_s,))
             self._db.execute("DELETE FROM events WHERE at_s < ? AND launch = '' AND lease = ''", (at_s,))
 
     def note(self, key: str, value: str) -> None:
+        """Keep a value under a key; it replaces the one before."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def noted(self, key: str) -> str | None:
+        """The value of a key; None: there is none."""
         rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0]["value"] if rows else None
 
@@ -391,5 +391,5 @@ def _lease(row: sqlite3.Row) -> LeaseRow:
 
 
 def _decision(row: sqlite3.Row) -> DecisionRow:
-    names = [field.name for field in fields(DecisionRow)]
-    return DecisionRow(**{name: row[name] for name in names if name in row.keys()})
+    names = {field.name for field in fields(DecisionRow)}.intersection(row.keys())
+    return DecisionRow(**{name: row[name] for name in names})

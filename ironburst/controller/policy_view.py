@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ironburst import node_states
@@ -13,8 +14,11 @@ from ironburst.controller.site import Image, Site
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import Observation
 
+_BOOTS = 15  # newest ones that tell how long a boot takes
+
 
 def policy(document: ClusterDocument) -> Policy:
+    """What the document says of patience, as the policy has it."""
     burst = document.burst
     limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump())) if burst.wait_target else None
     declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
@@ -29,13 +33,21 @@ def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
 
 
 def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
+    """All declared pools, in the document's order."""
     return tuple(pool(site, declared, images[declared.name].obstacle) for declared in site.document.pools)
 
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
-    seen = site.ledger.usual_boot_s(declared.name), idle_store.account(site.ledger, declared.name).history
-    return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=seen[0], idle_history=seen[1])
+    boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, _BOOTS))
+    history = idle_store.read(site.ledger, declared.name).history
+    return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
+
+
+def usual_boot_s(boots_s: Iterable[float]) -> float | None:
+    """The median; None: none has joined."""
+    took_s = sorted(boots_s)
+    return took_s[len(took_s) // 2] if took_s else None
 
 
 def declared_pool(declared: PoolDocument) -> Pool:

@@ -44,6 +44,8 @@ class RecordedTick(NamedTuple):
 
 @dataclass(frozen=True)
 class Usage:
+    """What a folder of ticks takes on disk."""
+
     files: int
     bytes: int
     from_s: float | None  # of the first tick and the last one; None: there is none
@@ -98,7 +100,7 @@ class Recorder:
             "at_s": at_s,
             **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said}),
         }
-        with open(self._file, "ab") as file:
+        with self._file.open("ab") as file:
             file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
         os.utime(self._file, (at_s, at_s))
         self._last = said
@@ -120,9 +122,8 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
     folder = Path(folder)
     files = [folder] if folder.is_file() else sorted(folder.glob(_NAME))
     if not files:
-        raise RecordError(
-            f"there are no rounds in {folder}: give the folder `rounds` beside the controller's ledger, or one of its files"
-        )
+        where = "give the folder `rounds` beside the controller's ledger, or one of its files"
+        raise RecordError(f"there are no rounds in {folder}: {where}")
     for path in files:
         try:
             yield from _read(path)

@@ -36,6 +36,8 @@ CLOCK_S = 300.0
 
 @dataclass(frozen=True)
 class LaunchRow:
+    """Nodes that were rented together: one pool, one market, all or nothing."""
+
     id: str
     pool: str
     instance_type: str
@@ -52,6 +54,8 @@ class LaunchRow:
 
 @dataclass(frozen=True)
 class LeaseRow:
+    """One rented node, from intent to termination."""
+
     id: str
     launch: str
     node: str
@@ -109,6 +113,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class IntentRow:
+    """One attempt at a launch: what the cloud is asked, and what it answered."""
+
     token: str
     launch: str
     attempt: int
@@ -134,6 +140,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class CoolDownRow:
+    """A place that refused."""
+
     pool: str
     zone: str
     market: str
@@ -146,11 +154,14 @@ class CoolDownRow:
 
     @property
     def place(self) -> Place:
+        """What is closed."""
         return Place(self.pool, self.zone, self.market, self.nodes)
 
 
 @dataclass(frozen=True)
 class DecisionRow:
+    """What was decided for a job, for as long as it stayed the same."""
+
     at_s: float
     last_s: float
     job: int
@@ -163,6 +174,8 @@ class DecisionRow:
 
 @dataclass(frozen=True)
 class JobRow:
+    """A job as it was seen last."""
+
     job: int
     name: str
     user: str
@@ -178,6 +191,8 @@ class JobRow:
 
 @dataclass(frozen=True)
 class EventRow:
+    """Something that happened, for people."""
+
     at_s: float
     kind: str
     launch: str

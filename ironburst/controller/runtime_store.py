@@ -45,6 +45,7 @@ def ended(before: Mapping[int, Job], before_s: float, jobs: Iterable[Job], now_s
 
 
 def learn(ledger: Ledger, found: Iterable[tuple[Job, float]]) -> None:
+    """Add (job, seconds that it ran) to what was learned."""
     known = before = experience(ledger)
     for job, ran_s in found:
         known = runtimes.learn(known, job, ran_s)

@@ -1,5 +1,6 @@
-"""The ledger's money: what is rented, at which price, who pays, and what that leaves of the budget. The arithmetic is in
-money.py.
+"""The ledger's money: what is rented, at which price, who pays, and what that leaves of the budget.
+
+The arithmetic is in money.py.
 """
 
 from __future__ import annotations

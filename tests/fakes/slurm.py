@@ -1,4 +1,6 @@
-"""A Slurm in memory that behaves like the real one where it matters: power states, drains, leases, first-come scheduling, requeue."""
+"""A Slurm in memory that behaves like the real one where it matters: power states, drains, permits, first-come
+scheduling, requeue.
+"""
 
 from __future__ import annotations
 

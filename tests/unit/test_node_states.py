@@ -13,11 +13,38 @@ from ironburst.service import Occupancy
 FIXTURES = Path(__file__).parents[1] / "adapters" / "slurm_fixtures"
 
 # All of NODE_STATES in src/plugins/data_parser/v0.0.N/parsers.c of Slurm's public source, on the release's branch
-ALWAYS = set(
-    "ALLOCATED CLOUD COMPLETING DOWN DRAIN DYNAMIC_FUTURE DYNAMIC_NORM ERROR FAIL FUTURE IDLE INVALID INVALID_REG"
-    " MAINTENANCE MIXED NOT_RESPONDING PLANNED POWERED_DOWN POWERING_DOWN POWERING_UP POWER_DOWN POWER_DRAIN POWER_UP"
-    " REBOOT_CANCELED REBOOT_ISSUED REBOOT_REQUESTED RESERVED RESUME UNDRAIN UNKNOWN".split()
-)
+ALWAYS = {
+    "ALLOCATED",
+    "CLOUD",
+    "COMPLETING",
+    "DOWN",
+    "DRAIN",
+    "DYNAMIC_FUTURE",
+    "DYNAMIC_NORM",
+    "ERROR",
+    "FAIL",
+    "FUTURE",
+    "IDLE",
+    "INVALID",
+    "INVALID_REG",
+    "MAINTENANCE",
+    "MIXED",
+    "NOT_RESPONDING",
+    "PLANNED",
+    "POWERED_DOWN",
+    "POWERING_DOWN",
+    "POWERING_UP",
+    "POWER_DOWN",
+    "POWER_DRAIN",
+    "POWER_UP",
+    "REBOOT_CANCELED",
+    "REBOOT_ISSUED",
+    "REBOOT_REQUESTED",
+    "RESERVED",
+    "RESUME",
+    "UNDRAIN",
+    "UNKNOWN",
+}
 RELEASES = {
     "23.02": ALWAYS | {"PERFCTRS"},  # v0.0.39
     "23.11": ALWAYS | {"PERFCTRS"},  # v0.0.40

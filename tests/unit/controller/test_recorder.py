@@ -175,8 +175,7 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     path.write_bytes(damage(path.read_bytes()))
     found = []
     with pytest.raises(RecordError) as error:
-        for each in ticks(tmp_path):
-            found.append(each)
+        found.extend(ticks(tmp_path))
     assert (
         len(found) == good
         and str(path) in str(error.value)
@@ -189,7 +188,7 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
 
 
 def test_no_rounds_and_no_room_are_said(tmp_path):
-    with pytest.raises(RecordError, match="no rounds in .*beside the controller's ledger"):
+    with pytest.raises(RecordError, match=r"no rounds in .*beside the controller's ledger"):
         list(ticks(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
     recorder = Recorder(tmp_path / "file" / "rounds")
