@@ -86,7 +86,7 @@ def nothing_is_set_aside() -> Iterator[None]:
 @contextmanager
 def nothing_is_ended() -> Iterator[None]:
     """What goes another way than planned goes on."""
-    with mock.patch.object(ceilings, "hold", lambda site, observation: False):
+    with mock.patch.object(ceilings, "enforce", lambda site, observation: False):
         yield
 
 

@@ -131,7 +131,7 @@ def of_run(folder: Path) -> list[int]:
     """Processes of this machine with `folder` in their environment, but not this one; the ssh masters of the run are
     not among them.
     """
-    mark, found = os.fsencode(str(folder)), []
+    mark, pids = os.fsencode(str(folder)), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if int(entry.name) == os.getpid() or mark not in (entry / "environ").read_bytes():
@@ -139,10 +139,10 @@ def of_run(folder: Path) -> list[int]:
             state = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0]
             if b"[mux]" in (entry / "cmdline").read_bytes() or state == b"Z":
                 continue
-            found.append(int(entry.name))
+            pids.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def end_here(folder: Path) -> None:
@@ -150,8 +150,8 @@ def end_here(folder: Path) -> None:
     own).
     """
     end = time.monotonic() + ENDED_S
-    while (found := of_run(folder)) and time.monotonic() < end:
-        for pid in found:
+    while (pids := of_run(folder)) and time.monotonic() < end:
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)

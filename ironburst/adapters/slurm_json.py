@@ -196,8 +196,8 @@ def _gpu_type(raw: dict[str, Any]) -> str:
     asked = ",".join(
         str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
     )
-    found = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
-    return found.group(1).lower() if found else ""
+    match = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
+    return match.group(1).lower() if match else ""
 
 
 def _demands(raw: dict[str, Any]) -> str:
@@ -226,8 +226,8 @@ def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
 
 def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
     """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
-    found = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
-    return tuple(part for part in found.group(1).split(",") if part) if found else ()
+    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
+    return tuple(part for part in match.group(1).split(",") if part) if match else ()
 
 
 def expand(text: str) -> list[str]:
@@ -241,11 +241,11 @@ def expand(text: str) -> list[str]:
 
 
 def _expand_one(part: str) -> list[str]:
-    found = re.search(r"\[([^\]]*)\]", part)
-    if not found:
+    match = re.search(r"\[([^\]]*)\]", part)
+    if not match:
         return [part] if part else []
-    head, rest, out = part[: found.start()], part[found.end() :], []
-    for piece in found.group(1).split(","):
+    head, rest, out = part[: match.start()], part[match.end() :], []
+    for piece in match.group(1).split(","):
         first, _, last = piece.partition("-")
         for n in range(int(first), int(last or first) + 1):
             out += [f"{head}{n:0{len(first)}d}{tail}" for tail in _expand_one(rest) or [""]]

@@ -31,7 +31,7 @@ def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
 def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
     """The request for one zone; None if the document declares the pool or the zone no more."""
     pool = next((pool for pool in document.pools if pool.name == launch.pool), None)
-    place = next((each for each in pool.zones if each.zone == zone), None) if pool else None
+    place = next((place for place in pool.zones if place.zone == zone), None) if pool else None
     if pool is None or place is None:
         return None
     return LaunchRequest(

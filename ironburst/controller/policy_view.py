@@ -96,7 +96,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> 
         nodes=observation.nodes,
         pools=pools(site, images),
         leases=tuple(
-            _lease(site, each, observation, joined[each.launch], money.rates_of(each, rates)[-1]) for each in leases
+            _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),
         cool_downs=tuple(site.ledger.cool_downs(now)),
         budget=spending.budget_of(site),

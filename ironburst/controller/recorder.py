@@ -148,14 +148,14 @@ def _read(path: Path) -> Iterator[RecordedTick]:
             new = json.loads(line)
             at_s = float(new.pop("at_s"))
             said = new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
-            found = RecordedTick(
+            tick = RecordedTick(
                 at_s,
                 from_json(Snapshot, said["snapshot"]),
                 from_json(Decision, said["decision"]),
                 from_json(Policy, said["policy"]),
             )
             count += 1
-            yield found
+            yield tick
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         good = f"its first {count} rounds are good" if count else "none of its rounds can be read"
         raise RecordError(

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 # A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
 INTENDED = "intended"  # decided and written down; nothing asked of anybody
-POWERING = (
-    "powering"  # lease file and power_up given to the scheduler, which must have handled it before the node registers
-)
+# permit and power_up given to the scheduler, which must have handled it before the node registers
+POWERING = "powering"
 REQUESTED = "requested"  # an intent is open: the cloud is or was being asked, with this token and these parameters
 LAUNCHED = "launched"  # the instance exists
 JOINED = "joined"  # its slurmd registered, so its gate passed; still behind the drain

@@ -31,23 +31,23 @@ def experience(ledger: Ledger) -> Experience:
 def ended(before: Mapping[int, Job], before_s: float, jobs: Iterable[Job], now_s: float) -> list[tuple[Job, float]]:
     """(job, seconds that it ran) of those that were on nodes at `before_s` and have left since."""
     here = {job.id for job in jobs if job.pending or job.on}
-    found = []
+    runs = []
     for id, job in before.items():
         if id in here or job.start_s is None:
             continue
         if job.state == "COMPLETING" and job.end_s is not None and job.end_s <= now_s:
-            found.append((job, job.end_s - job.start_s))
+            runs.append((job, job.end_s - job.start_s))
         else:
             ran, off = (before_s + now_s) / 2 - job.start_s, (now_s - before_s) / 2
             if off <= max(_UNSURE_S, _UNSURE_PART * ran):
-                found.append((job, ran))
-    return [(job, ran) for job, ran in found if ran > 0]
+                runs.append((job, ran))
+    return [(job, ran) for job, ran in runs if ran > 0]
 
 
-def learn(ledger: Ledger, found: Iterable[tuple[Job, float]]) -> None:
+def learn(ledger: Ledger, runs: Iterable[tuple[Job, float]]) -> None:
     """Add (job, seconds that it ran) to what was learned."""
     known = before = experience(ledger)
-    for job, ran_s in found:
+    for job, ran_s in runs:
         known = runtimes.learn(known, job, ran_s)
     if known != before:
         ledger.note(_KEY, json.dumps(to_json(known), separators=(",", ":")))

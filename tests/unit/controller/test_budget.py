@@ -12,7 +12,7 @@ from ironburst.burst.snapshot import Ceiling
 from ironburst.controller import clock_repair, records, spending
 from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.money import day, month
+from ironburst.controller.money import counts_from_s, day, month
 from ironburst.document import ClusterDocument
 from ironburst.ports import LaunchRequest, Observation, SchedulerError, Uptime
 from tests.fakes.snapshots import BUSY, NOW, POLICY, job, lease, pool, snapshot
@@ -372,3 +372,15 @@ def test_funds_take_what_they_promise():
     funds.take(asked)
     ceiling, needed, left = funds.short(asked)
     assert (ceiling.kind, needed, left) == ("day", 40.0, 10.0)
+
+
+def test_months_are_calendar_months():
+    assert month(1_795_262_400.0) == (1_793_491_200.0, 1_796_083_200.0)  # November 2026
+    december = month(1_797_000_000.0)
+    assert december[1] - december[0] == 31 * 86400
+
+
+def test_what_a_month_counts_begins_as_far_before_it_as_clocks_differ():
+    start_s = month(NOW)[0]
+    assert counts_from_s(NOW) == start_s - records.CLOCK_S
+    assert counts_from_s(start_s + 1) == month(start_s - 1)[0] - records.CLOCK_S  # maybe it is the month before
