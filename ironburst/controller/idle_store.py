@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
-from ironburst.burst import Lease, Pool, from_json, idle, idle_log, to_json
+from ironburst.burst import Pool, from_json, idle, idle_log, to_json
 from ironburst.burst.idle import Terms
 from ironburst.burst.idle_log import Account
 from ironburst.controller import records
@@ -63,21 +64,7 @@ def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
 
 
 def _terms(ledger: Ledger, pool: Pool, lease: LeaseRow, since_s: float, now_s: float) -> Terms:
-    seen = Lease(
-        id=lease.id,
-        launch=lease.launch,
-        node=lease.node,
-        pool=lease.pool,
-        zone=lease.zone,
-        market=lease.market,
-        state="ready",
-        jobs=(),
-        usd_per_hour=lease.usd_per_hour,
-        committed_until_s=0.0,
-        idle_since_s=since_s,
-        worked=True,
-        paid_from_s=lease.from_s,
-    )
+    seen = replace(lease.lease(), state="ready", idle_since_s=since_s, worked=True)
     terms = idle.terms(pool, seen, ledger.cool_downs(now_s), since_s, now_s)
     return terms if math.isfinite(terms.free_s) else Terms(0.0)
 

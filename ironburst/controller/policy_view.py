@@ -113,19 +113,11 @@ def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: b
         state = "coming"
     if state in ("joined", "ready") and (node is None or node_states.going_down(node.states)):
         state = "leaving"
-    return Lease(
-        id=lease.id,
-        launch=lease.launch,
-        node=lease.node,
-        pool=lease.pool,
-        zone=lease.zone,
-        market=lease.market,
+    return replace(
+        lease.lease(),
         state=state,
         jobs=site.ledger.jobs_of(lease.id),
         usd_per_hour=rate.usd_per_hour,
         committed_until_s=until_s,
-        idle_since_s=lease.idle_since_s,
-        worked=lease.worked,
-        paid_from_s=lease.from_s,
         account=rate.account,
     )

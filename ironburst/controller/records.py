@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ironburst.burst import Lease
+
 # A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
 INTENDED = "intended"  # decided and written down; nothing asked of anybody
 # permit and power_up given to the scheduler, which must have handled it before the node registers
@@ -74,6 +76,24 @@ class LeaseRow:
     to_s: float | None  # paid to
     changed_s: float
     end_reason: str
+
+    def lease(self) -> Lease:
+        """As the policy has it, by what the row alone knows."""
+        return Lease(
+            id=self.id,
+            launch=self.launch,
+            node=self.node,
+            pool=self.pool,
+            zone=self.zone,
+            market=self.market,
+            state=self.state,
+            jobs=(),
+            usd_per_hour=self.usd_per_hour,
+            committed_until_s=self.committed_until_s,
+            idle_since_s=self.idle_since_s,
+            worked=self.worked,
+            paid_from_s=self.from_s,
+        )
 
     def paid(self, now_s: float) -> tuple[float, float] | None:
         """From when to when it has been paid so far; None: it hasn't."""
