@@ -1,8 +1,8 @@
 """The Slurm side of the controller: `squeue` and `scontrol` through a command prefix.
 
 The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for
-the remote shell). A permit is a file in the folder `leases` of the head node's spool,
-which Slurm's ResumeProgram reads.
+the remote shell). Permits are files in one folder of the head node, which Slurm's ResumeProgram reads; there the folder
+is called `leases`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         ledger = None  # no controller has run yet: there is still a queue
     said = gather(document, scheduler.observe(), ledger, time.time())
-    said["rounds"] = asdict(kept := usage(site_options.ticks_path(arguments))) | {"mb_a_day": kept.mb_a_day}
+    kept = usage(site_options.ticks_path(arguments))
+    said["rounds"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 
