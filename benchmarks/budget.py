@@ -92,7 +92,7 @@ def nothing_is_set_aside() -> Iterator[None]:
 @contextmanager
 def nothing_is_ended() -> Iterator[None]:
     """What goes another way than planned goes on."""
-    with mock.patch.object(ceilings, "hold", lambda *_: False):
+    with mock.patch.object(ceilings, "enforce", lambda *_: False):
         yield
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ironburst import ports
+from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import day, month
 from ironburst.controller.records import CLOCK_S, ENDING_S
@@ -54,8 +55,8 @@ class Slurm(FakeSlurm):
     def __getattribute__(self, name):
         calls = (
             "observe",
-            "put_lease",
-            "remove_lease",
+            "put_permit",
+            "remove_permit",
             "power_up",
             "resume",
             "drain",
@@ -373,7 +374,7 @@ class Scenario:
     # ---- the bill
     def _who_pays(self, since_s: float) -> None:
         """Names only: whose job each instance was given to, by the ledger; the money is the cloud's."""
-        rates = self.ledger.rates(self.own.now())
+        rates = spending.rates(self.ledger, self.own.now())
         for lease in self.ledger.leases():
             if lease.instance_id and lease.id in rates:
                 said = self.payers.setdefault(lease.instance_id, [(0.0, rates[lease.id][0].account)])

@@ -88,16 +88,18 @@ class Throttled(OutcomeUnknown):
 
 @dataclass(frozen=True)
 class Observation:
-    """The queue and the nodes at one moment, and which nodes have a lease file."""
+    """The queue and the nodes at one moment, and which nodes have a permit."""
 
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
-    leases: frozenset[str] = frozenset()
+    permits: frozenset[str] = frozenset()
 
     def node(self, name: str) -> Node | None:
+        """None: the scheduler doesn't know it."""
         return next((node for node in self.nodes if node.name == name), None)
 
     def job(self, id: int) -> Job | None:
+        """None: it isn't in the queue."""
         return next((job for job in self.jobs if job.id == id), None)
 
     def on(self, node: str) -> list[Job]:
@@ -108,19 +110,23 @@ class Observation:
 class Scheduler(Protocol):
     """All methods raise SchedulerError. Node arguments are names."""
 
-    def observe(self) -> Observation: ...
+    def observe(self) -> Observation:
+        """The queue, all nodes and the permits. Raises WrongShape where the answer isn't understood."""
 
-    def put_lease(self, nodes: Sequence[str]) -> None:
+    def put_permit(self, nodes: Sequence[str]) -> None:
         """Allow the scheduler's ResumeProgram to wait for these nodes."""
 
-    def remove_lease(self, nodes: Sequence[str]) -> None: ...
+    def remove_permit(self, nodes: Sequence[str]) -> None:
+        """The scheduler's ResumeProgram sends these nodes back from now on."""
 
-    def power_up(self, nodes: Sequence[str]) -> None: ...
+    def power_up(self, nodes: Sequence[str]) -> None:
+        """Ask for these powered-down nodes; the scheduler handles it within some seconds."""
 
     def resume(self, nodes: Sequence[str]) -> None:
         """Undrain."""
 
-    def drain(self, nodes: Sequence[str], reason: str) -> None: ...
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """No new job starts there; `reason` is shown to people."""
 
     def release(self, nodes: Sequence[str]) -> None:
         """Power down as soon as the jobs on it have ended."""
@@ -167,6 +173,8 @@ ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance t
 
 @dataclass(frozen=True)
 class Instance:
+    """A machine of the cloud."""
+
     id: str
     index: int  # its place among the instances of its launch: node names are given by it
     state: str  # pending, running, shutting-down, terminated, stopping, stopped
@@ -179,6 +187,7 @@ class Instance:
 
     @property
     def alive(self) -> bool:
+        """It may cost money, or will."""
         return self.state in ALIVE
 
 
@@ -204,16 +213,19 @@ class Cloud(Protocol):
     def instances(self, cluster: str) -> list[Instance]:
         """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them."""
 
-    def by_token(self, token: str) -> list[Instance]: ...
+    def by_token(self, token: str) -> list[Instance]:
+        """The instances that a launch with this token started, as far as they are shown."""
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """Ends them; ids that are gone already are fine. Returns those that end now by the provider's word, so cost no
         more.
         """
 
-    def interruptions(self, queues: Iterable[str]) -> list[Interruption]: ...
+    def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
+        """Notices that wait in these queues (URLs); each is shown again until it is acknowledged."""
 
-    def acknowledge(self, interruption: Interruption) -> None: ...
+    def acknowledge(self, interruption: Interruption) -> None:
+        """It is written down: don't show it again."""
 
 
 class Uptime(NamedTuple):
@@ -224,9 +236,13 @@ class Uptime(NamedTuple):
 
 
 class Clock(Protocol):
-    def now(self) -> float: ...
+    """Time, and a way to let it pass."""
 
-    def uptime(self) -> Uptime: ...
+    def now(self) -> float:
+        """Seconds since 1970; it may be put forward or back."""
+
+    def uptime(self) -> Uptime:
+        """How long this host has been up."""
 
     def wait(self, seconds: float) -> bool:
         """Let time pass. True: we are asked to stop."""

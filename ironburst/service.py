@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ironburst import node_states
+
 
 class SchedulerError(Exception):
     """The scheduler couldn't be asked, or refused; the text is one sentence."""
@@ -39,26 +41,17 @@ class Occupancy:
     @property
     def busy(self) -> bool:
         """It has jobs, or something of one."""
-        return bool(self.jobs) or bool(self.states & {"ALLOCATED", "MIXED", "COMPLETING", "BLOCKED"})
+        return bool(self.jobs) or node_states.busy(self.states)
 
     @property
     def available(self) -> bool:
         """It can be given jobs; also one that does not respond at the moment, as after a restart of the controller."""
-        return not self.states & {
-            "DRAIN",
-            "DOWN",
-            "FAIL",
-            "UNKNOWN",
-            "FUTURE",
-            "MAINTENANCE",
-            "INVALID_REG",
-            "POWERED_DOWN",
-        }
+        return node_states.available(self.states)
 
     @property
     def joined(self) -> bool:
         """It may have been given jobs, or may be given one any time; in doubt it has joined."""
-        return self.registered or self.busy or not self.states & {"UNKNOWN", "FUTURE", "DOWN"}
+        return self.registered or self.busy or not node_states.unregistered(self.states)
 
 
 class NodeService(Protocol):
@@ -67,6 +60,8 @@ class NodeService(Protocol):
     def occupancy(self) -> dict[str, Occupancy]:
         """All nodes, by name. Raises SchedulerMissing before the scheduler is installed."""
 
-    def drain(self, nodes: Sequence[str], reason: str) -> None: ...
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """No new job starts there; `reason` is shown to people."""
 
-    def resume(self, nodes: Sequence[str]) -> None: ...
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Undrain."""

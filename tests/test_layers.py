@@ -17,12 +17,13 @@ STDLIB = set(sys.stdlib_module_names)
 # a module counts; :burst is ironburst.burst
 RIGHTS = {
     # pure: no clock, no I/O
-    "ironburst.burst": "numpy",
+    "ironburst.node_states": "",
+    "ironburst.burst": "numpy :node_states",
     "ironburst.replay": "numpy :burst",
     "ironburst.software": "",
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
-    "ironburst.service": "",
+    "ironburst.service": ":node_states",
     "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
@@ -34,7 +35,7 @@ RIGHTS = {
     "ironburst.signals": "",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
-    "ironburst.controller": ":burst :document :ports",
+    "ironburst.controller": ":burst :document :node_states :ports",
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.images": ":catalog :document :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :images :naming :ports :service :signals "

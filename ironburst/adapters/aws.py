@@ -7,7 +7,7 @@ tried once: botocore would repeat InsufficientInstanceCapacity, a server error, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import boto3
@@ -16,7 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
 from ironburst.adapters import aws_errors
-from ironburst.ports import ALIVE, Instance, Interruption, LaunchRequest, OutcomeUnknown
+from ironburst.adapters.aws_errors import call
+from ironburst.ports import ALIVE, CloudError, Instance, Interruption, LaunchRequest, OutcomeUnknown
 
 CLUSTER, LEASE, POOL = naming.CLUSTER_TAG, naming.LEASE_TAG, naming.POOL_TAG
 _WARNING = "EC2 Spot Instance Interruption Warning"
@@ -39,62 +40,65 @@ class Aws:
         self._sqs = session.client("sqs", region_name=region, config=patient)
 
     def image_id(self, parameter: str) -> str | None:
+        """The value of an SSM parameter; None: there is none."""
         try:
-            return _call(self._ssm.get_parameter, Name=parameter)["Parameter"]["Value"]
-        except aws_errors.CloudError as error:
+            return str(call(self._ssm.get_parameter, Name=parameter)["Parameter"]["Value"])
+        except CloudError as error:
             if error.code == "ParameterNotFound":
                 return None
             raise
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
-        answer = _call(self._ec2_once.run_instances, **parameters(request))
-        found = [_instance(raw) for raw in answer["Instances"]]
-        if len(found) != request.count:  # can't be with MinCount = MaxCount; never go on with a part of a gang
-            raise OutcomeUnknown(f"RunInstances answered with {len(found)} instances instead of {request.count}")
-        return found
+        """RunInstances, once: all or nothing."""
+        answer = call(self._ec2_once.run_instances, **parameters(request))
+        instances = [_instance(raw) for raw in answer["Instances"]]
+        if len(instances) != request.count:  # can't be with MinCount = MaxCount; never go on with a part of a gang
+            raise OutcomeUnknown(f"RunInstances answered with {len(instances)} instances instead of {request.count}")
+        return instances
 
     def instances(self, cluster: str) -> list[Instance]:
+        """By the tags that every launch sets."""
         return self._described({f"tag:{CLUSTER}": cluster, "tag-key": LEASE})
 
     def by_token(self, token: str) -> list[Instance]:
+        """By the client token of their launch."""
         return self._described({"client-token": token})
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
+        """One that is gone already keeps no other alive."""
         if not ids:
             return set()
         try:
-            said = _call(self._ec2.terminate_instances, InstanceIds=list(ids))
-            return {
-                each["InstanceId"] for each in said["TerminatingInstances"] if each["CurrentState"]["Name"] not in ALIVE
-            }
-        except aws_errors.CloudError as error:
+            ending = call(self._ec2.terminate_instances, InstanceIds=list(ids))["TerminatingInstances"]
+            return {raw["InstanceId"] for raw in ending if raw["CurrentState"]["Name"] not in ALIVE}
+        except CloudError as error:
             if error.code != "InvalidInstanceID.NotFound":
                 raise
             if len(ids) == 1:  # it may also be so new that it isn't known everywhere
                 return set()
-            return {
-                gone for one in ids for gone in self.terminate([one])
-            }  # one that is gone must not keep the others alive
+            # one that is gone must not keep the others alive
+            return set().union(*(self.terminate([id]) for id in ids))
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
-        found = []
+        """Spot warnings from the queues; other messages are deleted."""
+        notices = []
         for queue in dict.fromkeys(queues):
             for _ in range(_BATCHES):
-                messages = _call(
-                    self._sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0
-                ).get("Messages", [])
+                batch = {"QueueUrl": queue, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 0}
+                messages = call(self._sqs.receive_message, **batch).get("Messages", [])
                 for message in messages:
                     instance = _interrupted(message["Body"])
                     if instance:
-                        found.append(Interruption(instance, message["ReceiptHandle"], queue))
+                        notices.append(Interruption(instance, message["ReceiptHandle"], queue))
                     else:  # rebalance hints, state changes: nothing to do
                         self.acknowledge(Interruption("", message["ReceiptHandle"], queue))
                 if not messages:
                     break
-        return found
+        return notices
 
     def acknowledge(self, interruption: Interruption) -> None:
-        _call(self._sqs.delete_message, QueueUrl=interruption.queue, ReceiptHandle=interruption.receipt)
+        """Delete the message."""
+        call(self._sqs.delete_message, QueueUrl=interruption.queue, ReceiptHandle=interruption.receipt)
 
     def _described(self, filters: dict[str, str]) -> list[Instance]:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
@@ -140,14 +144,6 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
     return out
 
 
-def _call(method: Callable[..., Any], **parameters: Any) -> Any:
-    try:
-        return method(**parameters)
-    except (ClientError, BotoCoreError) as error:
-        name = "".join(part.capitalize() for part in method.__name__.split("_"))
-        raise aws_errors.of(error, name) from None
-
-
 def _instance(raw: dict[str, Any]) -> Instance:
     tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
     return Instance(
@@ -167,6 +163,6 @@ def _interrupted(body: str) -> str | None:
     """The instance that an EventBridge message warns of; None if it is about something else."""
     try:
         event = json.loads(body)
-        return event["detail"]["instance-id"] if event.get("detail-type") == _WARNING else None
+        return str(event["detail"]["instance-id"]) if event.get("detail-type") == _WARNING else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

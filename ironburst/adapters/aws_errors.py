@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -50,8 +53,13 @@ SLOWED = {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2Throt
 SAME = {"InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable"}
 MISMATCH = {"IdempotentParameterMismatch"}
 
-# StateReason.Code of an instance that ended by itself
-ENDED_BY_SPOT = {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"}
+
+def call(method: Callable[..., Any], **parameters: Any) -> Any:
+    """Call a method of a boto3 client; its answer. Raises the port's CloudErrors."""
+    try:
+        return method(**parameters)
+    except (ClientError, BotoCoreError) as error:
+        raise of(error, "".join(part.capitalize() for part in method.__name__.split("_"))) from None
 
 
 def of(error: Exception, what: str) -> CloudError:
@@ -59,16 +67,12 @@ def of(error: Exception, what: str) -> CloudError:
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return by_code(
-            code,
-            status,
-            f"{what}: {code or f'HTTP {status}'}: {error.response.get('Error', {}).get('Message', '')}".rstrip(": "),
-        )
+        message = error.response.get("Error", {}).get("Message", "")
+        return by_code(code, status, f"{what}: {code or f'HTTP {status}'}: {message}".rstrip(": "))
     if isinstance(error, NoCredentialsError | ParamValidationError):
         return Refused(f"{what}: {error}", type(error).__name__)
-    if isinstance(
-        error, EndpointConnectionError
-    ):  # never reached, but a proxy in between may have: unknown is the safe side
+    if isinstance(error, EndpointConnectionError):
+        # never reached, but a proxy in between may have been: unknown is the safe side
         return OutcomeUnknown(f"{what}: {error}")
     if isinstance(error, BotoCoreError):
         return OutcomeUnknown(f"{what}: no answer ({error})")
@@ -76,6 +80,7 @@ def of(error: Exception, what: str) -> CloudError:
 
 
 def by_code(code: str, status: int, text: str) -> CloudError:
+    """The port's error for EC2's code and the HTTP status of its answer."""
     kinds = (
         (ELSEWHERE, InsufficientCapacity),
         (QUOTA, QuotaReached),

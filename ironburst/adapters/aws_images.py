@@ -12,11 +12,10 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
-from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import CLUSTER, POOL, Aws
+from ironburst.adapters.aws_errors import call
 from ironburst.images import Build, Image
 from ironburst.ports import CloudError, Instance
 
@@ -39,9 +38,10 @@ class AwsImages:
         )
 
     def launch(self, build: Build) -> str:
+        """Start the build instance, tried once; its id."""
         name = f"{build.cluster}-{build.pool}-image-build"
         tags = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image-build", "Name": name})
-        answer = self._call(
+        answer = call(
             self._once.run_instances,
             MinCount=1,
             MaxCount=1,
@@ -52,59 +52,59 @@ class AwsImages:
                 {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", "network-interface")
             ],
         )
-        return answer["Instances"][0]["InstanceId"]
+        return str(answer["Instances"][0]["InstanceId"])
 
     def instance(self, token: str) -> Instance | None:
-        found = self._aws.by_token(token)
-        return found[0] if found else None
+        """The build instance of a token; None: it isn't shown."""
+        instances = self._aws.by_token(token)
+        return instances[0] if instances else None
 
     def end(self, ids: list[str]) -> None:
+        """Terminate build instances."""
         self._aws.terminate(ids)
 
     def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
+        """Make an image of the build instance, tried once; its id."""
         spelled = _spelled({CLUSTER: build.cluster, POOL: build.pool, ROLE: "image", "Name": name} | tags)
-        return self._call(
+        answer = call(
             self._once.create_image,
             InstanceId=instance_id,
             Name=name,
             Description=f"rented nodes of pool {build.pool}",
             TagSpecifications=[{"ResourceType": kind, "Tags": spelled} for kind in ("image", "snapshot")],
-        )["ImageId"]
+        )
+        return str(answer["ImageId"])
 
     def named(self, name: str) -> str | None:
-        found = self._call(self._ec2.describe_images, Owners=["self"], Filters=[{"Name": "name", "Values": [name]}])[
-            "Images"
-        ]
-        return found[0]["ImageId"] if found else None
+        """The id of our image of that name; None: there is none."""
+        wanted = [{"Name": "name", "Values": [name]}]
+        images = call(self._ec2.describe_images, Owners=["self"], Filters=wanted)["Images"]
+        return images[0]["ImageId"] if images else None
 
     def image(self, image_id: str) -> Image | None:
+        """An image and its state; None: there is none of that id."""
         try:
-            found = self._call(self._ec2.describe_images, ImageIds=[image_id])["Images"]
+            images = call(self._ec2.describe_images, ImageIds=[image_id])["Images"]
         except CloudError as error:
             if error.code in ("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidAMIID.Malformed"):
                 return None
             raise
-        return (
-            Image(found[0]["ImageId"], found[0]["State"], (found[0].get("StateReason") or {}).get("Message", ""))
-            if found
-            else None
-        )
+        if not images:
+            return None
+        raw = images[0]
+        return Image(raw["ImageId"], raw["State"], (raw.get("StateReason") or {}).get("Message", ""))
 
     def forget(self, image_id: str) -> None:
-        self._call(self._ec2.deregister_image, ImageId=image_id, DeleteAssociatedSnapshots=True)
+        """Deregister an image, its snapshots with it."""
+        call(self._ec2.deregister_image, ImageId=image_id, DeleteAssociatedSnapshots=True)
 
     def published(self, parameter: str) -> str | None:
+        """The image id that a pool's parameter holds; None: there is no such parameter."""
         return self._aws.image_id(parameter)
 
     def publish(self, parameter: str, image_id: str) -> None:
-        self._call(self._ssm.put_parameter, Name=parameter, Value=image_id, Type="String", Overwrite=True)
-
-    @staticmethod
-    def _call(method: Any, **parameters: Any) -> Any:
-        try:
-            return method(**parameters)
-        except (ClientError, BotoCoreError) as error:
-            raise aws_errors.of(error, "".join(part.capitalize() for part in method.__name__.split("_"))) from None
+        """Set a pool's parameter."""
+        call(self._ssm.put_parameter, Name=parameter, Value=image_id, Type="String", Overwrite=True)
 
 
 def _spelled(tags: dict[str, str]) -> list[dict[str, str]]:

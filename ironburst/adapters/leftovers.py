@@ -7,24 +7,23 @@ in other sessions. On this machine every process of a run has the path of the ru
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
-# A package manager that is at work may end its transaction: a killed one leaves packages half installed
+# a package manager that is at work may end its transaction: a killed one leaves packages half installed
 PACKAGES_S = 120
 ENDED_S = 5
 
-# Python 3.6 on EL 8, sent as text: it can import nothing of ours. Its argument is the value of SSH_CONNECTION, for sudo
-# drops the variable
+# Python 3.6 on EL 8; its argument is the value of SSH_CONNECTION, for sudo drops the variable
 PROGRAM = r"""
 import os, signal, sys, time
 MARK = b"SSH_CONNECTION=" + os.fsencode(sys.argv[1])
-LOCKS = ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"]
-LOCKS += ["/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock"]
+LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/rpm/.rpm.lock",
+         "/usr/lib/sysimage/rpm/.rpm.lock")
 def table():
     parents, marked = {}, set()
     for name in os.listdir("/proc"):
@@ -42,7 +41,7 @@ def table():
         except OSError:
             continue
     return parents, marked
-def left():
+def found():
     parents, marked = table()
     mine, pid = set(), os.getpid()
     while pid > 1:
@@ -66,44 +65,47 @@ def installing(pids):
     return False
 def gone(seconds):
     end = time.time() + seconds
-    while left() and time.time() < end:
+    while found() and time.time() < end:
         time.sleep(0.05)
-    return not left()
+    return not found()
+first = found()
 end = time.time() + float(sys.argv[2])
-while installing(left()) and time.time() < end:
+while installing(found()) and time.time() < end:
     time.sleep(0.1)
 for number in (signal.SIGTERM, signal.SIGKILL):
-    for pid in left():
+    for pid in found():
         try:
             os.kill(pid, number)
         except OSError:
             pass
     if gone(float(sys.argv[3])):
         break
-sys.exit(1 if left() else 0)
+sys.exit(1 if found() else 0)
 """
+
+
+def _program_through(socket: Path) -> subprocess.Popen[str]:
+    """PROGRAM's interpreter on the host behind a control socket; it reads the program from its standard input."""
+    shell = (
+        'if [ "$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; '
+        f'exec $root python3 - "$SSH_CONNECTION" {PACKAGES_S} {ENDED_S}'
+    )
+    options = [f"ControlPath={socket}", "ControlMaster=no", "BatchMode=yes"]
+    return subprocess.Popen(
+        ["ssh", *(word for option in options for word in ("-o", option)), "-T", "none", shell],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def end_on_hosts(folder: Path) -> list[str]:
     """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may
     be left.
     """
-    shell = (
-        'if [ "$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; '
-        f'exec $root python3 - "$SSH_CONNECTION" {PACKAGES_S} {ENDED_S}'
-    )
-    options = ["-o", "ControlMaster=no", "-o", "BatchMode=yes", "-T"]
-    running = {
-        socket.name: subprocess.Popen(
-            ["ssh", "-o", f"ControlPath={socket}", *options, "none", shell],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        for socket in (folder.glob("*") if folder.is_dir() else ())
-    }
+    running = {socket.name: _program_through(socket) for socket in (folder.glob("*") if folder.is_dir() else ())}
     left = []
     for name, process in running.items():
         try:
@@ -134,9 +136,10 @@ def of_run(folder: Path) -> list[int]:
         try:
             if int(entry.name) == os.getpid() or mark not in (entry / "environ").read_bytes():
                 continue
-            zombie = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
-            if not zombie and b"[mux]" not in (entry / "cmdline").read_bytes():
-                pids.append(int(entry.name))
+            state = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0]
+            if b"[mux]" in (entry / "cmdline").read_bytes() or state == b"Z":
+                continue
+            pids.append(int(entry.name))
         except OSError:
             continue
     return pids
@@ -149,6 +152,6 @@ def end_here(folder: Path) -> None:
     end = time.monotonic() + ENDED_S
     while (pids := of_run(folder)) and time.monotonic() < end:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)

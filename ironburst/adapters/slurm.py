@@ -1,7 +1,8 @@
 """The Slurm side of the controller: `squeue` and `scontrol` through a command prefix.
 
 The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for
-the remote shell). Leases are files in one folder of the head node, which Slurm's ResumeProgram reads.
+the remote shell). Permits are files in one folder of the head node, which Slurm's ResumeProgram reads; there the folder
+is called `leases`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ class Slurm:
 
     # ---- reading
     def observe(self) -> Observation:
+        """The queue, all nodes, and the permits."""
         # squeue also in states that still hold nodes; nodes last: one that a just-ended job left is then seen idle, not
         # vanished
         jobs = slurm_json.jobs(self._json("squeue", "--json"))
         nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
-        leases = self._call(
+        permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
-        return Observation(tuple(jobs), tuple(nodes), frozenset(leases))
+        return Observation(tuple(jobs), tuple(nodes), frozenset(permits))
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's
@@ -51,42 +53,48 @@ class Slurm:
             "find", self._spool, "-maxdepth", "1", "-name", "calls", "-exec", "cat", "{}", ";"
         ).splitlines()
 
-    def hostnames(self, text: str) -> list[str]:
-        """A host list, expanded by Slurm itself."""
-        return self._call("scontrol", "show", "hostnames", text).split()
-
     # ---- acting
-    def put_lease(self, nodes: Sequence[str]) -> None:
-        self._call("touch", "--", *self._lease_files(nodes))
+    def put_permit(self, nodes: Sequence[str]) -> None:
+        """As empty files that ResumeProgram looks for."""
+        self._call("touch", "--", *self._permit_files(nodes))
 
-    def remove_lease(self, nodes: Sequence[str]) -> None:
-        self._call("rm", "-f", "--", *self._lease_files(nodes))
+    def remove_permit(self, nodes: Sequence[str]) -> None:
+        """Also of nodes that have none."""
+        self._call("rm", "-f", "--", *self._permit_files(nodes))
 
     def power_up(self, nodes: Sequence[str]) -> None:
+        """`state=power_up`: asks for it; handled within Slurm's power_save_interval."""
         self._update_nodes(nodes, "power_up")
 
     def resume(self, nodes: Sequence[str]) -> None:
+        """`state=resume`: clears DRAIN and DOWN."""
         self._update_nodes(nodes, "resume")
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """`state=drain`."""
         self._update_nodes(nodes, "drain", reason)
 
     def release(self, nodes: Sequence[str]) -> None:
+        """`state=power_down_asap`: drains, then powers down when the jobs have ended."""
         self._update_nodes(nodes, "power_down_asap", "release")
 
     def abandon(self, nodes: Sequence[str], reason: str) -> None:
+        """`state=power_down_force`: cancels or requeues what runs there."""
         self._update_nodes(nodes, "power_down_force", reason)
 
     def heal(self, nodes: Sequence[str]) -> None:
+        """Clears DOWN, and drains at once again."""
         self._update_nodes(nodes, "resume")
         self._update_nodes(nodes, "drain", "no lease")
 
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
+        """One update of a pending job."""
         partition, nodes = ",".join(map(_checked, partitions)), ",".join(map(_checked, excluded))
         begin = ["starttime=now"] if begin_now else []
         self._call("scontrol", "update", f"jobid={int(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin)
 
     def requeue(self, job: int) -> None:
+        """`scontrol requeue`."""
         self._call("scontrol", "requeue", str(int(job)))
 
     # ---- commands
@@ -97,7 +105,7 @@ class Slurm:
                 "scontrol", "update", f"nodename={names}", f"state={state}", *([f"reason={reason}"] if reason else [])
             )
 
-    def _lease_files(self, nodes: Sequence[str]) -> list[str]:
+    def _permit_files(self, nodes: Sequence[str]) -> list[str]:
         return [f"{self._spool}/leases/{_checked(node)}" for node in nodes]
 
     def _json(self, *command: str) -> Any:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
 
+T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
@@ -35,28 +37,32 @@ def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
     for job in jobs(queue):
         for name in job.on:
             on.setdefault(name, []).append(job)
-    found = {}
+    seen = {}
     for node, raw in zip(nodes(shown), _rows(shown, "nodes", "scontrol show node"), strict=True):
         there = on.get(node.name, [])
-        end = max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0)
-        registered = _of("node", lambda raw: bool(number(raw["slurmd_start_time"])), raw)
-        ids = tuple(job.id for job in there)
-        found[node.name] = Occupancy(
-            node.name, node.partitions, frozenset(node.states), node.reason, registered, ids, end
+        seen[node.name] = Occupancy(
+            node.name,
+            node.partitions,
+            frozenset(node.states),
+            node.reason,
+            registered=_of("node", lambda raw: bool(number(raw["slurmd_start_time"])), raw),
+            jobs=tuple(job.id for job in there),
+            end_s=max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0),
         )
-    return found
+    return seen
 
 
 def _rows(answer: Any, key: str, command: str) -> list[Any]:
-    if not isinstance(answer, dict) or not isinstance(answer.get(key), list):
+    rows = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
         shown = sorted(answer) if isinstance(answer, dict) else type(answer).__name__
         raise WrongShape(f"`{command} --json` has no list {key!r} but {shown}: {_READS}")
     if answer.get("errors"):
         raise WrongShape(f"`{command} --json` reports errors: {answer['errors']}")
-    return answer[key]
+    return rows
 
 
-def _of(what: str, read: Any, raw: Any) -> Any:
+def _of(what: str, read: Callable[[Any], T], raw: Any) -> T:
     try:
         return read(raw)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -166,11 +172,8 @@ def base_state(words: list[str]) -> str:
 def tres(text: str) -> Resources:
     """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once."""
     values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    gpus = (
-        int(values["gres/gpu"])
-        if "gres/gpu" in values
-        else sum(int(v) for k, v in values.items() if k.startswith("gres/gpu:"))
-    )
+    typed = sum(int(count) for name, count in values.items() if name.startswith("gres/gpu:"))
+    gpus = int(values.get("gres/gpu", typed))
     return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
 
 
@@ -193,8 +196,8 @@ def _gpu_type(raw: dict[str, Any]) -> str:
     asked = ",".join(
         str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
     )
-    found = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
-    return found.group(1).lower() if found else ""
+    match = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
+    return match.group(1).lower() if match else ""
 
 
 def _demands(raw: dict[str, Any]) -> str:
@@ -216,17 +219,15 @@ def _deadline(raw: dict[str, Any]) -> float | None:
 def _licences(raw: dict[str, Any]) -> tuple[str, ...]:
     """Names of `matlab:2,fluent@server`, all of which it takes. Alternatives (`a|b`) are among its demands."""
     text = _joined(raw.get("licenses"))
-    return (
-        ()
-        if "|" in text
-        else tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
-    )
+    if "|" in text:
+        return ()
+    return tuple(re.split(r"[:=]", part)[0].strip() for part in re.split(r"[,;]", text) if part.strip())
 
 
 def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
     """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
-    found = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
-    return tuple(part for part in found.group(1).split(",") if part) if found else ()
+    match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
+    return tuple(part for part in match.group(1).split(",") if part) if match else ()
 
 
 def expand(text: str) -> list[str]:
@@ -240,11 +241,11 @@ def expand(text: str) -> list[str]:
 
 
 def _expand_one(part: str) -> list[str]:
-    found = re.search(r"\[([^\]]*)\]", part)
-    if not found:
+    match = re.search(r"\[([^\]]*)\]", part)
+    if not match:
         return [part] if part else []
-    head, rest, out = part[: found.start()], part[found.end() :], []
-    for piece in found.group(1).split(","):
+    head, rest, out = part[: match.start()], part[match.end() :], []
+    for piece in match.group(1).split(","):
         first, _, last = piece.partition("-")
         for n in range(int(first), int(last or first) + 1):
             out += [f"{head}{n:0{len(first)}d}{tail}" for tail in _expand_one(rest) or [""]]

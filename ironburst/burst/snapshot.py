@@ -8,31 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-# a node with one of these takes no new job, now and by itself
-_CLOSED = frozenset(
-    (
-        "DOWN",
-        "DRAIN",
-        "FAIL",
-        "ERROR",
-        "POWERED_DOWN",
-        "POWERING_DOWN",
-        "POWER_DOWN",
-        "POWERING_UP",
-        "POWER_UP",
-        "FUTURE",
-        "UNKNOWN",
-        "MAINTENANCE",
-        "INVALID_REG",
-        "POWER_DRAIN",
-        "REBOOT_ISSUED",
-        "POWER_DOWN_ASAP",
-        "POWER_DOWN_FORCE",
-    )
-)
-_MOVING = frozenset(
-    ("POWERING_DOWN", "POWERING_UP", "POWER_UP", "POWER_DOWN", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "DOWN")
-)
+from ironburst import node_states
 
 
 @dataclass(frozen=True)
@@ -115,12 +91,12 @@ class Node:
     @cached_property
     def open(self) -> bool:
         """It takes jobs, now or when those on it end."""
-        return not _CLOSED.intersection(self.states)
+        return not node_states.closed(self.states)
 
     @cached_property
     def launchable(self) -> bool:
         """A rentable node that is off for good: powered down, behind its drain, with no power transition under way."""
-        return self.has("POWERED_DOWN", "DRAIN") and not _MOVING.intersection(self.states)
+        return self.has("POWERED_DOWN", "DRAIN") and not self.has("DOWN") and not node_states.moving(self.states)
 
 
 @dataclass(frozen=True)

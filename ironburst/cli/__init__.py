@@ -31,6 +31,7 @@ VERBS = (
 
 
 def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """The command's parser with these verbs alone: each loads its own libraries."""
     top = argparse.ArgumentParser(
         prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent."
     )
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
     arguments = parser(asked).parse_args(argv)
     try:
-        return arguments.func(arguments)
+        return int(arguments.func(arguments))
     except BrokenPipeError:  # `ironburst status | head`
         sys.stderr.close()
         return 0

@@ -11,10 +11,11 @@ from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
 from ironburst.cli import site_options
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.records import DecisionRow
+from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "explain",
         help="why a job waits or was rented for",
@@ -29,7 +30,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    ledger = site_options.open_ledger(arguments, read_only=True)
+    """Tell one job's story."""
+    ledger = site_options.open_ledger(arguments)
     said = gather(ledger, arguments.job, time.time())
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
@@ -43,42 +45,13 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
             f"job {job} was never seen by the controller of this ledger: check the number, or --ledger"
         )
     leases = ledger.leases_for(job)
-    launches = {lease.launch for lease in leases}
-    story = [
-        {
-            "at_s": d.at_s,
-            "last_s": d.last_s,
-            "kind": d.kind,
-            "code": d.code,
-            "text": d.text,
-            "look_again_s": d.look_again_s,
-        }
-        | _figures(d)
-        for d in ledger.decisions(job)
+    ids, launches = {lease.id for lease in leases}, {lease.launch for lease in leases}
+    events = [
+        event
+        for event in ledger.events_of(job, launches)
+        if event.job == job or (event.job is None and (not event.lease or event.lease in ids))
     ]
-    ids = {lease.id for lease in leases}
-    story += [
-        {"at_s": e.at_s, "last_s": e.at_s, "kind": "event", "code": e.kind, "text": e.text, "look_again_s": None}
-        for e in ledger.events_of(job, launches)
-        if e.job == job or (e.job is None and (not e.lease or e.lease in ids))
-    ]
-    rented = [
-        {
-            "node": lease.node,
-            "instance_type": lease.instance_type,
-            "market": lease.market,
-            "zone": lease.zone,
-            "state": lease.state,
-            "instance_id": lease.instance_id,
-            "usd_per_hour": lease.usd_per_hour,
-            "from_s": lease.from_s,
-            "to_s": lease.to_s,
-            "usd": lease.usd(now_s),
-            "why": ledger.launch(lease.launch).reason,
-            "end_reason": lease.end_reason,
-        }
-        for lease in leases
-    ]
+    story = [*map(_decision, ledger.decisions(job)), *map(_event, events)]
     return {
         "job": job,
         "name": row.name,
@@ -90,8 +63,48 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
         "submit_s": row.submit_s,
         "start_s": row.start_s,
         "ran_on": row.ran_on,
-        "story": sorted(story, key=lambda each: each["at_s"]),
-        "leases": rented,
+        "story": sorted(story, key=lambda item: item["at_s"]),
+        "leases": [_lease(lease, ledger.launch(lease.launch).reason, now_s) for lease in leases],
+    }
+
+
+def _decision(row: DecisionRow) -> dict[str, Any]:
+    return {
+        "at_s": row.at_s,
+        "last_s": row.last_s,
+        "kind": row.kind,
+        "code": row.code,
+        "text": row.text,
+        "look_again_s": row.look_again_s,
+        **_figures(row),
+    }
+
+
+def _event(row: EventRow) -> dict[str, Any]:
+    return {
+        "at_s": row.at_s,
+        "last_s": row.at_s,
+        "kind": "event",
+        "code": row.kind,
+        "text": row.text,
+        "look_again_s": None,
+    }
+
+
+def _lease(lease: LeaseRow, why: str, now_s: float) -> dict[str, Any]:
+    return {
+        "node": lease.node,
+        "instance_type": lease.instance_type,
+        "market": lease.market,
+        "zone": lease.zone,
+        "state": lease.state,
+        "instance_id": lease.instance_id,
+        "usd_per_hour": lease.usd_per_hour,
+        "from_s": lease.from_s,
+        "to_s": lease.to_s,
+        "usd": lease.usd(now_s),
+        "why": why,
+        "end_reason": lease.end_reason,
     }
 
 
@@ -106,45 +119,47 @@ def _figures(row: DecisionRow) -> dict[str, Any]:
 
 def spoken(said: dict[str, Any]) -> list[str]:
     """The newest decision as a sentence, then the alternatives that were rejected. Empty: nothing was decided yet."""
-    newest = max(
-        (each for each in said["story"] if each["kind"] != "event"), key=lambda each: each["last_s"], default=None
-    )
-    if newest is None:
+    decisions = [item for item in said["story"] if item["kind"] != "event"]
+    if not decisions:
         return []
+    newest = max(decisions, key=lambda item: item["last_s"])
+    at_s = newest["last_s"]
     asked = Asked(said["job"], said["nodes"], said["gpus"] // said["nodes"], said["time_limit_s"])
     if newest["kind"] == "infeasible":
-        return [sentence.sentence(asked, Infeasible(said["job"], newest["code"], newest["text"]), newest["last_s"])]
+        return [sentence.sentence(asked, Infeasible(said["job"], newest["code"], newest["text"]), at_s)]
     wait = from_json(Wait, {"job": said["job"], **newest})
-    at_s = newest["last_s"]
-    rest = [f"  instead: {sentence.alternative(each, wait, at_s)}" for each in wait.alternatives]
+    rest = [f"  instead: {sentence.alternative(choice, wait, at_s)}" for choice in wait.alternatives]
     return [sentence.sentence(asked, wait, at_s, site_options.clock(at_s)), *rest]
 
 
 def lines(said: dict[str, Any]) -> list[str]:
+    """What `gather` gathered, for people."""
     limit = "no limit" if said["time_limit_s"] is None else f"limit {explain.duration(said['time_limit_s'])}"
     size = f"{explain.plural(said['nodes'], 'node')}, {explain.plural(said['gpus'], 'GPU')}, {limit}"
     state = "has left the queue" if said["state"] == "LEFT_QUEUE" else said["state"]
-    out = [
-        f"job {said['job']} ({said['name']}, {said['user']}): {size}; submitted {site_options.at(said['submit_s'])}; {state}"
-    ]
+    who = f"job {said['job']} ({said['name']}, {said['user']})"
+    out = [f"{who}: {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
     if said["ran_on"]:
         out.append(f"on {said['ran_on']} since {site_options.at(said['start_s'])}")
-    if not said["ran_on"] and said["state"] == "PENDING":
+    elif said["state"] == "PENDING":
         out += spoken(said)
-    for each in said["story"]:
-        until = f" to {site_options.at(each['last_s'])}" if each["last_s"] - each["at_s"] >= 1 else ""
-        again = (
-            f"; looked at again {site_options.at(each['look_again_s'])} or when something changes"
-            if each["look_again_s"]
-            else ""
-        )
-        word = {"wait": "waits", "infeasible": "can't be rented for", "event": each["code"]}[each["kind"]]
-        out.append(f"  {site_options.at(each['at_s'])}{until}  {word}: {each['text']}{again}")
-    for lease in said["leases"]:
-        price = f"{explain.usd(lease['usd_per_hour'])}/h, {explain.usd(lease['usd'])} (estimate)"
-        when = f"{site_options.at(lease['from_s'])} to {site_options.at(lease['to_s']) if lease['to_s'] else 'now'}"
-        when = when if lease["from_s"] else "never launched"
-        out.append(
-            f"  rented {lease['node']}: {lease['instance_type']} {lease['market']} {lease['zone']}, {when}, {price}: {lease['why']}"
-        )
-    return out
+    return [*out, *map(_story_line, said["story"]), *map(_lease_line, said["leases"])]
+
+
+def _story_line(item: dict[str, Any]) -> str:
+    until = f" to {site_options.at(item['last_s'])}" if item["last_s"] - item["at_s"] >= 1 else ""
+    again = ""
+    if item["look_again_s"]:
+        again = f"; looked at again {site_options.at(item['look_again_s'])} or when something changes"
+    word = {"wait": "waits", "infeasible": "can't be rented for", "event": item["code"]}[item["kind"]]
+    return f"  {site_options.at(item['at_s'])}{until}  {word}: {item['text']}{again}"
+
+
+def _lease_line(lease: dict[str, Any]) -> str:
+    what = f"{lease['instance_type']} {lease['market']} {lease['zone']}"
+    price = f"{explain.usd(lease['usd_per_hour'])}/h, {explain.usd(lease['usd'])} (estimate)"
+    when = "never launched"
+    if lease["from_s"]:
+        until = site_options.at(lease["to_s"]) if lease["to_s"] else "now"
+        when = f"{site_options.at(lease['from_s'])} to {until}"
+    return f"  rented {lease['node']}: {what}, {when}, {price}: {lease['why']}"

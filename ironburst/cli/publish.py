@@ -10,12 +10,13 @@ from pathlib import Path
 from ironburst import document
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "publish",
         help="publish the ClusterDocument of a stack",
-        description="Read the stack output `cluster` as JSON from standard input and write it to one place, with the next serial. "
-        "Exit code 0: published; 2: it is not a document, or the place holds another cluster's.",
+        description="Read the stack output `cluster` as JSON from standard input and write it to one place, with the "
+        "next serial. Exit code 0: published; 2: it is not a document, or the place holds another cluster's.",
         epilog="example: pulumi stack output cluster --json | ironburst publish --to /srv/ironburst/prod.json",
     )
     parser.add_argument("--to", type=Path, required=True, help="path of the published document")
@@ -23,6 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Publish what stands on standard input."""
     try:
         try:
             data = json.load(sys.stdin)

@@ -7,17 +7,18 @@ import json
 
 from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
-from ironburst.controller import lock, reaper
+from ironburst.controller import reaper
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "reap",
         help="end rented instances that no lease knows",
-        description="End rented instances of this cluster that no open lease knows. Every tick does this too; young ones and "
-        f"ones with a job on them are spared. {site_options.EXIT_CODES}",
+        description="End rented instances of this cluster that no open lease knows. Every tick does this too; young "
+        f"ones and ones with a job on them are spared. {site_options.EXIT_CODES}",
         epilog="example: ironburst reap --dry-run",
     )
     site_options.add(parser)
@@ -34,18 +35,17 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
+    """End orphans, or say which would be."""
     document, scheduler = site_options.read_document(arguments), site_options.slurm(arguments)
-    with lock.held(site_options.ledger_path(arguments)):
-        ledger = site_options.open_ledger(arguments)
+    with site_options.own_ledger(arguments) as ledger:
         controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, SystemClock())
         site, observation = controller.site(document), scheduler.observe()
-        found = [i.id for i in reaper.orphans(site, observation, arguments.grace)]
+        ids = [instance.id for instance in reaper.orphans(site, observation, arguments.grace)]
         if not arguments.dry_run:
-            found = reaper.reap(site, observation, arguments.grace)
-        ledger.close()
+            ids = reaper.reap(site, observation, arguments.grace)
     if arguments.json:
-        print(json.dumps({"orphans": found, "ended": not arguments.dry_run}))
+        print(json.dumps({"orphans": ids, "ended": not arguments.dry_run}))
     else:
         verb = "would be ended" if arguments.dry_run else "ended"
-        print("\n".join(f"{id} {verb}" for id in found) or "no instance without a lease")
+        print("\n".join(f"{id} {verb}" for id in ids) or "no instance without a lease")
     return 0

@@ -12,7 +12,7 @@ from typing import Any
 from ironburst.burst import Policy, explain
 from ironburst.cli import site_options, stack_file
 from ironburst.cli.site_options import BadInput
-from ironburst.controller import recorder, site
+from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
 from ironburst.replay import ticks
 from ironburst.replay.ticks import Act, Comparison, Difference, Side
@@ -47,10 +47,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Decide the ticks again, and print how that differs."""
-    policy: Policy | None = site.policy(stack_file.document(arguments.config)) if arguments.config else None
-    folder = arguments.folder or site_options.rounds_path(arguments)
+    policy: Policy | None = policy_view.policy(stack_file.document(arguments.config)) if arguments.config else None
+    folder = arguments.folder or site_options.ticks_path(arguments)
     damaged: list[RecordError] = []
-    comparison = ticks.compare(recorder.rounds(folder, damaged.append), policy)
+    comparison = ticks.compare(recorder.ticks(folder, damaged.append), policy)
     if not comparison.ticks and not damaged:
         raise BadInput(f"there is no tick in {folder} yet: give the folder `rounds` of a controller that has run")
     for error in damaged:

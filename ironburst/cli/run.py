@@ -10,20 +10,22 @@ import sys
 from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
 from ironburst.cli.tick import as_json, lines
-from ironburst.controller import lock, loop, recorder
-from ironburst.controller.ledger import KEEP_S
+from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller, Report
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "run",
         help="the controller: tick after tick until SIGTERM",
-        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round under way is "
-        "finished. Prints the rounds in which something happened. The ledger keeps what money was spent on, and why, for good; other jobs "
-        f"{KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",
-        epilog="example: ironburst run --document /var/lib/ironburst/cluster.json --ledger /var/lib/ironburst/ledger.sqlite",
+        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round "
+        "under way is finished. Prints the rounds in which something happened. The ledger keeps what money was spent "
+        "on, and why, for good; other jobs "
+        f"{retention.KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",
+        epilog="example: ironburst run --document /var/lib/ironburst/cluster.json "
+        "--ledger /var/lib/ironburst/ledger.sqlite",
     )
     site_options.add(parser)
     told = "what was decided from what is kept in the folder `rounds` beside the ledger"
@@ -38,6 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
+    """Tick until told to stop."""
     read = site_options.document_reader(arguments)
     document, scheduler, clock = read(), site_options.slurm(arguments), SystemClock()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,9 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         elif report.events:
             print("\n".join(lines(report)), flush=True)
 
-    rounds = recorder.Recorder(site_options.rounds_path(arguments), arguments.keep_days, arguments.keep_mb)
-    with lock.held(site_options.ledger_path(arguments)):
-        ledger = site_options.open_ledger(arguments)
-        loop.run(Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock, rounds), clock, read, told)
-        ledger.close()
+    ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
+    with site_options.own_ledger(arguments) as ledger:
+        controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock, ticks)
+        loop.run(controller, clock, read, told)
     return 0

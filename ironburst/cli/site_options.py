@@ -11,12 +11,14 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from ironburst import document
 from ironburst.adapters.slurm import Slurm
+from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
 from ironburst.controller.recorder import RecordError
@@ -43,38 +45,43 @@ def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: 
         "--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})"
     )
     if slurm:
-        told = "what to put before Slurm's commands, such as 'ssh root@head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
+        told = "what to put before Slurm's commands, such as 'ssh root@head' "
+        told += "(default: $IRONBURST_SLURM_PREFIX, or nothing)"
         parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
     parser.add_argument("--json", action="store_true", help="machine-readable")
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:
+    """As given, or of the environment, or where it is on a head node."""
     return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
 
 
-def rounds_path(arguments: argparse.Namespace) -> Path:
-    """The folder of what was decided from what, beside the ledger."""
+def ticks_path(arguments: argparse.Namespace) -> Path:
+    """The folder of what was decided from what, beside the ledger; its name there is `rounds`."""
     return ledger_path(arguments).with_name("rounds")
 
 
 def read_document(arguments: argparse.Namespace) -> ClusterDocument:
-    """Raises BadInput or DocumentError. A last good copy is kept beside the ledger."""
-    path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
+    """Once. Raises BadInput or DocumentError."""
+    return document.read(_document_path(arguments))
+
+
+def _document_path(arguments: argparse.Namespace) -> Path | str:
+    path: Path | str | None = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not path:
         raise BadInput("no ClusterDocument: give --document PATH or set IRONBURST_DOCUMENT")
-    return document.read(path)
+    return path
 
 
 def document_reader(arguments: argparse.Namespace) -> Callable[[], ClusterDocument]:
     """For the loop: reads anew each time, with a last good copy beside the ledger."""
-    path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
-    if not path:
-        raise BadInput("no ClusterDocument: give --document PATH or set IRONBURST_DOCUMENT")
+    path = _document_path(arguments)
     last_good = ledger_path(arguments).with_name("document.last-good.json")
     return lambda: document.read(path, last_good)
 
 
 def slurm(arguments: argparse.Namespace) -> Slurm:
+    """Slurm, behind the prefix of the options. Raises BadInput."""
     text = (
         arguments.slurm_prefix if arguments.slurm_prefix is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
     )
@@ -84,8 +91,16 @@ def slurm(arguments: argparse.Namespace) -> Slurm:
         raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
-def open_ledger(arguments: argparse.Namespace, *, read_only: bool = False) -> Ledger:
-    return Ledger(ledger_path(arguments), read_only=read_only)
+def open_ledger(arguments: argparse.Namespace) -> Ledger:
+    """To read, beside whoever writes it. Raises LedgerError."""
+    return Ledger(ledger_path(arguments), read_only=True)
+
+
+@contextmanager
+def own_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
+    """To write, as the only one. Raises LockedError or LedgerError."""
+    with lock.held(ledger_path(arguments)), closing(Ledger(ledger_path(arguments))) as ledger:
+        yield ledger
 
 
 def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -95,8 +110,7 @@ def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
         try:
             return verb(arguments)
         except (BadInput, DocumentError, LedgerError, RecordError) as error:
-            code = 2
-            text = str(error)
+            code, text = 2, str(error)
         except (SchedulerError, CloudError) as error:
             code, text = 3, str(error)
         except LockedError as error:

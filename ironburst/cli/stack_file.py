@@ -11,7 +11,7 @@ from ironburst.burst import Policy
 from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
-from ironburst.controller import site
+from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.replay.home import HOME, Home
@@ -37,12 +37,12 @@ def declared(path: Path) -> Declared:
     if len(sizes) != 1:
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
-    pools = tuple(site.declared_pool(pool) for pool in cluster.pools)
+    pools = tuple(policy_view.declared_pool(pool) for pool in cluster.pools)
     ages = [pool.price_as_of for pool in cluster.pools if pool.price_as_of]
     return Declared(
         name=cluster.cluster,
         home=Home(len(home), sizes.pop(), tick_s=float(cluster.burst.tick_s)),
-        policy=replace(site.policy(cluster), home_partition=HOME),
+        policy=replace(policy_view.policy(cluster), home_partition=HOME),
         cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),
     )

@@ -1,4 +1,4 @@
-"""`ironburst tick`: one round of the controller."""
+"""`ironburst tick`: one tick of the controller."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from ironburst.adapters.aws import Aws
 from ironburst.cli import site_options
-from ironburst.controller import lock
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "tick",
         help="one round of the controller: observe, decide, re-check, apply, record",
@@ -29,29 +29,29 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
+    """One tick, and what it did."""
     document = site_options.document_reader(arguments)()
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
     scheduler = site_options.slurm(arguments)
-    with lock.held(site_options.ledger_path(arguments)):
-        ledger = site_options.open_ledger(arguments)
+    with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
         cloud = Aws(document.region or "us-east-1")
-        rounds = Recorder(site_options.rounds_path(arguments))
-        report = Controller(scheduler, cloud, ledger, SystemClock(), rounds).tick(document)
-        ledger.close()
+        ticks = Recorder(site_options.ticks_path(arguments))
+        report = Controller(scheduler, cloud, ledger, SystemClock(), ticks).tick(document)
     print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))
     return 0
 
 
 def as_json(report: Report) -> dict[str, Any]:
+    """A report as JSON values."""
     return asdict(report)
 
 
 def lines(report: Report) -> list[str]:
-    """One line for the round, one for each thing that happened in it."""
+    """One line for the tick, one for each thing that happened in it."""
     leases = ", ".join(f"{count} {state}" for state, count in sorted(report.leases.items())) or "none"
     out = [f"{site_options.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
     for event in report.events:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
-from ironburst.controller import idle_store, records
+from ironburst.controller import idle_store, policy_view, records, spending
 from ironburst.controller.site import Image, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 
 def acts(decision: Decision) -> bool:
+    """Whether anything is to be done."""
     return bool(decision.launches or decision.assigns or decision.widen or decision.narrow or decision.releases)
 
 
@@ -23,83 +25,104 @@ def recheck(
     """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why.
     Pure.
     """
-    dropped: list[str] = []
-    funds, held = Headroom(budget), {lease.id: lease for lease in leases}
+    check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s)
+    assigns = check.assigns(decision.assigns)
+    unpaid = {assign.job for assign in decision.assigns} - {assign.job for assign in assigns}
+    launches = tuple(kept for launch in decision.launches if (kept := check.launch(launch)))
+    releases = tuple(release for release in decision.releases if check.is_free(release))
+    widen = tuple(item for item in decision.widen if item.job not in unpaid and check.waits(item.job, "widening"))
+    narrow = tuple(item for item in decision.narrow if check.waits(item.job, "narrowing"))
+    checked = replace(decision, launches=launches, assigns=assigns, widen=widen, narrow=narrow, releases=releases)
+    return checked, check.dropped
 
-    def waits(job: int, what: str) -> bool:
-        found = observation.job(job)
-        if found is None or not found.pending:
-            dropped.append(f"{what} for job {job}: it isn't pending any more")
+
+class _Recheck:
+    """What is left of the money, and what was dropped so far: the order of the questions matters."""
+
+    def __init__(self, observation: Observation, budget: Budget | None, leases: dict[str, Lease], now_s: float):
+        self._observation, self._budget, self._leases, self._now_s = observation, budget, leases, now_s
+        self._funds = Headroom(budget)
+        self.dropped: list[str] = []
+
+    def waits(self, id: int, what: str) -> bool:
+        job = self._observation.job(id)
+        if job is None or not job.pending:
+            self.dropped.append(f"{what} for job {id}: it isn't pending any more")
             return False
         return True
 
-    def paid(what: str, asked: list[Charge]) -> bool:
-        if found := funds.short(asked) if budget else None:
-            ceiling, needed, left = found
-            dropped.append(f"{what}: ${needed:,.2f} would be set aside, ${left:,.2f} of {named(ceiling)} is left")
-        elif budget is None:
-            dropped.append(f"{what}: no budget is declared")
-        else:
-            funds.take(asked)
-            return True
-        return False
+    def assigns(self, assigns: Iterable[Assign]) -> tuple[Assign, ...]:
+        pending = [assign for assign in assigns if self.waits(assign.job, "rented nodes")]
+        return tuple(
+            assign for assign in pending if self._pays(f"rented nodes for job {assign.job}", self._kept_for(assign))
+        )
 
-    def asked_for(launch: Launch) -> list[Charge]:
-        return charges(budget, launch.account, len(launch.nodes) * launch.usd_per_hour, now_s, launch.committed_until_s)
-
-    def kept_for(assign: Assign) -> list[Charge]:
-        until_s, mine = assign.committed_until_s, [held[lease] for lease in assign.leases if lease in held]
-        return [
-            charge
-            for lease in mine
-            for charge in charges(
-                budget, assign.account, lease.usd_per_hour, now_s, until_s, (lease.account, lease.committed_until_s)
-            )
-        ]
-
-    pending = [each for each in decision.assigns if waits(each.job, "rented nodes")]
-    assigns = [each for each in pending if paid(f"rented nodes for job {each.job}", kept_for(each))]
-    refused = {each.job for each in decision.assigns} - {each.job for each in assigns}
-    launches = []
-    for launch in decision.launches:
-        jobs = tuple(job for job in launch.jobs if waits(job, "renting"))
-        taken = [name for name in launch.nodes if not (node := observation.node(name)) or not node.launchable]
+    def launch(self, launch: Launch) -> Launch | None:
+        """For the jobs that still wait; None: it is dropped."""
+        jobs = tuple(job for job in launch.jobs if self.waits(job, "renting"))
+        nodes = [(name, self._observation.node(name)) for name in launch.nodes]
+        taken = [name for name, node in nodes if node is None or not node.launchable]
         if jobs and taken:
-            dropped.append(f"renting for job {jobs[0]}: {', '.join(taken)} can't be launched now")
-        elif jobs and paid(f"renting for job {jobs[0]}", asked_for(launch)):
-            launches.append(replace(launch, jobs=jobs))
-    releases = []
-    for release in decision.releases:
-        if observation.on(release.node):
-            dropped.append(f"release of {release.node}: a job runs there")
-        else:
-            releases.append(release)
-    checked = replace(
-        decision,
-        launches=tuple(launches),
-        releases=tuple(releases),
-        assigns=tuple(assigns),
-        widen=tuple(each for each in decision.widen if each.job not in refused and waits(each.job, "widening")),
-        narrow=tuple(each for each in decision.narrow if waits(each.job, "narrowing")),
-    )
-    return checked, dropped
+            self.dropped.append(f"renting for job {jobs[0]}: {', '.join(taken)} can't be launched now")
+        elif jobs and self._pays(f"renting for job {jobs[0]}", self._asked_for(launch)):
+            return replace(launch, jobs=jobs)
+        return None
+
+    def is_free(self, release: Release) -> bool:
+        if self._observation.on(release.node):
+            self.dropped.append(f"release of {release.node}: a job runs there")
+            return False
+        return True
+
+    def _pays(self, what: str, asked: list[Charge]) -> bool:
+        if self._budget is None:
+            self.dropped.append(f"{what}: no budget is declared")
+            return False
+        if short := self._funds.short(asked):
+            ceiling, needed, left = short
+            text = f"{what}: ${needed:,.2f} would be set aside, ${left:,.2f} of {named(ceiling)} is left"
+            self.dropped.append(text)
+            return False
+        self._funds.take(asked)
+        return True
+
+    def _asked_for(self, launch: Launch) -> list[Charge]:
+        usd_per_hour = len(launch.nodes) * launch.usd_per_hour
+        return charges(self._budget, launch.account, usd_per_hour, self._now_s, launch.committed_until_s)
+
+    def _kept_for(self, assign: Assign) -> list[Charge]:
+        leases = [self._leases[id] for id in assign.leases if id in self._leases]
+        return [charge for lease in leases for charge in self._kept(lease, assign)]
+
+    def _kept(self, lease: Lease, assign: Assign) -> list[Charge]:
+        before = lease.account, lease.committed_until_s
+        until_s = assign.committed_until_s
+        return charges(self._budget, assign.account, lease.usd_per_hour, self._now_s, until_s, before)
 
 
 def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, Image]) -> None:
     """Carry it out. Trouble with one item is written down and stops no other; the next tick decides anew."""
     for assign in decision.assigns:
-        site.ledger.assign(assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
+        spending.assign(site.ledger, assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
     for launch in decision.launches:
         _launch(site, launch, images)
-    for item, do in (
-        *((each, _widen) for each in decision.widen),
-        *((each, _narrow) for each in decision.narrow),
-        *((each, _release) for each in decision.releases),
-    ):
-        try:
-            do(site, item, observation)
-        except (SchedulerError, CloudError) as error:
-            site.event("trouble", str(error), job=getattr(item, "job", None))
+    for widen in decision.widen:
+        with _trouble(site, widen.job):
+            _widen(site, widen, observation)
+    for narrow in decision.narrow:
+        with _trouble(site, narrow.job):
+            _narrow(site, narrow)
+    for release in decision.releases:
+        with _trouble(site, None):
+            _release(site, release)
+
+
+@contextmanager
+def _trouble(site: Site, job: int | None) -> Iterator[None]:
+    try:
+        yield
+    except (SchedulerError, CloudError) as error:
+        site.event("trouble", str(error), job=job)
 
 
 def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
@@ -128,23 +151,23 @@ def _widen(site: Site, widen: Widen, observation: Observation) -> None:
     site.scheduler.place(widen.job, widen.partitions, widen.excluded)
     with site.ledger.transaction():
         for lease in mine:
-            if pool := site.pool(lease.pool):
+            if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
         site.ledger.update(mine, site.now, state=records.READY, worked=True, idle_since_s=site.now)
         site.event("widened", f"{', '.join(widen.partitions)}: {widen.reason}", job=widen.job)
 
 
-def _narrow(site: Site, narrow: Narrow, observation: Observation) -> None:
+def _narrow(site: Site, narrow: Narrow) -> None:
     site.scheduler.place(narrow.job, narrow.partitions, narrow.excluded, begin_now=narrow.begin_now)
     site.event("narrowed", f"{', '.join(narrow.partitions)}: {narrow.reason}", job=narrow.job)
 
 
-def _release(site: Site, release: Release, observation: Observation) -> None:
-    lease = next((each for each in site.ledger.leases() if each.id == release.lease), None)
+def _release(site: Site, release: Release) -> None:
+    lease = next((lease for lease in site.ledger.leases() if lease.id == release.lease), None)
     if lease is None or lease.state in records.GOING or lease.state == records.REQUESTED:
-        return  # an open intent is settled first
+        return  # an open intent is answered first
     with site.ledger.transaction():
-        if pool := site.pool(lease.pool):
+        if pool := policy_view.pool_of(site, lease):
             idle_store.given_back(site.ledger, pool, lease, site.now)
         if lease.state == records.READY:
             site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=release.reason)

@@ -1,5 +1,5 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes another
-way ends here.
+"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes
+another way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
 ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
@@ -14,8 +14,7 @@ from collections.abc import Iterable
 
 from ironburst.burst.headroom import named
 from ironburst.burst.snapshot import Budget, Ceiling
-from ironburst.controller import leases, money, records
-from ironburst.controller import site as surroundings
+from ironburst.controller import leases, money, records, spending
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Observation
@@ -24,11 +23,14 @@ _ROUNDING_USD = 1e-6
 _ENDABLE = (records.INTENDED, records.POWERING, records.LAUNCHED, records.JOINED, records.READY, records.RELEASING)
 
 
+Ending = dict[str, tuple[LeaseRow, str]]  # by id: leases that are to end, and why
+
+
 def reprice(site: Site, since_s: float) -> None:
-    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last round on."""
-    rates = site.ledger.rates(site.now)
+    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last tick on."""
+    rates = spending.rates(site.ledger, site.now)
     for lease in site.ledger.leases():
-        pool = next((each for each in site.document.pools if each.name == lease.pool), None)
+        pool = next((pool for pool in site.document.pools if pool.name == lease.pool), None)
         declared, last = pool.usd_per_hour.get(lease.market) if pool else None, money.rates_of(lease, rates)[-1]
         if declared is None or declared == last.usd_per_hour:
             continue
@@ -38,7 +40,7 @@ def reprice(site: Site, since_s: float) -> None:
         site.event("price", text, launch=lease.launch, lease=lease.id)
 
 
-def hold(site: Site, observation: Observation) -> bool:
+def enforce(site: Site, observation: Observation) -> bool:
     """Give up the leases that the budget can't or needn't pay any longer. Whether there were any."""
     ending = _over(site, observation)
     for lease, why in ending.values():
@@ -52,12 +54,12 @@ def hold(site: Site, observation: Observation) -> bool:
     return bool(ending)
 
 
-def hold_blindly(site: Site) -> None:
+def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises
     CloudError.
     """
     open_leases = site.ledger.leases()
-    for lease, why in _stop(site, open_leases, surroundings.budget(site) if open_leases else None).values():
+    for lease, why in _stop(site, open_leases, spending.budget_of(site) if open_leases else None).values():
         if lease.instance_id:
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
             site.event(
@@ -68,43 +70,44 @@ def hold_blindly(site: Site) -> None:
             site.cloud.terminate([lease.instance_id])
 
 
-def _over(site: Site, observation: Observation) -> dict[str, tuple[LeaseRow, str]]:
-    open_leases, now, found = site.ledger.leases(), site.now, {}
-    budget = surroundings.budget(site) if open_leases else None
+def _over(site: Site, observation: Observation) -> Ending:
+    open_leases, now = site.ledger.leases(), site.now
+    budget = spending.budget_of(site) if open_leases else None
     endable = [lease for lease in open_leases if lease.state in _ENDABLE]
+    ending: Ending = {}
     for lease in endable:
         if _late(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
-            found[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
+            ending[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
     for ceiling in budget.ceilings if budget else ():
         missing = -ceiling.left_usd
         if missing <= _ROUNDING_USD:
             continue
-        rates = site.ledger.rates(now)
+        rates = spending.rates(site.ledger, now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
         paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
         late = [lease for lease in paid if _late(lease, now)]
         spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
         for lease in (*late, *spare):
             if missing > _ROUNDING_USD:
-                found.setdefault(lease.id, (lease, why))
+                ending.setdefault(lease.id, (lease, why))
                 missing -= _usd(ceiling, lease, now, rates)
-    return found | _stop(site, open_leases, budget)
+    return ending | _stop(site, open_leases, budget)
 
 
-def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) -> dict[str, tuple[LeaseRow, str]]:
+def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) -> Ending:
     """All that is paid by a ceiling whose money is just enough to end it."""
-    now, found = site.now, {}
+    now = site.now
     # of a call without an answer the worst is believed
-    launched = [
-        each for each in open_leases if each.aside(now) and (each.from_s is not None or each.state == records.REQUESTED)
-    ]
-    rates = site.ledger.rates(now) if launched else {}
+    may_cost = [lease for lease in open_leases if lease.from_s is not None or lease.state == records.REQUESTED]
+    launched = [lease for lease in may_cost if lease.aside(now)]
+    rates = spending.rates(site.ledger, now) if launched else {}
+    ending: Ending = {}
     for ceiling in budget.ceilings if budget else ():
-        ending = {lease.id: money.usd(ceiling, lease, (now, now + records.ENDING_S), rates) for lease in launched}
-        if any(ending.values()) and ceiling.spent_usd + sum(ending.values()) > ceiling.usd + _ROUNDING_USD:
+        usd = {lease.id: money.usd(ceiling, lease, (now, now + records.ENDING_S), rates) for lease in launched}
+        if any(usd.values()) and ceiling.spent_usd + sum(usd.values()) > ceiling.usd + _ROUNDING_USD:
             why = f"{named(ceiling)} is used up: what is left is needed to end what runs"
-            found |= {lease.id: (lease, why) for lease in launched if ending[lease.id] > 0 and lease.state in _ENDABLE}
-    return found
+            ending |= {lease.id: (lease, why) for lease in launched if usd[lease.id] > 0 and lease.state in _ENDABLE}
+    return ending
 
 
 def _late(lease: LeaseRow, now_s: float) -> bool:

@@ -33,7 +33,7 @@ def applied(before: Any, change: dict[str, Any]) -> Any:
     if "runs" in change:
         return _list(before, change["runs"])
     kept = {key: value for key, value in before.items() if key not in change["gone"]}
-    return kept | {key: applied(before.get(key), each) for key, each in change["keys"].items()}
+    return kept | {key: applied(before.get(key), inner) for key, inner in change["keys"].items()}
 
 
 def _runs(before: list[Any], after: list[Any]) -> list[Any]:

@@ -1,13 +1,14 @@
-"""Each pool's account of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from,
-across restarts.
+"""Each pool's log of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from, across
+restarts.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
-from ironburst.burst import Lease, Pool, from_json, idle, idle_log, to_json
+from ironburst.burst import Pool, from_json, idle, idle_log, to_json
 from ironburst.burst.idle import Terms
 from ironburst.burst.idle_log import Account
 from ironburst.controller import records
@@ -15,8 +16,8 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 
 
-def account(ledger: Ledger, pool: str) -> Account:
-    """A pool's account; an unreadable one (of another version) starts anew."""
+def read(ledger: Ledger, pool: str) -> Account:
+    """A pool's log; an unreadable one (of another version) starts anew."""
     said = ledger.noted(_key(pool))
     try:
         return from_json(Account, json.loads(said)) if said else Account()
@@ -27,31 +28,35 @@ def account(ledger: Ledger, pool: str) -> Account:
 def began(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
     """Its last job has left it. What is prepaid has no gaps: idle costs nothing more."""
     if lease.market not in pool.prepaid_markets:
-        _write(ledger, pool.name, idle_log.began(account(ledger, pool.name), lease.id, now_s))
+        _write(ledger, pool.name, idle_log.began(read(ledger, pool.name), lease.id, now_s))
 
 
 def used(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
-    now = account(ledger, pool.name)
+    """A job has come to an idle lease: its gap ends."""
+    now = read(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
         _write(ledger, pool.name, idle_log.used(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def given_back(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
-    now = account(ledger, pool.name)
+    """An idle lease is given back: its gap ends without a job."""
+    now = read(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
         _write(ledger, pool.name, idle_log.given_back(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def launched(ledger: Ledger, pool: str, nodes: int, now_s: float) -> None:
-    now = account(ledger, pool)
+    """Nodes are rented: what was given back lately was missed."""
+    now = read(ledger, pool)
     if now.away:
         _write(ledger, pool, idle_log.launched(now, nodes, now_s))
 
 
 def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
-    now = account(ledger, pool)
+    """Forget the gaps of leases that are ready no more, and what was given back long ago."""
+    now = read(ledger, pool)
     ready = {lease.id for lease in ledger.leases() if lease.state == records.READY} if now.idle else set()
     kept = idle_log.tidied(now, ready, now_s)
     if kept != now:
@@ -59,21 +64,7 @@ def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
 
 
 def _terms(ledger: Ledger, pool: Pool, lease: LeaseRow, since_s: float, now_s: float) -> Terms:
-    seen = Lease(
-        lease.id,
-        lease.launch,
-        lease.node,
-        lease.pool,
-        lease.zone,
-        lease.market,
-        "ready",
-        (),
-        lease.usd_per_hour,
-        0.0,
-        since_s,
-        True,
-        lease.from_s,
-    )
+    seen = replace(lease.lease(), state="ready", idle_since_s=since_s, worked=True)
     terms = idle.terms(pool, seen, ledger.cool_downs(now_s), since_s, now_s)
     return terms if math.isfinite(terms.free_s) else Terms(0.0)
 

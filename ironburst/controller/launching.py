@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from ironburst.controller import records
-from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow
-from ironburst.controller.site import Site, launch_request
+from ironburst import node_states
+from ironburst.controller import cool_downs, records
+from ironburst.controller.launch_request import launch_request
+from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow, Place
+from ironburst.controller.site import Site
 from ironburst.ports import (
     CloudError,
     Instance,
@@ -41,7 +43,7 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
     if len(nodes) < len(leases):
         return leave(site, leases, "the scheduler doesn't know its nodes")
     if state == records.INTENDED:
-        site.scheduler.put_lease(launch.nodes)
+        site.scheduler.put_permit(launch.nodes)
         _power_up(site, nodes)
         site.ledger.update(leases, site.now, state=records.POWERING)
         return True
@@ -49,14 +51,14 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
         return _request(site, launch, leases)
     if site.now - leases[0].changed_s > launch.boot_s:
         return leave(site, leases, "the scheduler never powered its nodes up")
-    if lost := [node for node in nodes if node.launchable]:  # sent back: its lease file wasn't seen
-        site.scheduler.put_lease(launch.nodes)
+    if lost := [node for node in nodes if node.launchable]:  # sent back: its permit wasn't seen
+        site.scheduler.put_permit(launch.nodes)
         _power_up(site, lost)
     return False
 
 
 def _power_up(site: Site, nodes: list[Node]) -> None:
-    if names := [node.name for node in nodes if not node.has("POWER_UP") and not node.has("POWERING_UP")]:
+    if names := [node.name for node in nodes if not node_states.powering_up(node.states)]:
         site.scheduler.power_up(names)
 
 
@@ -84,7 +86,8 @@ def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: 
     """An intent without an answer: we died over it, or the cloud gave none. Repeat it unchanged while it is still
     wanted.
     """
-    intent = next(each for each in reversed(site.ledger.intents(launch.id)) if each.state in ("open", "unknown"))
+    asked = reversed(site.ledger.intents(launch.id))
+    intent = next(intent for intent in asked if intent.state in ("open", "unknown"))
     if intent.retry_s > site.now:
         return False
     if not _needed(site, leases, observation):
@@ -95,51 +98,48 @@ def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: 
 def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
     """Ask the cloud, with exactly what the intent says; then write down what it answered."""
     try:
-        found = site.cloud.launch(LaunchRequest(**json.loads(intent.request)))
+        instances = site.cloud.launch(LaunchRequest(**json.loads(intent.request)))
     except OutcomeUnknown as error:
         return _unknown(site, launch, leases, intent, error)
     except TokenMismatch as error:  # the first launch may live: only instances with this token tell
         site.event("trouble", f"the token of {intent.zone} was used with other parameters: {error}", launch=launch.id)
         return _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
-        cool_down = site.document.burst.cool_down_s
-        return _refused(site, launch, leases, intent, error, [(intent.zone, len(launch.nodes), cool_down)])
+        here = [Place(launch.pool, intent.zone, launch.market, len(launch.nodes))]
+        return _refused(site, launch, leases, intent, error, here, site.document.burst.cool_down_s)
     except QuotaReached as error:
-        return _refused(
-            site, launch, leases, intent, error, [(zone, len(launch.nodes), _QUOTA_S) for zone in launch.zones]
-        )
+        everywhere = [Place(launch.pool, zone, launch.market, len(launch.nodes)) for zone in launch.zones]
+        return _refused(site, launch, leases, intent, error, everywhere, _QUOTA_S)
     except Refused as error:
-        site.event(
-            "needs_a_person",
-            f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}",
-            launch=launch.id,
-        )
-        return _refused(site, launch, leases, intent, error, [(zone, 1, None) for zone in launch.zones])
-    _adopt(site, launch, leases, intent, found)
+        text = f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}"
+        site.event("needs_a_person", text, launch=launch.id)
+        everything = [Place(launch.pool, zone, launch.market, 1) for zone in launch.zones]
+        return _refused(site, launch, leases, intent, error, everything, None)
+    _adopt(site, launch, leases, intent, instances)
     return True
 
 
-def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, found: list[Instance]) -> None:
+def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, instances: list[Instance]) -> None:
     """The instances exist: node names go by the launch index, as on the nodes themselves."""
-    by_index = {instance.index: instance for instance in found}
+    by_index = {instance.index: instance for instance in instances}
+    of = {lease.node: by_index[launch.nodes.index(lease.node)] for lease in leases}
     now = site.now
     with site.ledger.transaction():
-        site.ledger.settle_intent(intent.token, "answered", now)
+        site.ledger.answer_intent(intent.token, "answered", now)
         for lease in leases:
-            instance = by_index[launch.nodes.index(lease.node)]
+            instance = of[lease.node]
             site.instances.setdefault(instance.id, instance)
-            # it may have run since it was asked for first, and is kept for as long as was promised from then on
-            until_s = lease.committed_until_s + intent.made_s - lease.made_s
             site.ledger.update(
                 [lease],
                 now,
                 state=records.LAUNCHED,
                 instance_id=instance.id,
+                # it may have run since it was asked for first, and is kept for as long as was promised from then on
                 from_s=intent.made_s,
-                committed_until_s=until_s,
+                committed_until_s=lease.committed_until_s + intent.made_s - lease.made_s,
             )
         site.ledger.reopen(launch.pool, intent.zone, launch.market)
-        names = ", ".join(f"{lease.node} = {by_index[launch.nodes.index(lease.node)].id}" for lease in leases)
+        names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
         site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
 
 
@@ -149,26 +149,27 @@ def _refused(
     leases: list[LeaseRow],
     intent: IntentRow,
     error: CloudError,
-    close: list[tuple[str, int, float | None]],
+    places: list[Place],
+    seconds: float | None,
 ) -> bool:
-    """A definite no: nothing was started. Close the places, and go on with the zones that are left."""
-    now = site.now
+    """A definite no: nothing was started. Close the places (None: until somebody reopens them), and go on with the
+    zones that are left.
+    """
+    now, why = site.now, error.code or str(error)
     with site.ledger.transaction():
-        site.ledger.settle_intent(intent.token, "refused", now, code=error.code, error=str(error))
-        for zone, nodes, seconds in close:
-            site.ledger.cool_down(
-                launch.pool, zone, launch.market, nodes, seconds, error.code or str(error), now, launch.serial
-            )
+        site.ledger.answer_intent(intent.token, "refused", now, code=error.code, error=str(error))
+        for place in places:
+            cool_downs.close(site.ledger, place, seconds, why, now, launch.serial)
         site.ledger.update(leases, now, state=records.POWERING)
         site.event("refused", f"{launch.market} in {intent.zone}: {error}", launch=launch.id)
-    if len(close) > 1 or close[0][2] is None:  # the other zones are closed with it
-        return leave(site, site.ledger.leases_of(launch.id), f"refused: {error.code or error}")
+    if len(places) > 1 or seconds is None:  # the other zones are closed with it
+        return leave(site, site.ledger.leases_of(launch.id), f"refused: {why}")
     return True
 
 
 def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> bool:
     retry = site.now + min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S)
-    site.ledger.settle_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
+    site.ledger.answer_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
     site.event("unknown", f"{launch.market} in {intent.zone}: {error}; to be repeated unchanged", launch=launch.id)
     if isinstance(error, TokenMismatch):
         return _look(site, launch, leases, intent)
@@ -177,13 +178,13 @@ def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Inte
 
 def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
     """Look for instances of a token that is not to be repeated any more."""
-    found = site.cloud.by_token(intent.token)
-    if len(found) == len(leases) and any(instance.alive for instance in found):
-        _adopt(site, launch, leases, intent, found)
+    instances = site.cloud.by_token(intent.token)
+    if len(instances) == len(leases) and any(instance.alive for instance in instances):
+        _adopt(site, launch, leases, intent, instances)
         return True
     if site.now - intent.made_s > _NEVER_ARRIVED_S:
         with site.ledger.transaction():
-            site.ledger.settle_intent(
+            site.ledger.answer_intent(
                 intent.token, "refused", site.now, code="NeverArrived", error="no instance with its token appeared"
             )
             site.ledger.update(leases, site.now, state=records.POWERING)

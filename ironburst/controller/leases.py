@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from ironburst.burst import Node
-from ironburst.controller import idle_store, launching, records
+from typing import NamedTuple
+
+from ironburst import node_states
+from ironburst.burst import Job, Node
+from ironburst.controller import cool_downs, idle_store, launching, policy_view, records
 from ironburst.controller.launching import leave
-from ironburst.controller.records import LeaseRow
-from ironburst.controller.site import Site, going_down
+from ironburst.controller.records import LeaseRow, Place
+from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
+
+
+class _Seen(NamedTuple):
+    """A lease's node and the jobs on it, as the scheduler shows them. `node` None: it doesn't know it."""
+
+    node: Node | None
+    jobs: list[Job]
 
 
 def advance(site: Site, observation: Observation) -> bool:
@@ -33,13 +43,15 @@ def _launch(site: Site, id: str, observation: Observation) -> bool:
         early = [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
     for lease in site.ledger.leases_of(id):
         if lease.state in _STEPS:
-            changed |= _STEPS[lease.state](site, lease, observation.node(lease.node), observation)
+            seen = _Seen(observation.node(lease.node), observation.on(lease.node))
+            changed |= _STEPS[lease.state](site, lease, seen)
     return changed
 
 
 def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:
     """The leases of a launch that stand or fall with this one: those that haven't been handed over yet."""
-    return [each for each in site.ledger.leases_of(lease.launch) if each.state in (*records.COMING, records.JOINED)]
+    still = (*records.COMING, records.JOINED)
+    return [other for other in site.ledger.leases_of(lease.launch) if other.state in still]
 
 
 def _dead(site: Site, lease: LeaseRow) -> str:
@@ -52,31 +64,29 @@ def _dead(site: Site, lease: LeaseRow) -> str:
     return "" if instance.alive else f"its instance ended: {instance.reason or instance.state}"
 
 
-def _launched(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+def _launched(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     boot_s = site.ledger.launch(lease.launch).boot_s
     if dead := _dead(site, lease):
         return _failed(site, lease, dead)
-    if node is None:
+    if seen.node is None:
         return _failed(site, lease, "the scheduler doesn't know its node any more")
-    if (
-        node.has("IDLE", "DRAIN")
-        and not {"POWERING_UP", "POWER_UP", "NOT_RESPONDING"}.intersection(node.states)
-        and not going_down(node.states)
-    ):
+    if _registered(seen.node):
         site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
-        took = site.now - lease.changed_s
-        site.event(
-            "joined",
-            f"{lease.node} registered {took:.0f} s after its launch, so its gate passed",
-            launch=lease.launch,
-            lease=lease.id,
-        )
+        took_s = site.now - lease.changed_s
+        text = f"{lease.node} registered {took_s:.0f} s after its launch, so its gate passed"
+        site.event("joined", text, launch=lease.launch, lease=lease.id)
         return True
-    if going_down(node.states) and not node.has("POWER_UP"):
-        return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(node.states)})")
+    if node_states.going_down(seen.node.states) and not seen.node.has("POWER_UP"):
+        return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(seen.node.states)})")
     if site.now - lease.changed_s > boot_s:
         return _failed(site, lease, f"it did not join within {boot_s:.0f} s: it never booted, or its gate failed")
     return False
+
+
+def _registered(node: Node) -> bool:
+    """Its slurmd has registered; it waits behind its drain."""
+    coming = node_states.powering_up(node.states) or node.has("NOT_RESPONDING")
+    return node.has("IDLE", "DRAIN") and not coming and not node_states.going_down(node.states)
 
 
 def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
@@ -85,42 +95,41 @@ def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
     """
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
-    site.ledger.cool_down(
-        launch.pool, lease.zone, launch.market, 1, seconds, f"{lease.node}: {why}", site.now, launch.serial
-    )
+    place = Place(launch.pool, lease.zone, launch.market, 1)
+    cool_downs.close(site.ledger, place, seconds, f"{lease.node}: {why}", site.now, launch.serial)
     return give_up(site, lease, why)
 
 
-def _joined(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
-    if observation.on(lease.node):  # handed over, and we died before we wrote it down
+def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
+    if seen.jobs:  # handed over, and we died before we wrote it down
         site.ledger.update([lease], site.now, state=records.READY, worked=True)
         return True
     if dead := _dead(site, lease):
         return _failed(site, lease, dead)
-    if node is None or going_down(node.states):
+    if seen.node is None or node_states.going_down(seen.node.states):
         return _failed(site, lease, "the scheduler took its node away before it was used")
     return False
 
 
-def _ready(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
+    node, busy = seen.node, bool(seen.jobs)
     if dead := _dead(site, lease):
         return interrupt(site, lease, dead)
     if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
         why = f": {node.reason}" if node and node.reason else ""
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
-    if going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
+    if node_states.going_down(node.states):  # a person's doing, or Slurm's own SuspendTime
         site.ledger.update([lease], site.now, state=records.RELEASING, end_reason="the scheduler powers it down")
         return True
-    busy = bool(observation.on(lease.node))
     if busy and (lease.idle_since_s is not None or not lease.worked):
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=None, worked=True)
-            if pool := site.pool(lease.pool):
+            if pool := policy_view.pool_of(site, lease):
                 idle_store.used(site.ledger, pool, lease, site.now)
     elif not busy and lease.idle_since_s is None:
         with site.ledger.transaction():
             site.ledger.update([lease], site.now, idle_since_s=site.now)
-            if pool := site.pool(lease.pool):
+            if pool := policy_view.pool_of(site, lease):
                 idle_store.began(site.ledger, pool, lease, site.now)
     return False
 
@@ -140,70 +149,69 @@ def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
     return True
 
 
-def _interrupted(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
-    here = observation.on(lease.node)
-    if node and not node.has("DRAIN") and not going_down(node.states):
+def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
+    node = seen.node
+    if node and not node.has("DRAIN") and not node_states.going_down(node.states):
         site.scheduler.drain([lease.node], lease.end_reason)
-    for job in here:
+    for job in seen.jobs:
         if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
-            try:
-                site.scheduler.requeue(job.id)
-                site.event(
-                    "requeued",
-                    f"from {lease.node}: {lease.end_reason}",
-                    launch=lease.launch,
-                    lease=lease.id,
-                    job=job.id,
-                )
-            except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
-                site.event("trouble", str(error), launch=lease.launch, lease=lease.id, job=job.id)
-    if (
-        here
-        and not _dead(site, lease)
-        and not (node and node.has("DOWN"))
-        and site.now - lease.changed_s < records.STOP_S
-    ):
+            _requeue(site, lease, job)
+    lost = bool(_dead(site, lease)) or (node is not None and node.has("DOWN"))
+    if seen.jobs and not lost and site.now - lease.changed_s < records.STOP_S:
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
     return True
 
 
-def _releasing(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+def _requeue(site: Site, lease: LeaseRow, job: Job) -> None:
+    try:
+        site.scheduler.requeue(job.id)
+        kind, text = "requeued", f"from {lease.node}: {lease.end_reason}"
+    except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
+        kind, text = "trouble", str(error)
+    site.event(kind, text, launch=lease.launch, lease=lease.id, job=job.id)
+
+
+def _releasing(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
+    node = seen.node
     if _dead(site, lease) or node is None:
         site.ledger.update([lease], site.now, state=records.LEAVING)
         return True
     if node.has("POWERING_DOWN") or node.has("POWERED_DOWN"):
         _end(site, lease)
         return True
-    if not going_down(node.states):  # the call was lost, or undone
+    if not node_states.going_down(node.states):  # the call was lost, or undone
         site.scheduler.release([lease.node])
     return False
 
 
-def _leaving(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
-    site.scheduler.remove_lease([lease.node])
-    if node and not node.has("POWERING_DOWN") and not (node.has("POWERED_DOWN") and not node.has("POWER_UP")):
+def _leaving(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
+    site.scheduler.remove_permit([lease.node])
+    if seen.node and not seen.node.has("POWERING_DOWN") and not _off(seen.node):
         site.scheduler.abandon([lease.node], "given up")
     _end(site, lease)
     return True
 
 
+def _off(node: Node) -> bool:
+    return node.has("POWERED_DOWN") and not node.has("POWER_UP")
+
+
 def _end(site: Site, lease: LeaseRow) -> None:
-    """The scheduler is done with the node: the lease file and the instance go."""
-    site.scheduler.remove_lease([lease.node])
+    """The scheduler is done with the node: the permit and the instance go."""
+    site.scheduler.remove_permit([lease.node])
     instance = site.instances.get(lease.instance_id or "")
     gone = True
     if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
         gone = lease.instance_id in site.cloud.terminate([lease.instance_id])
     now = site.now
     with site.ledger.transaction():
-        site.ledger.update(
-            [lease], now, state=records.TERMINATED, to_s=now if gone and lease.from_s is not None else None
-        )
+        to_s = now if gone and lease.from_s is not None else None
+        site.ledger.update([lease], now, state=records.TERMINATED, to_s=to_s)
         site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
 
 
-def _terminated(site: Site, lease: LeaseRow, node: Node | None, observation: Observation) -> bool:
+def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
     instance = site.instances.get(lease.instance_id or "")
     if instance is None or not instance.alive:
         ended_s = site.now if lease.to_s is None and lease.from_s is not None else lease.to_s

@@ -23,7 +23,7 @@ def held(ledger: Path | str) -> Iterator[None]:
     """
     path = Path(f"{ledger}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a+") as file:
+    with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -21,22 +21,27 @@ class SystemClock:
         self._stop = threading.Event()
 
     def now(self) -> float:
+        """Seconds since 1970."""
         return time.time()
 
     def uptime(self) -> Uptime:
+        """Of this host since its boot, time asleep included."""
         try:
             return Uptime(BOOT_ID.read_text().strip(), time.clock_gettime(time.CLOCK_BOOTTIME))
         except (OSError, AttributeError):  # no Linux
             return Uptime("", time.monotonic())
 
     def wait(self, seconds: float) -> bool:
+        """True: `stop` was called."""
         return self._stop.wait(seconds)
 
     def stop(self) -> None:
+        """End every wait, now and later."""
         self._stop.set()
 
     @property
     def stopped(self) -> bool:
+        """Whether `stop` was called."""
         return self._stop.is_set()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ironburst.burst import Budget
@@ -10,6 +10,8 @@ from ironburst.burst.snapshot import Ceiling
 from ironburst.controller.records import CLOCK_S, LeaseRow, Rate
 
 Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
+Times = tuple[float, float]  # from, to
+Costs = tuple[LeaseRow, Times]  # a lease, and when it costs money
 
 
 def budget(
@@ -48,17 +50,23 @@ def budget(
     return Budget(usd_per_month, spent, committed, end, usd_per_day, dict(accounts), tuple(ceilings))
 
 
+def counts_from_s(now_s: float) -> float:
+    """What ended before this moment no ceiling of now pays for: the start of the month, as far as clocks differ."""
+    start_s, _ = month(now_s - CLOCK_S)
+    return start_s - CLOCK_S
+
+
 def rates_of(lease: LeaseRow, rates: Paid) -> Sequence[Rate]:
     """Those of a lease; one of an old ledger has the price that it was rented for."""
     return rates.get(lease.id) or (Rate(0.0, "", lease.usd_per_hour),)
 
 
-def usd(ceiling: Ceiling, lease: LeaseRow, times: tuple[float, float], rates: Paid) -> float:
+def usd(ceiling: Ceiling, lease: LeaseRow, times: Times, rates: Paid) -> float:
     """What a time of a lease costs under a ceiling."""
     return _usd(rates_of(lease, rates), *times, ceiling, ceiling.account or None)
 
 
-def _filled(ceiling: Ceiling, paid: Iterable, asides: Iterable, rates: Paid) -> Ceiling:
+def _filled(ceiling: Ceiling, paid: Iterable[Costs], asides: Iterable[Costs], rates: Paid) -> Ceiling:
     spent = sum(usd(ceiling, lease, times, rates) for lease, times in paid)
     committed = sum(usd(ceiling, lease, times, rates) for lease, times in asides)
     return Ceiling(
@@ -76,21 +84,21 @@ def _usd(rates: Sequence[Rate], from_s: float, until_s: float, ceiling: Ceiling 
     return total
 
 
-def month(at_s: float) -> tuple[float, float]:
+def month(at_s: float) -> Times:
     """Start and end of the calendar month (UTC) that holds a moment."""
     start = datetime.fromtimestamp(at_s, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
     return start.timestamp(), end.timestamp()
 
 
-def day(at_s: float) -> tuple[float, float]:
+def day(at_s: float) -> Times:
     """Start and end of the day (UTC) that holds a moment."""
     start = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return start.timestamp(), (start + timedelta(days=1)).timestamp()
 
 
-def _windows(of, from_s: float, until_s: float) -> list[tuple[float, float]]:
-    found = [of(from_s)]
-    while found[-1][1] < until_s:
-        found.append(of(found[-1][1]))
-    return found
+def _windows(of: Callable[[float], Times], from_s: float, until_s: float) -> list[Times]:
+    windows = [of(from_s)]
+    while windows[-1][1] < until_s:
+        windows.append(of(windows[-1][1]))
+    return windows

@@ -1,8 +1,11 @@
-"""What nobody asked for any more: instances without a lease, lease files and burst nodes without one."""
+"""What nobody asked for any more: instances, permits and powered-up burst nodes without a lease."""
 
 from __future__ import annotations
 
-from ironburst.controller.site import Site, going_down
+from collections.abc import Callable
+
+from ironburst import node_states
+from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Instance, Observation, SchedulerError
 
 GRACE_S = 300.0  # younger instances may belong to a call whose answer is still under way
@@ -14,77 +17,64 @@ def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> l
     One whose address is that of a node with jobs is spared (a lost ledger must not cost users their work); it is
     reported instead.
     """
-    known = {lease.instance_id for lease in site.ledger.leases() if lease.state != "ended"}
+    known = {lease.instance_id for lease in site.ledger.leases()}
     tokens = site.ledger.open_tokens()
-    found = [
-        i
-        for i in site.instances.values()
-        if i.alive and i.id not in known and i.token not in tokens and site.now - i.launched_s >= grace_s
+    unknown = [
+        instance
+        for instance in site.instances.values()
+        if instance.alive and instance.id not in known and instance.token not in tokens
     ]
+    old = [instance for instance in unknown if site.now - instance.launched_s >= grace_s]
     working = {node.address for node in observation.nodes if node.address and observation.on(node.name)}
-    for instance in found:
+    for instance in old:
         if instance.address in working:
-            site.event(
-                "needs_a_person",
-                f"instance {instance.id} ({instance.address}) has no lease, and jobs run on it: spared",
-            )
-    return [instance for instance in found if instance.address not in working]
+            text = f"instance {instance.id} ({instance.address}) has no lease, and jobs run on it: spared"
+            site.event("needs_a_person", text)
+    return [instance for instance in old if instance.address not in working]
 
 
 def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[str]:
     """End orphans; returns their ids. Raises CloudError."""
-    found = orphans(site, observation, grace_s)
-    if found:
-        site.cloud.terminate([instance.id for instance in found])
-        for instance in found:
+    ending = orphans(site, observation, grace_s)
+    if ending:
+        site.cloud.terminate([instance.id for instance in ending])
+        for instance in ending:
             site.ledger.charge(instance.launch, instance.id, instance.launched_s, site.now)
-            site.event(
-                "orphan",
-                f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended",
-                launch=instance.launch,
-            )
-    return [instance.id for instance in found]
+            text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
+            site.event("orphan", text, launch=instance.launch)
+    return [instance.id for instance in ending]
 
 
 def tidy(site: Site, observation: Observation) -> None:
-    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have lease
-    files.
+    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have
+    permits.
     """
-    open_nodes = {lease.node for lease in site.ledger.leases()}
+    leased = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}
-    free = [node for node in observation.nodes if node.name in burst and node.name not in open_nodes]
-    steps = (
-        (site.scheduler.remove_lease, sorted(observation.leases & burst - open_nodes), "lease file without a lease"),
-        (
-            site.scheduler.heal,
-            [n.name for n in free if n.has("POWERED_DOWN", "DOWN") and not n.has("POWERING_UP")],
-            "DOWN while powered down",
-        ),
-        (
-            lambda nodes: site.scheduler.drain(nodes, "no lease"),
-            [
-                n.name
-                for n in free
-                if n.has("POWERED_DOWN") and not n.has("DRAIN") and not n.has("DOWN") and not n.has("POWER_UP")
-            ],
-            "not drained while powered down",
-        ),
-        (
-            lambda nodes: site.scheduler.abandon(nodes, "no lease"),
-            [n.name for n in free if not going_down(n.states) and not n.has("POWER_UP") and not observation.on(n.name)],
-            "powered up without a lease",
-        ),
-    )
-    for act, nodes, what in steps:
-        if nodes:
-            try:
-                act(nodes)
-                site.event("tidied", f"{', '.join(nodes)}: {what}")
-            except SchedulerError as error:
-                site.event("trouble", str(error))
+    free = [node for node in observation.nodes if node.name in burst and node.name not in leased]
+    unleased = sorted(observation.permits & burst - leased)
+    down = [node.name for node in free if node.has("POWERED_DOWN", "DOWN") and not node.has("POWERING_UP")]
+    off = [node for node in free if node.has("POWERED_DOWN") and not node.has("DOWN") and not node.has("POWER_UP")]
+    undrained = [node.name for node in off if not node.has("DRAIN")]
+    up = [node for node in free if not node_states.going_down(node.states) and not node.has("POWER_UP")]
+    unused = [node.name for node in up if not observation.on(node.name)]
+    _tidied(site, unleased, "lease file without a lease", site.scheduler.remove_permit)
+    _tidied(site, down, "DOWN while powered down", site.scheduler.heal)
+    _tidied(site, undrained, "not drained while powered down", lambda nodes: site.scheduler.drain(nodes, "no lease"))
+    _tidied(site, unused, "powered up without a lease", lambda nodes: site.scheduler.abandon(nodes, "no lease"))
+
+
+def _tidied(site: Site, nodes: list[str], what: str, act: Callable[[list[str]], None]) -> None:
+    if nodes:
+        try:
+            act(nodes)
+            site.event("tidied", f"{', '.join(nodes)}: {what}")
+        except SchedulerError as error:
+            site.event("trouble", str(error))
 
 
 def reap_safely(site: Site, observation: Observation) -> None:
+    """`reap`; a cloud that fails is written down as trouble."""
     try:
         reap(site, observation)
     except CloudError as error:

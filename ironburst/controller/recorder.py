@@ -1,11 +1,12 @@
-"""Rounds on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst
+"""Ticks on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst
 replay DIR`).
 
-A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first round in it). A line is a round: {"at_s", "policy",
-"snapshot", "decision"}; in a file's first line they are whole, later ones hold what changed
-(ironburst.controller.changes). A round that differs from the one before in nothing that matters isn't written. Each is
-a gzip member of its own: `zcat` reads the file, and a crash costs no more than the round it hit. A process starts its
-own file, as does every hour, so that old ones can be deleted whole: by age, and the oldest ones over a size.
+A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first tick in it): files, folder, JSON keys and sentences say
+`rounds`, the older word for ticks, and go on so. A line is a tick: {"at_s", "policy", "snapshot", "decision"}; in a
+file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick that differs from
+the one before in nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads the file, and a
+crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old ones can be
+deleted whole: by age, and the oldest ones over a size.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,10 +30,12 @@ _NAME, _TIME = "rounds-*.jsonl.gz", "%Y%m%dT%H%M%SZ"
 
 
 class RecordError(Exception):
-    """Rounds can't be written or read; the text is one sentence."""
+    """Ticks can't be written or read; the text is one sentence."""
 
 
-class Round(NamedTuple):
+class RecordedTick(NamedTuple):
+    """What a tick saw, what it decided, and by which policy."""
+
     at_s: float
     snapshot: Snapshot
     decision: Decision
@@ -42,9 +44,11 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Usage:
+    """What a folder of ticks takes on disk."""
+
     files: int
     bytes: int
-    from_s: float | None  # of the first round and the last one; None: there is none
+    from_s: float | None  # of the first tick and the last one; None: there is none
     to_s: float | None
 
     @property
@@ -63,13 +67,13 @@ class Recorder:
             if not value > 0:
                 raise RecordError(f"rounds are kept for {value:g} {name}: more than 0 is needed")
         self.folder, self._keep_s, self._keep_bytes = Path(folder), keep_days * 86400, keep_mb * 1e6
-        self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the round written last
+        self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the tick written last
         self._last: dict[str, Any] | None = None  # as it is in the file under way
         self._file: Path | None = None
         self._began_s = 0.0
 
     def record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> bool:
-        """Write a round down if it differs from the last one. Raises RecordError; then the next round begins a new
+        """Write a tick down if it differs from the last one. Raises RecordError; then the next tick begins a new
         file.
         """
         matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
@@ -96,7 +100,7 @@ class Recorder:
             "at_s": at_s,
             **(said if self._last is None else {key: changes.between(self._last[key], said[key]) for key in said}),
         }
-        with open(self._file, "ab") as file:
+        with self._file.open("ab") as file:
             file.write(gzip.compress(json.dumps(line, separators=(",", ":")).encode() + b"\n", mtime=0))
         os.utime(self._file, (at_s, at_s))
         self._last = said
@@ -111,16 +115,15 @@ class Recorder:
                 total -= stat.st_size
 
 
-def rounds(folder: Path | str, damaged: Callable[[RecordError], None] | None = None) -> Iterator[Round]:
-    """The rounds of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged`
+def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = None) -> Iterator[RecordedTick]:
+    """The ticks of a folder (or of one file), oldest first. Raises RecordError at a damaged one; or tells `damaged`
     and goes on with the next file.
     """
     folder = Path(folder)
     files = [folder] if folder.is_file() else sorted(folder.glob(_NAME))
     if not files:
-        raise RecordError(
-            f"there are no rounds in {folder}: give the folder `rounds` beside the controller's ledger, or one of its files"
-        )
+        where = "give the folder `rounds` beside the controller's ledger, or one of its files"
+        raise RecordError(f"there are no rounds in {folder}: {where}")
     for path in files:
         try:
             yield from _read(path)
@@ -131,28 +134,28 @@ def rounds(folder: Path | str, damaged: Callable[[RecordError], None] | None = N
 
 
 def usage(folder: Path | str) -> Usage:
-    """What the rounds of a folder take."""
+    """What the ticks of a folder take on disk."""
     files = [(path, path.stat()) for path in sorted(Path(folder).glob(_NAME))]
     began = [_began(path) for path, _ in files]
     size = sum(stat.st_size for _, stat in files)
     return Usage(len(files), size, min(began, default=None), max((stat.st_mtime for _, stat in files), default=None))
 
 
-def _read(path: Path) -> Iterator[Round]:
+def _read(path: Path) -> Iterator[RecordedTick]:
     count, said, at_s = 0, None, None
     try:
         for line in _members(path.read_bytes()):
             new = json.loads(line)
             at_s = float(new.pop("at_s"))
             said = new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
-            found = Round(
+            tick = RecordedTick(
                 at_s,
                 from_json(Snapshot, said["snapshot"]),
                 from_json(Decision, said["decision"]),
                 from_json(Policy, said["policy"]),
             )
             count += 1
-            yield found
+            yield tick
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         good = f"its first {count} rounds are good" if count else "none of its rounds can be read"
         raise RecordError(
@@ -190,18 +193,13 @@ def _began(path: Path) -> float:
 
 def _bare(decision: Decision) -> Decision:
     """A decision without what changes as time goes by: wording, money to be set aside, when to look again."""
-    return Decision(
-        **{name: tuple(_without_wording(item) for item in getattr(decision, name)) for name in _names(Decision)}
-    )
+    names = [field.name for field in fields(Decision)]
+    return Decision(**{name: tuple(map(_without_wording, getattr(decision, name))) for name in names})
 
 
 def _without_wording(item: Any) -> Any:
-    return replace(item, **{name: value for name, value in _WORDING.items() if name in _names(type(item))})
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    names = {field.name for field in fields(item)}
+    return replace(item, **{name: value for name, value in _WORDING.items() if name in names})
 
 
 _WORDING: dict[str, Any] = {

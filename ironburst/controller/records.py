@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from ironburst.burst import Lease
 
 # A lease goes down this list; `interrupted` and `leaving` can follow any state before them.
 INTENDED = "intended"  # decided and written down; nothing asked of anybody
-POWERING = (
-    "powering"  # lease file and power_up given to the scheduler, which must have handled it before the node registers
-)
+# permit and power_up given to the scheduler, which must have handled it before the node registers
+POWERING = "powering"
 REQUESTED = "requested"  # an intent is open: the cloud is or was being asked, with this token and these parameters
 LAUNCHED = "launched"  # the instance exists
 JOINED = "joined"  # its slurmd registered, so its gate passed; still behind the drain
@@ -35,6 +37,8 @@ CLOCK_S = 300.0
 
 @dataclass(frozen=True)
 class LaunchRow:
+    """Nodes that were rented together: one pool, one market, all or nothing."""
+
     id: str
     pool: str
     instance_type: str
@@ -51,6 +55,8 @@ class LaunchRow:
 
 @dataclass(frozen=True)
 class LeaseRow:
+    """One rented node, from intent to termination."""
+
     id: str
     launch: str
     node: str
@@ -70,6 +76,24 @@ class LeaseRow:
     to_s: float | None  # paid to
     changed_s: float
     end_reason: str
+
+    def lease(self) -> Lease:
+        """As the policy has it, by what the row alone knows."""
+        return Lease(
+            id=self.id,
+            launch=self.launch,
+            node=self.node,
+            pool=self.pool,
+            zone=self.zone,
+            market=self.market,
+            state=self.state,
+            jobs=(),
+            usd_per_hour=self.usd_per_hour,
+            committed_until_s=self.committed_until_s,
+            idle_since_s=self.idle_since_s,
+            worked=self.worked,
+            paid_from_s=self.from_s,
+        )
 
     def paid(self, now_s: float) -> tuple[float, float] | None:
         """From when to when it has been paid so far; None: it hasn't."""
@@ -108,6 +132,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class IntentRow:
+    """One attempt at a launch: what the cloud is asked, and what it answered."""
+
     token: str
     launch: str
     attempt: int
@@ -122,8 +148,39 @@ class IntentRow:
     changed_s: float
 
 
+class Place(NamedTuple):
+    """Where a request was refused: closed for requests of `nodes` or more."""
+
+    pool: str
+    zone: str
+    market: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class CoolDownRow:
+    """A place that refused."""
+
+    pool: str
+    zone: str
+    market: str
+    nodes: int
+    until_s: float | None  # None: until a person or a new document reopens it
+    reason: str
+    strikes: int  # refusals in a row
+    at_s: float  # of the last one
+    serial: int  # of the document that was refused
+
+    @property
+    def place(self) -> Place:
+        """What is closed."""
+        return Place(self.pool, self.zone, self.market, self.nodes)
+
+
 @dataclass(frozen=True)
 class DecisionRow:
+    """What was decided for a job, for as long as it stayed the same."""
+
     at_s: float
     last_s: float
     job: int
@@ -136,6 +193,8 @@ class DecisionRow:
 
 @dataclass(frozen=True)
 class JobRow:
+    """A job as it was seen last."""
+
     job: int
     name: str
     user: str
@@ -151,6 +210,8 @@ class JobRow:
 
 @dataclass(frozen=True)
 class EventRow:
+    """Something that happened, for people."""
+
     at_s: float
     kind: str
     launch: str

@@ -1,4 +1,4 @@
-"""One controller round: observe, decide, re-check, apply, record."""
+"""One tick of the controller: observe, decide, re-check, apply, record."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import json
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
-from ironburst.controller import ceilings, idle_store, leases, reaper, records, runtime_store
-from ironburst.controller import site as surroundings
+from ironburst.controller import (
+    ceilings,
+    clock_repair,
+    cool_downs,
+    idle_store,
+    leases,
+    policy_view,
+    reaper,
+    records,
+    retention,
+    runtime_store,
+    spending,
+)
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
-from ironburst.controller.site import Site
+from ironburst.controller.site import Site, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
 
@@ -41,7 +52,7 @@ class Controller:
     ledger: Ledger
     clock: Clock
     recorder: Recorder | None = None
-    _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last round
+    _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
@@ -49,36 +60,36 @@ class Controller:
         blindly.
         """
         began = self.clock.now()
-        self.ledger.forget_old_refusals(document.serial, began)
-        self.ledger.forget_old(began)
+        cool_downs.forgive(self.ledger, document.serial, began)
+        retention.forget_old(self.ledger, began)
         site = self.site(document)
-        last_s = self.ledger.tick_began(began, document.burst.tick_s, self.clock.uptime())
+        last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         ceilings.reprice(site, last_s)
         self._interruptions(site)
         try:
             observation = self.scheduler.observe()
         except SchedulerError:
-            ceilings.hold_blindly(site)
+            ceilings.enforce_blindly(site)
             raise
         self._learn(observation)
         leases.advance(site, observation)
-        if ceilings.hold(site, observation):
+        if ceilings.enforce(site, observation):
             leases.advance(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
-        images = surroundings.images(document, self.cloud)
-        policy = surroundings.policy(document)
-        snapshot = surroundings.snapshot(site, observation, images)
+        images = pool_images(document, self.cloud)
+        policy = policy_view.policy(document)
+        snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
         self._record(policy, snapshot, decision)
-        checked, dropped = decision, []
+        checked, dropped = decision, list[str]()
         if acts(decision):
             observation = self.scheduler.observe()
-            checked, dropped = recheck(decision, observation, surroundings.budget(site), snapshot.leases, site.now)
+            checked, dropped = recheck(decision, observation, spending.budget_of(site), snapshot.leases, site.now)
             for text in dropped:
                 site.event("dropped", text)
             apply(site, checked, observation, images)
-            observation = self._settle(site, observation)
+            observation = self._carry_on(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)
         self.ledger.note(
@@ -87,6 +98,7 @@ class Controller:
         return self._report(began, snapshot, checked, dropped)
 
     def site(self, document: ClusterDocument) -> Site:
+        """What a tick works with. Raises CloudError."""
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
         return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances)
 
@@ -103,13 +115,13 @@ class Controller:
             site.event("trouble", str(error))
 
     def _learn(self, observation: Observation) -> None:
-        """Run times of the jobs that have ended since the last round of this process."""
+        """Run times of the jobs that have ended since the last tick of this process."""
         now = self.clock.now()
-        if found := runtime_store.ended(self._on_nodes, self._looked_s, observation.jobs, now):
-            runtime_store.learn(self.ledger, found)
+        if ended := runtime_store.ended(self._on_nodes, self._looked_s, observation.jobs, now):
+            runtime_store.learn(self.ledger, ended)
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
-    def _settle(self, site: Site, observation: Observation) -> Observation:
+    def _carry_on(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a power_up comes within its
         power_save_interval.
         """
@@ -123,7 +135,7 @@ class Controller:
         return self.scheduler.observe() if stale else observation
 
     def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
-        """Each job's decision into the ledger; the whole round to the recorder."""
+        """Each job's decision into the ledger; the whole tick to the recorder."""
         now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
         before = self.ledger.in_queue()
         with self.ledger.transaction():

@@ -202,7 +202,8 @@ def recorder(tmp_path):
     (tmp_path / "answer").write_text("")
     (tmp_path / "code").write_text("0")
     script.write_text(
-        f'#!/bin/sh\nfor a; do echo "$a" >> {log}; done\ncat {tmp_path}/answer\necho oops >&2\nexit $(cat {tmp_path}/code)\n'
+        f'#!/bin/sh\nfor a; do echo "$a" >> {log}; done\n'
+        f"cat {tmp_path}/answer\necho oops >&2\nexit $(cat {tmp_path}/code)\n"
     )
     script.chmod(script.stat().st_mode | stat.S_IEXEC)
     return tmp_path
@@ -234,7 +235,7 @@ def test_a_reason_with_a_space_stays_one_argument_here_and_behind_ssh(recorder):
 @pytest.mark.parametrize("name", ["", "-f", "a b", "x;reboot", "../etc", "a,b", "$(id)"])
 def test_only_names_are_taken_for_names(recorder, name):
     with pytest.raises(SchedulerError, match="is no name"):
-        Slurm([str(recorder / "prefix")]).put_lease([name])
+        Slurm([str(recorder / "prefix")]).put_permit([name])
     assert not (recorder / "log").exists()
 
 
@@ -259,5 +260,5 @@ def test_a_hanging_command_has_an_end(tmp_path):
     script = tmp_path / "hang"
     script.write_text("#!/bin/sh\nexec sleep 60\n")
     script.chmod(0o755)
-    with pytest.raises(SchedulerError, match="no answer in 0.2 s"):
+    with pytest.raises(SchedulerError, match=r"no answer in 0\.2 s"):
         Slurm([str(script)], timeout_s=0.2).requeue(1)

@@ -1,4 +1,6 @@
-"""A Slurm in memory that behaves like the real one where it matters: power states, drains, leases, first-come scheduling, requeue."""
+"""A Slurm in memory that behaves like the real one where it matters: power states, drains, permits, first-come
+scheduling, requeue.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ class FakeSlurm:
             for name in names:
                 self.nodes[name] = FakeNode(name, (partition,), {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}, "no lease")
         self.jobs: dict[int, FakeJob] = {}
-        self.leases: set[str] = set()
+        self.permits: set[str] = set()
         self.forced: list[tuple[str, int]] = []  # jobs that a forced power-down hit
         self.ids = itertools.count(1)
         self.gate_fails: set[str] = set()
@@ -87,7 +89,7 @@ class FakeSlurm:
         now = self.clock.now()
         for node in self.nodes.values():
             if "POWER_UP" in node.states and now - node.since >= self.power_save_s:
-                if node.name in self.leases:
+                if node.name in self.permits:
                     node.states = {"IDLE", "CLOUD", "POWERING_UP", "NOT_RESPONDING"} | ({"DRAIN"} & node.states)
                 else:
                     self._power_down(node)
@@ -150,13 +152,13 @@ class FakeSlurm:
     def observe(self) -> Observation:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
-        return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.leases))
+        return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.permits))
 
-    def put_lease(self, nodes):
-        self.leases |= set(nodes)
+    def put_permit(self, nodes):
+        self.permits |= set(nodes)
 
-    def remove_lease(self, nodes):
-        self.leases -= set(nodes)
+    def remove_permit(self, nodes):
+        self.permits -= set(nodes)
 
     def power_up(self, nodes):
         for name in nodes:

@@ -3,7 +3,7 @@
 import itertools
 
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.recorder import Recorder, rounds
+from ironburst.controller.recorder import Recorder, ticks
 from ironburst.controller.tick import Controller
 from tests.fakes import Breaking, FakeClock, FakeCloud, FakeSlurm, document
 
@@ -43,7 +43,8 @@ class World:
             self.tick()
 
     def rounds(self):
-        return list(rounds(self.path.with_name("rounds")))
+        """The recorded ticks."""
+        return list(ticks(self.path.with_name("rounds")))
 
     def states(self):
         return [lease.state for lease in self.ledger.leases()]

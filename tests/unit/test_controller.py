@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Job, Resources, decide
-from ironburst.controller import records
-from ironburst.controller.idle_store import Account, account
+from ironburst.burst.idle_log import Account
+from ironburst.controller import idle_store, records
+from ironburst.controller.launch_request import token
 from ironburst.controller.runtime_store import ended, experience
-from ironburst.controller.site import token
+from ironburst.controller.spending import budget
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
 from tests.fakes import Crash, document
 from tests.fakes.world import World
@@ -62,11 +63,11 @@ def test_the_whole_way_of_a_gang(world):
     joined = max(lease.joined_s for lease in world.ledger.leases())
     assert world.slurm.jobs[gang].started[0][0] - joined <= 2 * world.document.burst.tick_s
     world.until(lambda: not world.ledger.leases(), 600)
-    assert world.slurm.state(gang) == "COMPLETED" and world.cloud.alive() == [] and world.slurm.leases == set()
+    assert world.slurm.state(gang) == "COMPLETED" and world.cloud.alive() == [] and world.slurm.permits == set()
     world.until(lambda: all(world.slurm.nodes[n].record().launchable for n in ("p5-1", "p5-2")), 20)
     # committed before the launch: nodes * price * (boot + limit + longest idle); spent afterwards: what it took
     ended = world.ledger.leases(open_only=False)
-    spent = world.ledger.budget(20000, world.clock.now())
+    spent = budget(world.ledger, 20000, world.clock.now())
     assert spent.committed_usd == 0 and spent.spent_usd == pytest.approx(
         sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended)
     )
@@ -185,7 +186,7 @@ def test_an_answer_that_never_comes_for_a_job_that_has_gone_is_given_up(world):
     world.tick()
     world.slurm.cancel(job)
     world.until(lambda: not world.ledger.leases(), 900)
-    assert len(world.cloud.requests) == 1 and world.slurm.leases == set()
+    assert len(world.cloud.requests) == 1 and world.slurm.permits == set()
 
 
 def test_a_spot_interruption_puts_the_job_back_and_it_is_decided_anew(world):
@@ -261,7 +262,7 @@ def test_the_budget_bounds_what_is_rented(world):
         world.slurm.submit(limit_s=1800, runs_s=900)  # (120 + 1800 + 60) s of spot at $24: $13.20 each
     world.tick()
     assert len(world.cloud.requests) == 1
-    assert world.ledger.budget(20.0, world.clock.now()).left_usd >= 0
+    assert budget(world.ledger, 20.0, world.clock.now()).left_usd >= 0
     assert "budget" in {row.code for row in world.ledger.decisions()}
 
 
@@ -300,13 +301,13 @@ def test_a_token_is_the_same_for_every_repeat_and_no_other_attempt():
 
 
 def test_what_has_no_lease_is_put_right(world):
-    world.slurm.leases = {"p5-1"}
+    world.slurm.permits = {"p5-1"}
     world.slurm.nodes["p5-1"].states = {"IDLE", "CLOUD", "POWERED_DOWN"}
     world.slurm.nodes["p5-2"].states = {"DOWN", "CLOUD", "DRAIN", "POWERED_DOWN"}
     world.slurm.nodes["p5-3"].states = {"IDLE", "CLOUD"}
     world.tick()
     assert (
-        world.slurm.leases == set()
+        world.slurm.permits == set()
         and "DRAIN" in world.slurm.nodes["p5-1"].states
         and "DOWN" not in world.slurm.nodes["p5-2"].states
     )
@@ -382,20 +383,20 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     world.tick(10)
     second = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
-    (gap,) = account(world.ledger, "p5").history.gaps_s
+    (gap,) = idle_store.read(world.ledger, "p5").history.gaps_s
     assert 18 <= gap <= 30  # ten rounds of 2 s, and what the hand-over took
-    assert account(world.ledger, "p5").history.credit_usd == pytest.approx(
+    assert idle_store.read(world.ledger, "p5").history.credit_usd == pytest.approx(
         gap * 24 / 3600
     )  # kept: paid as the best in hindsight did
     world.until(
-        lambda: account(world.ledger, "p5").away, 400
+        lambda: idle_store.read(world.ledger, "p5").away, 400
     )  # having it again costs the minimum billing of 60 s: it goes then
-    kept = account(world.ledger, "p5").away[0].kept_s
+    kept = idle_store.read(world.ledger, "p5").away[0].kept_s
     assert 60 <= kept <= 64 and "as much as having it again" in world.events("release")[-1]
     world.until(lambda: not world.ledger.leases(), 100)
     world.slurm.submit(limit_s=600, runs_s=60)
     world.tick()
-    known = account(world.ledger, "p5")
+    known = idle_store.read(world.ledger, "p5")
     assert known.away == () and known.idle == {} and known.history.gaps_s[0] == gap and known.history.gaps_s[1] > 60
     world.tick()
     (pool,) = world.rounds()[-1].snapshot.pools
@@ -406,15 +407,15 @@ def test_what_a_controller_learned_outlives_it_and_a_lost_node_is_no_gap(world):
     world.document = document(idle_s=600)
     world.fill_home()
     job = world.slurm.submit(limit_s=600, runs_s=60)
-    world.until(lambda: account(world.ledger, "p5").idle, 200)
+    world.until(lambda: idle_store.read(world.ledger, "p5").idle, 200)
     world.ledger.close()
     world.start()
-    assert account(world.ledger, "p5").idle
+    assert idle_store.read(world.ledger, "p5").idle
     world.cloud.die(world.ledger.leases()[0].instance_id)
-    world.until(lambda: not account(world.ledger, "p5").idle, 60)
-    assert account(world.ledger, "p5") == Account() and world.slurm.state(job) == "COMPLETED"
+    world.until(lambda: not idle_store.read(world.ledger, "p5").idle, 60)
+    assert idle_store.read(world.ledger, "p5") == Account() and world.slurm.state(job) == "COMPLETED"
     world.ledger.note("idle/p5", '{"history": 7}')
-    assert account(world.ledger, "p5") == Account()  # of another version: it starts anew
+    assert idle_store.read(world.ledger, "p5") == Account()  # of another version: it starts anew
 
 
 def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
@@ -500,7 +501,7 @@ def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after
             starts = world.slurm.jobs[id].started
             assert world.slurm.state(id) == "COMPLETED", (at, id)
             assert len(starts) <= (1 if id == 2 else 2), (at, id, starts)
-        assert world.slurm.forced == [] and world.slurm.leases == set(), at
+        assert world.slurm.forced == [] and world.slurm.permits == set(), at
         assert all(
             node.record().launchable or "POWERING_DOWN" in node.states
             for n, node in world.slurm.nodes.items()

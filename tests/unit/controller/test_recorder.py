@@ -13,7 +13,7 @@ import pytest
 from ironburst.burst import Budget, Decision, Job, Policy, Resources, Snapshot, Wait, decide
 from ironburst.controller import changes
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.recorder import Recorder, RecordError, Round, rounds, usage
+from ironburst.controller.recorder import RecordedTick, Recorder, RecordError, ticks, usage
 from ironburst.controller.tick import Controller
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
@@ -42,7 +42,7 @@ def test_rounds_come_back_as_they_were(tmp_path):
     recorder = Recorder(tmp_path / "rounds")
     written = []
     for n in range(40):
-        item = Round(
+        item = RecordedTick(
             NOW + 10 * n,
             shot(NOW + 10 * n, jobs=n % 7),
             said(*["soon"] * (n % 5)),
@@ -50,11 +50,11 @@ def test_rounds_come_back_as_they_were(tmp_path):
         )
         assert recorder.record(item.policy, item.snapshot, item.decision)
         written.append(item)
-    assert list(rounds(tmp_path / "rounds")) == written
+    assert list(ticks(tmp_path / "rounds")) == written
     (path,) = (tmp_path / "rounds").iterdir()
-    assert path.name == "rounds-20261121T120000Z-000.jsonl.gz" and list(rounds(path)) == written
+    assert path.name == "rounds-20261121T120000Z-000.jsonl.gz" and list(ticks(path)) == written
     at_s, snapshot, decision, _ = written[-1]
-    assert (at_s, snapshot, decision) == next(itertools.islice(rounds(path), 39, None))[:3]
+    assert (at_s, snapshot, decision) == next(itertools.islice(ticks(path), 39, None))[:3]
     assert len(gzip.decompress(path.read_bytes()).splitlines()) == 40  # plain tools read it
 
 
@@ -65,7 +65,7 @@ def test_only_what_matters_makes_a_new_round(tmp_path):
     assert recorder.record(POLICY, shot(NOW + 20), said())
     assert recorder.record(POLICY, shot(NOW + 30, notes={"document_serial": "2"}), said())
     assert recorder.record(replace(POLICY, wait_limit_s=1.0), shot(NOW + 40, notes={"document_serial": "2"}), said())
-    assert [each.at_s - NOW for each in rounds(tmp_path)] == [0, 20, 30, 40]
+    assert [each.at_s - NOW for each in ticks(tmp_path)] == [0, 20, 30, 40]
 
 
 def test_each_process_and_each_hour_has_its_own_file(tmp_path):
@@ -80,14 +80,14 @@ def test_each_process_and_each_hour_has_its_own_file(tmp_path):
         "20261121T140000Z-000",
         "20261121T140000Z-001",
     ]
-    assert [len(each.snapshot.jobs) for each in rounds(tmp_path)] == [0, 1, 2, 3, 4, 9]
+    assert [len(each.snapshot.jobs) for each in ticks(tmp_path)] == [0, 1, 2, 3, 4, 9]
 
 
 def test_a_clock_that_goes_back_loses_nothing(tmp_path):
     recorder = Recorder(tmp_path)
     for at_s in (NOW, NOW - 500, NOW - 490):
         recorder.record(POLICY, shot(at_s, jobs=int(at_s) % 11 + 1), said())
-    assert sorted(each.at_s for each in rounds(tmp_path)) == [NOW - 500, NOW - 490, NOW]
+    assert sorted(each.at_s for each in ticks(tmp_path)) == [NOW - 500, NOW - 490, NOW]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -128,12 +128,12 @@ def test_old_and_too_many_rounds_go_the_oldest_first(tmp_path):
     recorder = Recorder(tmp_path, keep_days=1)
     for n in range(60):
         recorder.record(POLICY, shot(NOW + 3600 * n, jobs=n % 3), said())
-    kept = [each.at_s for each in rounds(tmp_path)]
+    kept = [each.at_s for each in ticks(tmp_path)]
     assert kept[-1] == NOW + 59 * 3600 and kept[0] >= NOW + 35 * 3600 and 24 <= len(kept) <= 26
     size = usage(tmp_path).bytes / usage(tmp_path).files
     small = Recorder(tmp_path, keep_mb=10 * size / 1e6)
     small.record(POLICY, shot(NOW + 3600 * 60), said())
-    kept = [each.at_s for each in rounds(tmp_path)]
+    kept = [each.at_s for each in ticks(tmp_path)]
     assert kept[-1] == NOW + 3600 * 60 and 8 <= len(kept) <= 11
 
 
@@ -175,8 +175,7 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     path.write_bytes(damage(path.read_bytes()))
     found = []
     with pytest.raises(RecordError) as error:
-        for each in rounds(tmp_path):
-            found.append(each)
+        found.extend(ticks(tmp_path))
     assert (
         len(found) == good
         and str(path) in str(error.value)
@@ -185,12 +184,12 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     )
     told = []
     Recorder(tmp_path).record(POLICY, shot(NOW + 99), said())  # a file behind it
-    assert [each.at_s for each in rounds(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1
+    assert [each.at_s for each in ticks(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1
 
 
 def test_no_rounds_and_no_room_are_said(tmp_path):
-    with pytest.raises(RecordError, match="no rounds in .*beside the controller's ledger"):
-        list(rounds(tmp_path / "nowhere"))
+    with pytest.raises(RecordError, match=r"no rounds in .*beside the controller's ledger"):
+        list(ticks(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
     recorder = Recorder(tmp_path / "file" / "rounds")
     with pytest.raises(RecordError, match="can't be written"):
@@ -215,7 +214,7 @@ def test_a_small_site_takes_little_room_and_decides_again_the_same(tmp_path):
             slurm.submit(nodes=rng.choice((1, 1, 2)), limit_s=3600.0, runs_s=rng.uniform(60, 1500))
         controller.tick(site)
         clock.at = max(clock.at, before + 10)
-    found = list(rounds(tmp_path / "rounds"))
+    found = list(ticks(tmp_path / "rounds"))
     assert 50 < len(found) < 300 and any(each.decision.launches for each in found)
     assert all(decide(each.snapshot, each.policy) == each.decision for each in found)
     taken = usage(tmp_path / "rounds")

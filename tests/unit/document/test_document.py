@@ -10,7 +10,7 @@ from ironburst.burst import Policy
 from ironburst.burst.limits import WaitTarget
 from ironburst.cli import main
 from ironburst.config import load
-from ironburst.controller import site
+from ironburst.controller import policy_view
 from ironburst.document import build
 
 LAB = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
@@ -52,10 +52,10 @@ def test_budgets_and_the_policys_settings_reach_the_controller():
     value["burst"] = {"wait_target": "18m", "spot_max_nodes": 2}
     declared = build.build(load.from_value(value), OBSERVED)
     assert declared.budget == document.Budget(usd_per_month=2000, usd_per_day=200, accounts={"vision": 900})
-    policy = site.policy(document.parse(declared.model_dump(mode="json")))
+    policy = policy_view.policy(document.parse(declared.model_dump(mode="json")))
     assert policy.limits.target == WaitTarget.of_mean(0.3) and policy.spot_max_nodes == 2
     value["burst"] = {"wait_target": {"mean": "18m", "p99": "30h", "max": "3d"}}
-    target = site.policy(build.build(load.from_value(value), OBSERVED)).limits.target
+    target = policy_view.policy(build.build(load.from_value(value), OBSERVED)).limits.target
     assert (target.mean_h, target.p99_h, target.max_h, target.p999_h) == (0.3, 30, 72, pytest.approx(38 * 0.3 / 0.31))
     value["burst"] = {"wait_limit": "4h"}
     old = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
@@ -63,7 +63,7 @@ def test_budgets_and_the_policys_settings_reach_the_controller():
         for name in names:
             del old[part][name]  # as an older ironburst published it
     read = document.parse(old)
-    assert site.policy(read) == Policy("home", 4 * 3600.0, settle_s=30.0) and read.budget.accounts == {}
+    assert policy_view.policy(read) == Policy("home", 4 * 3600.0, settle_s=30.0) and read.budget.accounts == {}
 
 
 def test_a_declared_price_replaces_the_catalogues(lab):

@@ -1,0 +1,46 @@
+"""Places that refused: closed for a while, twice as long each time (ironburst.burst.backoff), until one of them is
+forgiven.
+"""
+
+from __future__ import annotations
+
+from ironburst.burst import backoff
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import CoolDownRow, Place
+
+
+def close(ledger: Ledger, place: Place, seconds: float | None, reason: str, now_s: float, serial: int) -> float | None:
+    """Close a place for requests of `place.nodes` or more, by the document of that serial. `seconds`: for the first
+    refusal in a row; None: until a person or a new document reopens it. Until when it is closed.
+    """
+    with ledger.transaction():
+        before = ledger.cool_down_of(place)
+        closed = again(place, before, seconds, reason, now_s, serial)
+        ledger.put_cool_down(closed)
+    return closed.until_s
+
+
+def forgive(ledger: Ledger, serial: int, now_s: float) -> None:
+    """Forget those that count no more under the document of that serial."""
+    with ledger.transaction():
+        for row in ledger.all_cool_downs():
+            if is_forgiven(row, serial, now_s):
+                ledger.reopen(*row.place)
+
+
+def again(
+    place: Place, before: CoolDownRow | None, seconds: float | None, reason: str, now_s: float, serial: int
+) -> CoolDownRow:
+    """The cool-down after one more refusal; `before`: the one that it follows. Pure."""
+    strikes = before.strikes + 1 if before else 1
+    until_s = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
+    return CoolDownRow(*place, until_s, reason, strikes, now_s, serial)
+
+
+def is_forgiven(row: CoolDownRow, serial: int, now_s: float) -> bool:
+    """A new document may have cured what was closed until further notice; the refusals before an old cool-down count
+    no more. Pure.
+    """
+    if row.until_s is None:
+        return row.serial != serial
+    return row.until_s + backoff.FORGIVEN_AFTER * (row.until_s - row.at_s) < now_s

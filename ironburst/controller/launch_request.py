@@ -1,0 +1,49 @@
+"""A launch that is written down, as the request that the cloud gets. Pure: a repeat is the same call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from ironburst.controller.records import LaunchRow
+from ironburst.document import ClusterDocument
+from ironburst.ports import LaunchRequest
+
+
+def token(cluster: str, launch: str, attempt: int) -> str:
+    """The client token of an attempt: the same for every repeat of it, of no other."""
+    return "ib-" + hashlib.sha256(f"{cluster}/{launch}/{attempt}".encode()).hexdigest()[:40]
+
+
+def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
+    """What a rented node needs to find out who it is; it holds references, no secrets."""
+    said = {
+        "ironburst": 1,
+        "cluster": document.cluster,
+        "nodes": list(nodes),
+        "conf_server": document.scheduler.head_address,
+        "munge_key": document.scheduler.munge_key,
+        "region": document.region,
+    }
+    return json.dumps(said, sort_keys=True)
+
+
+def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
+    """The request for one zone; None if the document declares the pool or the zone no more."""
+    pool = next((pool for pool in document.pools if pool.name == launch.pool), None)
+    place = next((place for place in pool.zones if place.zone == zone), None) if pool else None
+    if pool is None or place is None:
+        return None
+    return LaunchRequest(
+        token=token(document.cluster, launch.id, attempt),
+        launch=launch.id,
+        cluster=document.cluster,
+        pool=launch.pool,
+        zone=zone,
+        market=launch.market,
+        count=len(launch.nodes),
+        launch_template_id=place.launch_template_id,
+        image_id=launch.image_id,
+        user_data=user_data(document, launch.nodes),
+        capacity_reservation_id=pool.capacity_reservation_id,
+    )

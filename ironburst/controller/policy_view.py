@@ -1,0 +1,123 @@
+"""What the policy decides from: the document, the observation and the ledger as its Snapshot and its Policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ironburst import node_states
+from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
+from ironburst.burst.limits import Limits, WaitTarget
+from ironburst.controller import idle_store, money, records, runtime_store, spending
+from ironburst.controller.records import LeaseRow, Rate
+from ironburst.controller.site import Image, Site
+from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.ports import Observation
+
+_BOOTS = 15  # newest ones that tell how long a boot takes
+
+
+def policy(document: ClusterDocument) -> Policy:
+    """What the document says of patience, as the policy has it."""
+    burst = document.burst
+    limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump())) if burst.wait_target else None
+    declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
+    home, wait_limit_s = document.scheduler.home_partition, float(burst.wait_limit_s)
+    return Policy(home, wait_limit_s, limits=limits, settle_s=float(burst.settle_s), **declared)
+
+
+def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
+    """A lease's pool as the policy sees it; None: it is not declared any more."""
+    declared = next((pool for pool in site.document.pools if pool.name == lease.pool), None)
+    return pool(site, declared) if declared else None
+
+
+def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
+    """All declared pools, in the document's order."""
+    return tuple(pool(site, declared, images[declared.name].obstacle) for declared in site.document.pools)
+
+
+def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
+    """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
+    boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, _BOOTS))
+    history = idle_store.read(site.ledger, declared.name).history
+    return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
+
+
+def usual_boot_s(boots_s: Iterable[float]) -> float | None:
+    """The median; None: none has joined."""
+    took_s = sorted(boots_s)
+    return took_s[len(took_s) // 2] if took_s else None
+
+
+def declared_pool(declared: PoolDocument) -> Pool:
+    """A declared pool, before anything was seen of it."""
+    reserved = tuple(declared.markets) if declared.capacity_reservation_id else ()
+    return Pool(
+        name=declared.name,
+        partition=declared.partition,
+        nodes=tuple(declared.nodes),
+        instance_type=declared.instance_type,
+        each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb),
+        gpu_type=gpu_type(declared.gpu.model),
+        markets=tuple(declared.markets),
+        usd_per_hour=dict(declared.usd_per_hour),
+        zones=tuple(zone.zone for zone in declared.zones),
+        boot_s=float(declared.boot_s),
+        idle_s=float(declared.idle_s),
+        max_run_s=float(declared.max_run_s),
+        ends_s=declared.capacity_ends_s,
+        data=tuple(declared.data),
+        licences=tuple(declared.licences),
+        fabric=declared.fabric,
+        min_billing_s=records.MIN_BILLING_S,
+        prepaid_markets=(*reserved, *({"capacity-block"} - set(reserved))),
+        interruptions_per_hour=dict(declared.interruptions_per_hour),
+        checkpoint_s=float(declared.checkpoint_s),
+        ending_s=records.ENDING_S,
+    )
+
+
+def gpu_type(model: str) -> str:
+    """Slurm's gres type of a GPU model ("H100 SXM5 80GB" -> h100), as the role slurm_head writes it."""
+    return model.split()[0].lower()
+
+
+def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> Snapshot:
+    """What the policy decides from. Nodes that Slurm is powering down are leaving, whatever the ledger knows yet."""
+    now, leases = site.now, site.ledger.leases()
+    rates = spending.rates(site.ledger, now)
+    joined: dict[str, bool] = {}
+    for lease in leases:
+        joined[lease.launch] = joined.get(lease.launch, True) and lease.state not in records.COMING
+    return Snapshot(
+        now_s=now,
+        jobs=observation.jobs,
+        nodes=observation.nodes,
+        pools=pools(site, images),
+        leases=tuple(
+            _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
+        ),
+        cool_downs=tuple(site.ledger.cool_downs(now)),
+        budget=spending.budget_of(site),
+        experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
+        notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
+    )
+
+
+def _lease(site: Site, lease: LeaseRow, observation: Observation, gang_joined: bool, rate: Rate) -> Lease:
+    _, until_s = lease.aside(site.now) or (0.0, lease.committed_until_s)
+    state = "leaving" if lease.state in records.GOING else "coming" if lease.state in records.COMING else lease.state
+    node = observation.node(lease.node)
+    if state == "joined" and not gang_joined:
+        state = "coming"
+    if state in ("joined", "ready") and (node is None or node_states.going_down(node.states)):
+        state = "leaving"
+    return replace(
+        lease.lease(),
+        state=state,
+        jobs=site.ledger.jobs_of(lease.id),
+        usd_per_hour=rate.usd_per_hour,
+        committed_until_s=until_s,
+        account=rate.account,
+    )

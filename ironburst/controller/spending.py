@@ -1,0 +1,61 @@
+"""The ledger's money: what is rented, at which price, who pays, and what that leaves of the budget.
+
+The arithmetic is in money.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironburst.burst import Budget
+from ironburst.controller import money, records
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import Rate
+from ironburst.controller.site import Site
+
+
+def budget_of(site: Site) -> Budget | None:
+    """The money now, under every ceiling that a lease can reach. None: no budget is declared."""
+    declared = site.document.budget
+    if declared is None:
+        return None
+    ahead_s = max(
+        (pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0
+    )
+    return budget(site.ledger, declared.usd_per_month, site.now, declared.usd_per_day, declared.accounts, ahead_s)
+
+
+def budget(
+    ledger: Ledger,
+    usd_per_month: float,
+    now_s: float,
+    usd_per_day: float | None = None,
+    accounts: Mapping[str, float] | None = None,
+    ahead_s: float = 0.0,
+) -> Budget:
+    """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to
+    `ahead_s` later.
+    """
+    leases = ledger.leases_paid_after(money.counts_from_s(now_s))
+    return money.budget(usd_per_month, usd_per_day, accounts or {}, leases, rates(ledger, now_s), now_s, ahead_s)
+
+
+def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:
+    """By lease, the oldest first: of the leases that this month pays for."""
+    return ledger.rates_paid_after(money.counts_from_s(now_s))
+
+
+def assign(
+    ledger: Ledger, job: int, leases: Sequence[str], committed_until_s: float, now_s: float, account: str = ""
+) -> None:
+    """Give leases to a job: they are kept until then, and `account` pays for them from now on."""
+    with ledger.transaction():
+        ledger.assign(job, leases, now_s)
+        known = rates(ledger, now_s)
+        for lease in (lease for lease in ledger.leases() if lease.id in leases):
+            # what isn't launched yet is kept for as long as from now to then, from its launch on
+            until_s = committed_until_s + (lease.made_s - now_s if lease.from_s is None else 0.0)
+            ledger.update([lease], now_s, committed_until_s=max(lease.committed_until_s, until_s))
+            rate = money.rates_of(lease, known)[-1]
+            if rate.account != account:
+                ledger.rate(lease.id, now_s, account, rate.usd_per_hour)

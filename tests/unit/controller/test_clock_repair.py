@@ -1,0 +1,22 @@
+"""How much time a clock that was put back has lost. What that does to money is in test_budget.py."""
+
+import pytest
+
+from ironburst.controller.clock_repair import LastTick, lost_s
+from ironburst.ports import Uptime
+
+
+@pytest.mark.parametrize(
+    ("last", "now_s", "uptime", "lost"),
+    [
+        (LastTick(1000.0, "boot", 50.0), 1010.0, Uptime("boot", 60.0), 0.0),  # all is well
+        (LastTick(1000.0, "boot", 50.0), 900.0, Uptime("boot", 60.0), 110.0),  # put back
+        (LastTick(1000.0, "boot", 50.0), 2000.0, Uptime("boot", 60.0), -990.0),  # put forward
+        (LastTick(1000.0, "boot", 50.0), 1300.0, Uptime("boot", 550.0), 200.0),  # put back while we were away
+        (LastTick(1000.0, "boot", 50.0), 900.0, Uptime("another", 20.0), 105.0),  # another boot: a tick of 5 s passed
+        (LastTick(1000.0), 900.0, Uptime("boot", 60.0), 105.0),  # an older ironburst wrote the clock alone
+        (LastTick(1000.0), 900.0, Uptime("", 60.0), 105.0),  # which boot isn't known
+    ],
+)
+def test_what_a_clock_has_lost(last, now_s, uptime, lost):
+    assert lost_s(last, now_s, 5.0, uptime) == lost

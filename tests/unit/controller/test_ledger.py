@@ -1,0 +1,75 @@
+"""The ledger as a file: what it refuses, what a transaction leaves, what is forgotten. And who may write it."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ironburst.burst import Job, Launch, Resources
+from ironburst.controller import lock, retention
+from ironburst.controller.ledger import Ledger, LedgerError
+from ironburst.controller.retention import KEEP_S
+
+
+def test_a_damaged_or_newer_ledger_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "bad").write_bytes(b"no database at all, but long enough to be looked at" * 10)
+    with pytest.raises(LedgerError, match="can't be used as a ledger"):
+        Ledger(tmp_path / "bad")
+    Ledger(tmp_path / "new").close()
+    db = sqlite3.connect(tmp_path / "new")
+    db.execute("UPDATE meta SET value = '9'")
+    db.commit()
+    with pytest.raises(LedgerError, match="version 9; this ironburst reads version 1"):
+        Ledger(tmp_path / "new")
+
+
+def test_a_failed_transaction_leaves_nothing(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    with pytest.raises(RuntimeError), ledger.transaction():
+        ledger.event("x", "y", 1.0)
+        raise RuntimeError
+    assert ledger.events() == []
+
+
+def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
+    ledger, day = Ledger(tmp_path / "l"), 86400.0
+    ledger.add_launch(
+        "l1",
+        Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late"),
+        "p5.48xlarge",
+        "ami",
+        600.0,
+        1,
+        0.0,
+    )
+    for number in (1, 2, 3):
+        ledger.saw_jobs([Job(number, "train", "ann", "PENDING", 0.0, 1, Resources(8), 3600.0, ("home",))], 0.0)
+        ledger.decided(number, "wait", "home_soon", "it waits", 0.0)
+    for number in (1, 2):
+        ledger.left_queue(number, day)
+    ledger.event("trouble", "no answer", day)
+    ledger.event("joined", "it is there", day, launch="l1")
+    retention.forget_old(ledger, KEEP_S)
+    assert ledger.job(1) and len(ledger.events()) == 2
+    retention.forget_old(ledger, KEEP_S + 1.5 * day)
+    assert (
+        ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
+    )
+    assert ledger.job(2) and ledger.last_decision(2).text == "it waits"  # a node was rented for it
+    assert ledger.job(3) and ledger.decisions(3)  # it is still in the queue
+    assert ledger.events_of(2, ["l1"]) == ledger.events()
+
+
+def test_the_lock_ends_with_its_process(tmp_path):
+    code = f"import sys; sys.path.insert(0, {str(Path.cwd())!r})\nfrom ironburst.controller import lock\n"
+    code += f"with lock.held({str(tmp_path / 'l')!r}):\n    print('held', flush=True); sys.stdin.read()\n"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with pytest.raises(lock.LockedError, match=f"process {process.pid} "), lock.held(tmp_path / "l"):
+        pass
+    process.kill()
+    process.wait()
+    with lock.held(tmp_path / "l"):
+        pass
