@@ -34,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "replay",
         help="recorded ticks decided again: what would have been different",
         description=DESCRIPTION,
-        epilog="example: ironburst replay /var/lib/ironburst/rounds --config stacks/Pulumi.candidate.yaml",
+        epilog="example: ironburst replay /var/lib/ironburst/ticks --config stacks/Pulumi.candidate.yaml",
     )
     folder_help = "recorded ticks, or one file of them (default: beside the ledger)"
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=folder_help)
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     damaged: list[RecordError] = []
     comparison = ticks.compare(recorder.ticks(folder, damaged.append), policy)
     if not comparison.ticks and not damaged:
-        raise BadInput(f"there is no tick in {folder} yet: give the folder `rounds` of a controller that has run")
+        raise BadInput(f"there is no tick in {folder} yet: give the folder `ticks` of a controller that has run")
     for error in damaged:
         print(f"ironburst: {error}", file=sys.stderr)
     a_day = recorder.usage(folder).mb_a_day if folder.is_dir() else None
@@ -62,14 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """For programs, which have known ticks as rounds from the beginning."""
+    """The comparison for programs."""
     return {
-        "rounds": comparison.ticks,
+        "ticks": comparison.ticks,
         "looks_between": comparison.looks,
         "from_s": comparison.from_s,
         "to_s": comparison.to_s,
         "clock_back": comparison.clock_back,
-        "rounds_that_differ": comparison.differ,
+        "ticks_that_differ": comparison.differ,
         "first_difference": _difference(comparison.first) if comparison.first else None,
         "jobs": [_difference(difference) for difference in comparison.jobs],
         "recorded": _side(comparison.recorded),
@@ -83,7 +83,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     return {
         "at_s": difference.at_s,
         "job": difference.job,
-        "between_rounds": difference.between,
+        "between_ticks": difference.between,
         "recorded": asdict(difference.recorded),
         "replayed": asdict(difference.replayed),
     }

@@ -21,14 +21,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "run",
         help="the controller: tick after tick until SIGTERM",
         description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round "
-        "under way is finished. Prints the rounds in which something happened. The ledger keeps what money was spent "
+        "under way is finished. Prints the ticks in which something happened. The ledger keeps what money was spent "
         "on, and why, for good; other jobs "
         f"{retention.KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",
         epilog="example: ironburst run --document /var/lib/ironburst/cluster.json "
         "--ledger /var/lib/ironburst/ledger.sqlite",
     )
     site_options.add(parser)
-    told = "what was decided from what is kept in the folder `rounds` beside the ledger"
+    told = "what was decided from what is kept in the folder `ticks` beside the ledger"
     parser.add_argument(
         "--keep-days", type=float, default=recorder.KEEP_DAYS, help=f"{told}, for so long (default: %(default)g)"
     )

@@ -57,8 +57,8 @@ def ledger_path(arguments: argparse.Namespace) -> Path:
 
 
 def ticks_path(arguments: argparse.Namespace) -> Path:
-    """The folder of what was decided from what, beside the ledger; its name there is `rounds`."""
-    return ledger_path(arguments).with_name("rounds")
+    """The folder of what was decided from what, beside the ledger."""
+    return ledger_path(arguments).with_name("ticks")
 
 
 def read_document(arguments: argparse.Namespace) -> ClusterDocument:

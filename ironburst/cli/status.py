@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         ledger = None  # no controller has run yet: there is still a queue
     said = gather(document, scheduler.observe(), ledger, time.time())
     kept = usage(site_options.ticks_path(arguments))
-    said["rounds"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
+    said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 
@@ -154,7 +154,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],
-        *([_disk_line(said["rounds"])] if said["rounds"]["files"] else []),
+        *([_disk_line(said["ticks"])] if said["ticks"]["files"] else []),
     ]
 
 
@@ -197,4 +197,4 @@ def _ceiling_line(ceiling: dict[str, Any]) -> str:
 
 def _disk_line(kept: dict[str, Any]) -> str:
     a_day = "" if kept["mb_a_day"] is None else f", {kept['mb_a_day']:.2g} MB a day"
-    return f"rounds on disk: {kept['bytes'] / 1e6:.2g} MB since {site_options.at(kept['from_s'])}{a_day}"
+    return f"ticks on disk: {kept['bytes'] / 1e6:.2g} MB since {site_options.at(kept['from_s'])}{a_day}"

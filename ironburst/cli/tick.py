@@ -18,8 +18,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "tick",
-        help="one round of the controller: observe, decide, re-check, apply, record",
-        description=f"One round of the controller: observe, decide, re-check, apply, record. {site_options.EXIT_CODES}",
+        help="one tick of the controller: observe, decide, re-check, apply, record",
+        description=f"One tick of the controller: observe, decide, re-check, apply, record. {site_options.EXIT_CODES}",
         epilog="example: ironburst tick --document /var/lib/ironburst/cluster.json --slurm-prefix 'ssh root@head'",
     )
     site_options.add(parser)

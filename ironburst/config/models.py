@@ -310,7 +310,7 @@ class WaitTarget(Strict):
 class Burst(Strict):
     """When renting is worth it."""
 
-    tick: Duration = Field(default="10s", validate_default=True, description="one controller round")
+    tick: Duration = Field(default="10s", validate_default=True, description="one turn of the controller")
     wait_limit: Duration = Field(
         default="2h",
         validate_default=True,

@@ -1,12 +1,11 @@
 """Ticks on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst
 replay DIR`).
 
-A folder of `rounds-TIME-NNN.jsonl.gz` (UTC, of the first tick in it): files, folder, JSON keys and sentences say
-`rounds`, the older word for ticks, and go on so. A line is a tick: {"at_s", "policy", "snapshot", "decision"}; in a
-file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick that differs from
-the one before in nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads the file, and a
-crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old ones can be
-deleted whole: by age, and the oldest ones over a size.
+A folder of `ticks-TIME-NNN.jsonl.gz` (UTC, of the first tick in it). A line is a tick: {"at_s", "policy", "snapshot",
+"decision"}; in a file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick
+that differs from the one before in nothing that matters isn't written. Each is a gzip member of its own: `zcat` reads
+the file, and a crash costs no more than the tick it hit. A process starts its own file, as does every hour, so that old
+ones can be deleted whole: by age, and the oldest ones over a size.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ironburst.controller import changes
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
 _FILE_S, _FILE_BYTES = 3600.0, 16_000_000
-_NAME, _TIME = "rounds-*.jsonl.gz", "%Y%m%dT%H%M%SZ"
+_FILES, _TIME = "*.jsonl.gz", "%Y%m%dT%H%M%SZ"  # version 0.1 wrote rounds-TIME-NNN.jsonl.gz
 
 
 class RecordError(Exception):
@@ -65,7 +64,7 @@ class Recorder:
     def __init__(self, folder: Path | str, keep_days: float = KEEP_DAYS, keep_mb: float = KEEP_MB):
         for name, value in (("days", keep_days), ("MB", keep_mb)):
             if not value > 0:
-                raise RecordError(f"rounds are kept for {value:g} {name}: more than 0 is needed")
+                raise RecordError(f"ticks are kept for {value:g} {name}: more than 0 is needed")
         self.folder, self._keep_s, self._keep_bytes = Path(folder), keep_days * 86400, keep_mb * 1e6
         self._matters: tuple[Policy, Snapshot, Decision] | None = None  # of the tick written last
         self._last: dict[str, Any] | None = None  # as it is in the file under way
@@ -86,7 +85,7 @@ class Recorder:
             )
         except OSError as error:
             self._file = self._last = None
-            raise RecordError(f"a round can't be written to {self.folder}: {error.strerror or error}") from None
+            raise RecordError(f"a tick can't be written to {self.folder}: {error.strerror or error}") from None
         self._matters = matters
         return True
 
@@ -107,7 +106,7 @@ class Recorder:
 
     def _prune(self, now_s: float) -> None:
         """Delete files that ended too long ago, then the oldest while all are too large. Never the one under way."""
-        files = [(path, path.stat()) for path in sorted(self.folder.glob(_NAME)) if path != self._file]
+        files = [(path, path.stat()) for path in sorted(self.folder.glob(_FILES)) if path != self._file]
         total = sum(stat.st_size for _, stat in files)
         for path, stat in files:
             if stat.st_mtime < now_s - self._keep_s or total > self._keep_bytes:
@@ -120,10 +119,10 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
     and goes on with the next file.
     """
     folder = Path(folder)
-    files = [folder] if folder.is_file() else sorted(folder.glob(_NAME))
+    files = [folder] if folder.is_file() else sorted(folder.glob(_FILES))
     if not files:
-        where = "give the folder `rounds` beside the controller's ledger, or one of its files"
-        raise RecordError(f"there are no rounds in {folder}: {where}")
+        where = "give the folder `ticks` beside the controller's ledger, or one of its files"
+        raise RecordError(f"there are no ticks in {folder}: {where}")
     for path in files:
         try:
             yield from _read(path)
@@ -135,7 +134,7 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
 
 def usage(folder: Path | str) -> Usage:
     """What the ticks of a folder take on disk."""
-    files = [(path, path.stat()) for path in sorted(Path(folder).glob(_NAME))]
+    files = [(path, path.stat()) for path in sorted(Path(folder).glob(_FILES))]
     began = [_began(path) for path, _ in files]
     size = sum(stat.st_size for _, stat in files)
     return Usage(len(files), size, min(began, default=None), max((stat.st_mtime for _, stat in files), default=None))
@@ -157,7 +156,7 @@ def _read(path: Path) -> Iterator[RecordedTick]:
             count += 1
             yield tick
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        good = f"its first {count} rounds are good" if count else "none of its rounds can be read"
+        good = f"its first {count} ticks are good" if count else "none of its ticks can be read"
         raise RecordError(
             f"{path} is damaged ({error or type(error).__name__}); {good}: move it away to read the others"
         ) from None
@@ -173,20 +172,20 @@ def _members(data: bytes) -> Iterator[bytes]:
             parts.append(member.decompress(chunk))
             at += len(chunk) - len(member.unused_data)
         if not member.eof:
-            raise EOFError("it ends in the middle of a round")
+            raise EOFError("it ends in the middle of a tick")
         yield b"".join(parts)
 
 
 def _new(folder: Path, at_s: float) -> Path:
     """A file that doesn't exist yet, named after a moment; a second one of the same second sorts behind the first."""
     stamp = datetime.fromtimestamp(at_s, UTC).strftime(_TIME)
-    names = (f"rounds-{stamp}-{n:03d}.jsonl.gz" for n in range(1000))
+    names = (f"ticks-{stamp}-{n:03d}.jsonl.gz" for n in range(1000))
     return next(path for name in names if not (path := folder / name).exists())
 
 
 def _began(path: Path) -> float:
     try:
-        return datetime.strptime(path.name[7:23], _TIME).replace(tzinfo=UTC).timestamp()
+        return datetime.strptime(path.name.split("-")[1], _TIME).replace(tzinfo=UTC).timestamp()
     except ValueError:  # named by somebody else
         return path.stat().st_mtime
 

@@ -23,7 +23,7 @@ class World:
         ports = [Breaking(port, counter, **breaking) if breaking else port for port in (self.slurm, self.cloud)]
         self.ledger = Ledger(self.path)
         self.ledger._db.execute("PRAGMA synchronous=OFF")  # no power cut in these tests; four times as fast
-        self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("rounds")))
+        self.controller = Controller(*ports, self.ledger, self.clock, Recorder(self.path.with_name("ticks")))
         return counter
 
     def tick(self, times=1):
@@ -44,7 +44,7 @@ class World:
 
     def rounds(self):
         """The recorded ticks."""
-        return list(ticks(self.path.with_name("rounds")))
+        return list(ticks(self.path.with_name("ticks")))
 
     def states(self):
         return [lease.state for lease in self.ledger.leases()]

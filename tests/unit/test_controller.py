@@ -384,7 +384,7 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     second = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
     (gap,) = idle_store.read(world.ledger, "p5").history.gaps_s
-    assert 18 <= gap <= 30  # ten rounds of 2 s, and what the hand-over took
+    assert 18 <= gap <= 30  # ten ticks of 2 s, and what the hand-over took
     assert idle_store.read(world.ledger, "p5").history.credit_usd == pytest.approx(
         gap * 24 / 3600
     )  # kept: paid as the best in hindsight did
@@ -430,7 +430,7 @@ def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
     assert set(ratios) == {"user:alice", "queue:home", "all"}
     assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx(
         [40, 80, 120], abs=2.5
-    )  # a round is 2 s
+    )  # a tick is 2 s
     world.slurm.submit()
     world.tick()
     assert world.rounds()[-1].snapshot.experience.ratios == ratios

@@ -85,13 +85,13 @@ def test_rounds_are_kept_beside_the_ledger_and_status_says_what_they_take(site, 
     site.slurm.submit()
     assert cli.main(["tick"]) == 0
     capsys.readouterr()
-    assert [len(each.snapshot.jobs) for each in ticks(site.ledger.with_name("rounds"))] == [1]
+    assert [len(each.snapshot.jobs) for each in ticks(site.ledger.with_name("ticks"))] == [1]
     assert cli.main(["status", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["rounds"]
+    said = json.loads(capsys.readouterr().out)["ticks"]
     assert said["files"] == 1 and said["bytes"] > 100 and said["from_s"] == site.clock.now()
-    assert cli.main(["status"]) == 0 and "rounds on disk: 0.00" in capsys.readouterr().out
+    assert cli.main(["status"]) == 0 and "ticks on disk: 0.00" in capsys.readouterr().out
     assert cli.main(["run", "--keep-days", "0"]) == 2
-    assert "rounds are kept for 0 days: more than 0 is needed" in capsys.readouterr().err
+    assert "ticks are kept for 0 days: more than 0 is needed" in capsys.readouterr().err
 
 
 def test_status_without_a_ledger_still_shows_the_queue(site, capsys):

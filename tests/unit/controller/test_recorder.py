@@ -1,4 +1,4 @@
-"""Rounds on disk: read back as they were, only when something changed, small, kept for a while, and one clear error for
+"""Ticks on disk: read back as they were, only when something changed, small, kept for a while, and one clear error for
 a damaged file.
 """
 
@@ -38,8 +38,8 @@ def said(*texts):
 # ---- written and read
 
 
-def test_rounds_come_back_as_they_were(tmp_path):
-    recorder = Recorder(tmp_path / "rounds")
+def test_ticks_come_back_as_they_were(tmp_path):
+    recorder = Recorder(tmp_path / "ticks")
     written = []
     for n in range(40):
         item = RecordedTick(
@@ -50,12 +50,14 @@ def test_rounds_come_back_as_they_were(tmp_path):
         )
         assert recorder.record(item.policy, item.snapshot, item.decision)
         written.append(item)
-    assert list(ticks(tmp_path / "rounds")) == written
-    (path,) = (tmp_path / "rounds").iterdir()
-    assert path.name == "rounds-20261121T120000Z-000.jsonl.gz" and list(ticks(path)) == written
+    assert list(ticks(tmp_path / "ticks")) == written
+    (path,) = (tmp_path / "ticks").iterdir()
+    assert path.name == "ticks-20261121T120000Z-000.jsonl.gz" and list(ticks(path)) == written
     at_s, snapshot, decision, _ = written[-1]
     assert (at_s, snapshot, decision) == next(itertools.islice(ticks(path), 39, None))[:3]
     assert len(gzip.decompress(path.read_bytes()).splitlines()) == 40  # plain tools read it
+    path.rename(path.with_name("rounds-20261121T120000Z-000.jsonl.gz"))  # as version 0.1 called it
+    assert list(ticks(tmp_path / "ticks")) == written
 
 
 def test_only_what_matters_makes_a_new_round(tmp_path):
@@ -74,7 +76,7 @@ def test_each_process_and_each_hour_has_its_own_file(tmp_path):
         first.record(POLICY, shot(NOW + 1800 * n, jobs=n), said())
     again = Recorder(tmp_path)  # restarted in the same second
     again.record(POLICY, shot(NOW + 1800 * 4, jobs=9), said())
-    assert [path.name[7:-9] for path in sorted(tmp_path.iterdir())] == [
+    assert [path.name.removeprefix("ticks-").removesuffix(".jsonl.gz") for path in sorted(tmp_path.iterdir())] == [
         "20261121T120000Z-000",
         "20261121T130000Z-000",
         "20261121T140000Z-000",
@@ -124,7 +126,7 @@ def test_a_long_queue_in_which_one_job_changes_is_a_small_change():
 # ---- retention
 
 
-def test_old_and_too_many_rounds_go_the_oldest_first(tmp_path):
+def test_old_and_too_many_ticks_go_the_oldest_first(tmp_path):
     recorder = Recorder(tmp_path, keep_days=1)
     for n in range(60):
         recorder.record(POLICY, shot(NOW + 3600 * n, jobs=n % 3), said())
@@ -187,11 +189,11 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     assert [each.at_s for each in ticks(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1
 
 
-def test_no_rounds_and_no_room_are_said(tmp_path):
-    with pytest.raises(RecordError, match=r"no rounds in .*beside the controller's ledger"):
+def test_no_ticks_and_no_room_are_said(tmp_path):
+    with pytest.raises(RecordError, match=r"no ticks in .*beside the controller's ledger"):
         list(ticks(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
-    recorder = Recorder(tmp_path / "file" / "rounds")
+    recorder = Recorder(tmp_path / "file" / "ticks")
     with pytest.raises(RecordError, match="can't be written"):
         recorder.record(POLICY, shot(), said())
     assert usage(tmp_path).mb_a_day is None
@@ -201,12 +203,12 @@ def test_no_rounds_and_no_room_are_said(tmp_path):
 
 
 def test_a_small_site_takes_little_room_and_decides_again_the_same(tmp_path):
-    """The lab-like site of the controller's tests over 300 rounds of 10 s, with jobs coming all the time: MB a day."""
+    """The lab-like site of the controller's tests over 300 ticks of 10 s, with jobs coming all the time: MB a day."""
     clock = FakeClock()
     slurm = FakeSlurm(clock)
     cloud, ledger = FakeCloud(clock, slurm), Ledger(tmp_path / "ledger.sqlite")
     ledger._db.execute("PRAGMA synchronous=OFF")
-    controller = Controller(slurm, cloud, ledger, clock, Recorder(tmp_path / "rounds"))
+    controller = Controller(slurm, cloud, ledger, clock, Recorder(tmp_path / "ticks"))
     site, rng = document(tick_s=10, wait_limit_s=600, idle_s=300), random.Random(4)
     for _ in range(300):
         before = clock.at
@@ -214,11 +216,11 @@ def test_a_small_site_takes_little_room_and_decides_again_the_same(tmp_path):
             slurm.submit(nodes=rng.choice((1, 1, 2)), limit_s=3600.0, runs_s=rng.uniform(60, 1500))
         controller.tick(site)
         clock.at = max(clock.at, before + 10)
-    found = list(ticks(tmp_path / "rounds"))
+    found = list(ticks(tmp_path / "ticks"))
     assert 50 < len(found) < 300 and any(each.decision.launches for each in found)
     assert all(decide(each.snapshot, each.policy) == each.decision for each in found)
-    taken = usage(tmp_path / "rounds")
-    print(f"{len(found)} of 300 rounds, {taken.bytes} bytes in {taken.files} files, {taken.mb_a_day:.2f} MB a day")
+    taken = usage(tmp_path / "ticks")
+    print(f"{len(found)} of 300 ticks, {taken.bytes} bytes in {taken.files} files, {taken.mb_a_day:.2f} MB a day")
     assert taken.mb_a_day < 5
 
 
@@ -227,7 +229,7 @@ def test_a_full_disk_stops_no_controller(tmp_path):
     slurm = FakeSlurm(clock)
     (tmp_path / "file").write_text("")
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    controller = Controller(slurm, FakeCloud(clock, slurm), ledger, clock, Recorder(tmp_path / "file" / "rounds"))
+    controller = Controller(slurm, FakeCloud(clock, slurm), ledger, clock, Recorder(tmp_path / "file" / "ticks"))
     slurm.submit()
     controller.tick(document())
     assert any("can't be written" in event.text for event in ledger.events()) and ledger.noted("last_tick")

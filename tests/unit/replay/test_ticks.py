@@ -114,19 +114,19 @@ def folder(tmp_path, monkeypatch):
     slurm.submit(nodes=2, limit_s=7200, runs_s=7200)
     slurm.submit(limit_s=600, runs_s=300)
     slurm.submit(limit_s=None)
-    controller = Controller(slurm, cloud, ledger, clock, Recorder(tmp_path / "rounds"))
+    controller = Controller(slurm, cloud, ledger, clock, Recorder(tmp_path / "ticks"))
     for _ in range(12):
         controller.tick(document())
         clock.at += 2
     ledger.close()
     monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
-    return tmp_path / "rounds"
+    return tmp_path / "ticks"
 
 
 def test_replay_of_the_controllers_own_ticks_says_that_nothing_changed(folder, capsys):
     assert cli.main(["replay", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["rounds"] >= 3 and said["rounds_that_differ"] == 0 and said["first_difference"] is None
+    assert said["ticks"] >= 3 and said["ticks_that_differ"] == 0 and said["first_difference"] is None
     assert (
         said["recorded"] == said["replayed"]
         and said["recorded"]["launched_for"] == 1
@@ -156,16 +156,16 @@ def test_replay_by_a_candidates_policy_tells_the_first_difference(folder, capsys
 
 def test_a_damaged_file_is_told_and_the_others_are_replayed(folder, capsys):
     (path,) = folder.iterdir()
-    bad = folder / "rounds-20990101T000000Z-000.jsonl.gz"
+    bad = folder / "ticks-20990101T000000Z-000.jsonl.gz"
     bad.write_bytes(path.read_bytes()[:-20])
     assert cli.main(["replay", str(folder), "--json"]) == 2
     out = capsys.readouterr()
-    assert json.loads(out.out)["rounds"] > 3 and f"{bad} is damaged" in out.err and out.err.count("\n") == 1
+    assert json.loads(out.out)["ticks"] > 3 and f"{bad} is damaged" in out.err and out.err.count("\n") == 1
     path.unlink()
-    bad.write_bytes(b"not a round")
+    bad.write_bytes(b"not a tick")
     assert cli.main(["replay", str(folder)]) == 2
     out = capsys.readouterr()
-    assert out.out == "no tick could be read\n" and "none of its rounds can be read" in out.err
+    assert out.out == "no tick could be read\n" and "none of its ticks can be read" in out.err
     bad.write_bytes(b"")
     assert cli.main(["replay", str(folder)]) == 2
     assert capsys.readouterr().err.startswith(f"ironburst: there is no tick in {folder} yet: ")
@@ -174,12 +174,12 @@ def test_a_damaged_file_is_told_and_the_others_are_replayed(folder, capsys):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["replay", "{tmp}/nowhere"], "there are no rounds in "),
+        (["replay", "{tmp}/nowhere"], "there are no ticks in "),
         (
-            ["replay", "{tmp}/rounds", "--config", "{tmp}/no.yaml"],
+            ["replay", "{tmp}/ticks", "--config", "{tmp}/no.yaml"],
             "can't be read: No such file or directory; give the path of a stack file",
         ),
-        (["replay", "{tmp}/rounds", "--config", "README.md"], "README.md"),
+        (["replay", "{tmp}/ticks", "--config", "README.md"], "README.md"),
     ],
 )
 def test_bad_input_of_replay_is_one_sentence(folder, capsys, argv, says):
