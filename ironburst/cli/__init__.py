@@ -12,6 +12,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from ironburst import __version__
+
 VERBS = (
     "validate",
     "lock",
@@ -35,6 +37,7 @@ def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="ironburst", description="One declaration for the GPU nodes you own and the GPU nodes you rent."
     )
+    top.add_argument("--version", action="version", version=f"ironburst {__version__}")
     subparsers = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in verbs:
         importlib.import_module(f"ironburst.cli.{verb}").add_parser(subparsers)

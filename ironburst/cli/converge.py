@@ -12,7 +12,7 @@ from pathlib import Path
 from ironburst import document as documents
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, shell_prefix
-from ironburst.cli.playbook_options import check_inventory, document_path, progress
+from ironburst.cli.playbook_options import check_checkout, check_inventory, document_path, progress
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
@@ -84,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Converge; the exit code is of EXIT_CODES."""
     say = progress(arguments)
     try:
+        check_checkout()
         path = document_path(arguments)
         check_inventory(arguments.inventory)
         document = documents.read(path)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.aws_images import AwsImages
-from ironburst.cli.playbook_options import check_inventory, document_path, progress
+from ironburst.cli.playbook_options import check_checkout, check_inventory, document_path, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument, read
 from ironburst.images import BakeError, Say, bake, stop
@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Bake; the exit code is of EXIT_CODES."""
     say = progress(arguments)
     try:
+        check_checkout()
         path = document_path(arguments)
         document = read(path)
         pool = _pool(document, arguments)

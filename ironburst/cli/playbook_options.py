@@ -9,6 +9,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ironburst.adapters.ansible import REPOSITORY
+
+
+def check_checkout() -> None:
+    """Raises ValueError where ironburst is installed without its playbooks."""
+    if not (REPOSITORY / "playbooks" / "site.yml").is_file():
+        raise ValueError(
+            "this verb runs playbooks, and they aren't installed with the command: "
+            "in a checkout of ironburst run `make setup`, then .venv/bin/ironburst there"
+        )
+
 
 def document_path(arguments: argparse.Namespace) -> Path:
     """Where the ClusterDocument is. Raises ValueError if none is named."""

@@ -12,13 +12,20 @@ import pytest
 import ironburst
 
 ROOT = Path(__file__).parents[2]
+# arguments, exit code, and what is said
 NEEDS_NO_CHECKOUT = (
-    ["--help"],
-    ["--version"],
-    ["validate", "stack.yaml"],
-    ["lock", "stack.yaml"],
-    ["lock", "stack.yaml", "--check"],
-    ["status", "--ledger", "ledger.sqlite"],
+    ("--version", 0, ironburst.__version__),
+    ("validate stack.yaml --no-secrets", 0, "valid"),
+    ("lock stack.yaml", 0, "stack.lock.yaml"),
+    ("lock stack.yaml --check", 0, "stack.lock.yaml"),
+    ("publish --to document.json", 2, "publish: "),
+    ("status --ledger ledger.sqlite", 2, "ledger.sqlite"),
+    ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
+    ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
+    ("replay ticks", 2, "there are no ticks"),
+    ("simulate --config stack.yaml jobs.csv", 0, "rented"),
+    ("size --config stack.yaml jobs.csv", 0, "own"),
+    ("health xid 79", 0, "79"),
 )
 
 
