@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
-from lab.box import LabError, wait_for
 from lab.demo import boot, trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
+from lab.system import LabError, wait_for
 
 TYPE = "p5.48xlarge"
 # What the world sells: no spot in the first zone, so that the first request for it is refused.

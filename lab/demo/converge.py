@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ironburst import document
-from lab.box import LabError
 from lab.demo.declare import FIXED_IMAGE
 from lab.demo.inside import Inside
+from lab.system import LabError
 
 INVENTORY = "inventory/lab"
 Say = Callable[[str], None]

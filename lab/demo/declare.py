@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
-from lab.box import REPO, LabError, wait_for
 from lab.demo.inside import STACK, Inside
 from lab.site import Site
+from lab.system import CHECKOUT, LabError, wait_for
 
 FIXED_IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
 MUNGE_SECRET = "ironburst/lab/munge-key"
@@ -67,7 +67,7 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
     """validate, preview, up, publish: the product's own verbs."""
     inside.run(inside.ironburst("validate", f"stacks/Pulumi.{STACK}.yaml"), log="declare")
     say(f"stacks/Pulumi.{STACK}.yaml is valid")
-    pulumi = Pulumi(REPO, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
+    pulumi = Pulumi(CHECKOUT, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
     try:
         pulumi.stack_init()
         say(f"preview: {counts(pulumi.preview().changes)}")

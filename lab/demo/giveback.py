@@ -9,9 +9,9 @@ from typing import Any
 
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
-from lab.box import LabError
 from lab.demo.declare import MUNGE_SECRET, control
 from lab.demo.inside import Inside
+from lab.system import LabError
 
 PREPARED = (  # what the operator prepared before the first `up`, and takes away after `destroy`
     f"import boto3; boto3.client('secretsmanager').delete_secret(SecretId='{MUNGE_SECRET}', ForceDeleteWithoutRecovery=True)\n"

@@ -13,7 +13,7 @@ import pytest
 from ironburst.adapters import leftovers
 from ironburst.adapters.ansible import Event, Tasks, connection_of, event_of
 from ironburst.adapters.remote import Answer, Connection, ask
-from lab.box import wait_for
+from lab.system import wait_for
 
 SSH = """#!/bin/sh
 # stand-in: the word before the last is the host; runs the command here

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import hardware
-from lab.box import wait_for
+from lab.hosts import hardware
+from lab.system import wait_for
 from tests.playbooks import sample
 from tests.sites import NAMES, converge, drivers
 

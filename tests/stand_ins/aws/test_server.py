@@ -11,8 +11,8 @@ import uuid
 
 import pytest
 
-from lab.box import wait_for
 from lab.site import Site
+from lab.system import wait_for
 
 ON_THE_HOST = """
 import json, os, socket, urllib.request
