@@ -181,7 +181,7 @@ class Cloud:
         replace(Instance, "terminate", lambda instance: self._terminate(instance, ends))
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
         replace(NetworkInterface, "attachment", property(attachment))
-        replace(AmiBackend, "_load_amis", lambda backend: None)  # only what register_image gives can boot
+        replace(AmiBackend, "_load_amis", lambda _backend: None)  # only what register_image gives can boot
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)

@@ -75,7 +75,8 @@ def create_vpn_connection(backend: Any, p: Params) -> Params:
         tags=tags,
     )
     asked = p.get("Options") or {}
-    tunnels = [tunnel(backend, n, t) for n, t in enumerate((list(asked.get("TunnelOptions") or []) + [{}, {}])[:2])]
+    options = [*(asked.get("TunnelOptions") or []), {}, {}][:2]  # there are always two
+    tunnels = [tunnel(backend, n, option) for n, option in enumerate(options)]
     made.options = {
         "StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")),
         "TunnelInsideIpVersion": "ipv4",
@@ -169,7 +170,8 @@ def customer_gateway_configuration(connection: Any) -> str:
         )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><vpn_connection id="{connection.id}">'
-        f"<customer_gateway_id>{customer.id}</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
+        f"<customer_gateway_id>{customer.id}</customer_gateway_id>"
+        f"<vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
         f"<vpn_connection_type>{connection.type}</vpn_connection_type>{''.join(tunnels)}</vpn_connection>"
     )
 
@@ -197,7 +199,7 @@ def in_subnet(backend: Any, subnet_id: str) -> list[str]:
     ]
 
 
-def using_group(backend: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
+def using_group(backend: Any, _name: str | None = None, group_id: str | None = None) -> list[str]:
     return [e.id for e in backend.enis.values() if any(group_id == g.id for g in e.group_set)]
 
 

@@ -1,4 +1,4 @@
-"""The daemon: AWS API, metadata service and control endpoint in one process, with real machines behind the instances."""
+"""The daemon: AWS API, metadata service and control endpoint in one process, machines behind the instances."""
 
 from __future__ import annotations
 

@@ -17,6 +17,11 @@ def filters(args: Props) -> list[Props]:
     return [{"Name": f["name"], "Values": f["values"]} for f in args.get("filters") or []]
 
 
+IMAGE = (
+    "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType"
+)
+
+
 def get_ami(aws: Aws, args: Props) -> Props:
     asked = {"Owners": args["owners"]} if args.get("owners") else {}
     found = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
@@ -24,12 +29,9 @@ def get_ami(aws: Aws, args: Props) -> Props:
         raise PluginError(f"no image matches owners {args.get('owners')} and filters {args.get('filters')}")
     if len(found) > 1 and not args.get("mostRecent"):
         raise PluginError(f"{len(found)} images match: narrow the filters or set mostRecent")
-    image = max(found, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"].replace("Z", "+00:00")))
+    image = max(found, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"]))
     return {
-        **pick(
-            image,
-            "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType",
-        ),
+        **pick(image, IMAGE),
         "id": image["ImageId"],
         "arn": f"arn:aws:ec2:{aws.region}::image/{image['ImageId']}",
         **args,
@@ -48,12 +50,12 @@ def get_zones(aws: Aws, args: Props) -> Props:
     }
 
 
-def get_identity(aws: Aws, args: Props) -> Props:
+def get_identity(aws: Aws, _args: Props) -> Props:
     found = aws.client("sts").get_caller_identity()
     return {"accountId": found["Account"], "arn": found["Arn"], "userId": found["UserId"], "id": found["Account"]}
 
 
-def get_region(aws: Aws, args: Props) -> Props:
+def get_region(aws: Aws, _args: Props) -> Props:
     return {
         "region": aws.region,
         "name": aws.region,
@@ -63,7 +65,7 @@ def get_region(aws: Aws, args: Props) -> Props:
     }
 
 
-def get_partition(aws: Aws, args: Props) -> Props:
+def get_partition(_aws: Aws, _args: Props) -> Props:
     return {"partition": "aws", "dnsSuffix": "amazonaws.com", "reverseDnsPrefix": "com.amazonaws", "id": "aws"}
 
 
@@ -117,7 +119,7 @@ def statement(row: Props) -> Props:
     return out
 
 
-def get_policy(aws: Aws, args: Props) -> Props:
+def get_policy(_aws: Aws, args: Props) -> Props:
     document = {
         "Version": args.get("version", "2012-10-17"),
         **({"Id": args["policyId"]} if args.get("policyId") else {}),

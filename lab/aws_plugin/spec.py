@@ -79,7 +79,7 @@ class Aws:
                 raise PluginError(f"{what}: cancelled while waiting")
 
 
-def no_problems(olds: Props, news: Props) -> Iterable[Problem]:
+def no_problems(_olds: Props, _news: Props) -> Iterable[Problem]:
     return ()
 
 
@@ -224,7 +224,7 @@ def tag_spec(kind: str, props: Props) -> Props:
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
 
 
-def ec2_tag(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def ec2_tag(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.ec2.delete_tags(Resources=[rid], Tags=[{"Key": k} for k in drop])
     if put:

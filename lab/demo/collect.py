@@ -39,7 +39,7 @@ def history(
     for job in trace.jobs():
         id = submitted.ids[job.name]
         submit, mine = runs.get(id, (job.submit_s, ()))
-        # a decision that stood for longer than the one round in which a job comes and starts
+        # a decision that stood for longer than the one tick in which a job comes and starts
         waited = any(decision.kind == "wait" and decision.last_s > decision.at_s for decision in ledger.decisions(id))
         done = bool(mine) and mine[-1].state == "COMPLETED" and results[job.name] == ""
         fate = "lost" if not done else "rented" if mine[-1].rented else "waited" if waited else "home"
@@ -94,17 +94,17 @@ def check_result(shared: Path, job: trace.TraceJob, id: int | None) -> str:
 
 def _runs(head: Head, began: float, rented: set[str]) -> dict[int, tuple[float, tuple[Run, ...]]]:
     """Submit time and every start of each job, requeued ones too, from sacct."""
-    found: dict[int, tuple[float, list[Run]]] = {}
+    jobs: dict[int, tuple[float, list[Run]]] = {}
     text = head.root(f"SLURM_TIME_FORMAT=%s sacct -a -D -X -n -P -S now-1hours -o {FIELDS}")
     for line in text.splitlines():
         id, _, state, submit, start, end, nodes = line.split("|")
-        first, runs = found.setdefault(int(id), (float(submit) - began, []))
+        first, runs = jobs.setdefault(int(id), (float(submit) - began, []))
         if start.isdigit() and nodes not in ("", "None assigned"):
             names = tuple(head.root(f"scontrol show hostnames {nodes}").split())
             stop = float(end) - began if end.isdigit() else float(start) - began
             runs.append(Run(float(start) - began, stop, names, names[0] in rented, state.split()[0]))
-        found[int(id)] = (min(first, float(submit) - began), runs)
-    return {id: (submit, tuple(sorted(runs, key=lambda run: run.start))) for id, (submit, runs) in found.items()}
+        jobs[int(id)] = (min(first, float(submit) - began), runs)
+    return {id: (submit, tuple(sorted(runs, key=lambda run: run.start))) for id, (submit, runs) in jobs.items()}
 
 
 def _lines(path: Path) -> int:

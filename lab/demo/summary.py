@@ -37,11 +37,13 @@ class Summary:
 def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
     """Lines for the head of the report: what was real, and how old the prices are."""
     ages = [f"{pool.instance_type}: {pool.price_as_of or 'declared'}" for pool in document.pools]
+    changed = f"CC-BY-4.0, changed: a slice, time divided by {compression:g}"
     return {
         "Engine": engine,
-        "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace (CC-BY-4.0, changed: a slice, time divided by {compression:g})",
+        "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace ({changed})",
         "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
-        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); a job's work is a sleep",
+        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); "
+        "a job's work is a sleep",
         "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",
     }
 
@@ -138,9 +140,8 @@ def text(result: Summary, page: Path) -> str:
     if "boot_to_accepted_s" in quick:
         longest = sorted(quick["boot_path_s"].items(), key=lambda pair: -pair[1])[:3]
         named = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f} s" for unit, seconds in longest)
-        lines.append(
-            f"  boot        accepted by Slurm {quick['boot_to_accepted_s']} s after it began; on the critical path {named}"
-        )
+        accepted = f"accepted by Slurm {quick['boot_to_accepted_s']} s after it began"
+        lines.append(f"  boot        {accepted}; on the critical path {named}")
     lines.append(
         f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory"
     )

@@ -87,7 +87,7 @@ class Project:
         path = self.root / "Pulumi.yaml"
         data = read_yaml(path)
         if unknown := data.keys() - PROJECT_KEYS:
-            raise Refused(f"{path}: the key {sorted(unknown)[0]!r} is not implemented by lab/engine")
+            raise Refused(f"{path}: the key {min(unknown)!r} is not implemented by lab/engine")
         self.name = data.get("name")
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
             raise EngineError(f"{path}: name must be made of letters, digits, '_', '.' and '-', not {self.name!r}")
@@ -103,15 +103,11 @@ class Project:
 
     def _plugins(self, path: Path, plugins: dict) -> dict[str, Path]:
         if others := plugins.keys() - {"providers"}:
-            raise Refused(
-                f"{path}: plugins.{sorted(others)[0]} is not implemented by lab/engine; only plugins.providers"
-            )
+            raise Refused(f"{path}: plugins.{min(others)} is not implemented by lab/engine; only plugins.providers")
         folders = {}
         for entry in plugins.get("providers") or []:
             if others := entry.keys() - {"name", "path", "version"}:
-                raise Refused(
-                    f"{path}: plugins.providers: the field {sorted(others)[0]!r} is not implemented by lab/engine"
-                )
+                raise Refused(f"{path}: plugins.providers: the field {min(others)!r} is not implemented by lab/engine")
             folders[entry["name"]] = (self.root / entry["path"]).resolve()
         return folders
 
@@ -138,7 +134,7 @@ class Project:
         path = self.stack_file(stack)
         data = read_yaml(path) if path.exists() else {}
         if unknown := data.keys() - {"config", "encryptionsalt", "secretsprovider", "encryptedkey", "environment"}:
-            raise EngineError(f"{path}: unknown key {sorted(unknown)[0]!r}; allowed are config and encryptionsalt")
+            raise EngineError(f"{path}: unknown key {min(unknown)!r}; allowed are config and encryptionsalt")
         if (
             data.get("environment")
             or data.get("secretsprovider") not in (None, "", "passphrase")

@@ -1,5 +1,6 @@
 """One provider resource's plugin process: ResourceProvider calls with plain property maps."""
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -150,10 +151,8 @@ class Provider:
         self.configured = True
 
     def cancel(self) -> None:
-        try:
+        with contextlib.suppress(grpc.RpcError):  # the process is ended next
             self._stub.Cancel(empty_pb2.Empty(), timeout=2)
-        except grpc.RpcError:
-            pass  # the process is ended next
 
     # -- resources -----------------------------------------------------------------------------------------------------
 

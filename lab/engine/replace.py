@@ -33,8 +33,8 @@ def dependents_to_replace(journal: Journal, registry: Registry, root: int, claim
             continue
         if entry.protect:
             raise StepFailed(
-                f"unable to replace {journal.old[root].urn}: {entry.urn} depends on it, must be deleted first and is marked "
-                "for protection",
+                f"unable to replace {journal.old[root].urn}: "
+                f"{entry.urn} depends on it, must be deleted first and is marked for protection",
                 entry.urn,
             )
         chosen[entry.urn] = handle

@@ -63,7 +63,7 @@ def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_queue(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_queue(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("sqs").untag_queue(QueueUrl=rid, TagKeys=drop)
     if put:
@@ -76,7 +76,7 @@ def put_queue_policy(aws: Aws, new: Props) -> str:
     return new["queueUrl"]
 
 
-def read_queue_policy(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_queue_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = (
         aws.client("sqs")
         .get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
@@ -107,7 +107,7 @@ def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_rule(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_rule(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("events").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
     if put:
@@ -120,13 +120,13 @@ def put_target(aws: Aws, new: Props) -> str:
     return f"{new['rule']}-{new['targetId']}"
 
 
-def read_target(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_target(aws: Aws, _rid: str, state: Props) -> Props | None:
     found = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
     target = next((t for t in found if t["Id"] == state["targetId"]), None)
     return target and {"rule": state["rule"], "targetId": target["Id"], **pick(target, "arn input inputPath roleArn")}
 
 
-def delete_target(aws: Aws, rid: str, state: Props) -> None:
+def delete_target(aws: Aws, _rid: str, state: Props) -> None:
     aws.client("events").remove_targets(Rule=state["rule"], Ids=[state["targetId"]], **bus(state))
 
 
@@ -149,7 +149,7 @@ def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_topic(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_topic(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
     return {
         **{wire: found[boto] for wire, boto in TOPIC.items() if found.get(boto)},
@@ -160,7 +160,7 @@ def read_topic(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_topic(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_topic(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("sns").untag_resource(ResourceArn=rid, TagKeys=drop)
     if put:
@@ -185,7 +185,7 @@ def apply_subscription(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_subscription(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_subscription(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
     return {
         "topic": found["TopicArn"],
@@ -202,29 +202,29 @@ SPECS = [
     Resource(
         "aws:sqs/queue:Queue",
         "name " + " ".join(QUEUE),
-        create_queue,
-        read_queue,
-        lambda aws, rid, state: aws.client("sqs").delete_queue(QueueUrl=rid),
-        apply_queue,
+        create=create_queue,
+        read=read_queue,
+        delete=lambda aws, rid, _state: aws.client("sqs").delete_queue(QueueUrl=rid),
+        apply=apply_queue,
         tag=tag_queue,
         name="name",
     ),
     Resource(
         "aws:sqs/queuePolicy:QueuePolicy",
         "queueUrl policy",
-        put_queue_policy,
-        read_queue_policy,
-        lambda aws, rid, state: aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={"Policy": ""}),
-        lambda aws, rid, old, new: put_queue_policy(aws, new),
+        create=put_queue_policy,
+        read=read_queue_policy,
+        delete=lambda aws, rid, _state: aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={"Policy": ""}),
+        apply=lambda aws, _rid, _old, new: put_queue_policy(aws, new),
         replace="queueUrl",
     ),
     Resource(
         "aws:cloudwatch/eventRule:EventRule",
         "name description eventPattern scheduleExpression state roleArn eventBusName",
-        put_rule,
-        read_rule,
-        lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
-        lambda aws, rid, old, new: put_rule(aws, new, tags=False),
+        create=put_rule,
+        read=read_rule,
+        delete=lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
+        apply=lambda aws, _rid, _old, new: put_rule(aws, new, tags=False),
         tag=tag_rule,
         name="name",
         replace="eventBusName",
@@ -232,30 +232,30 @@ SPECS = [
     Resource(
         "aws:cloudwatch/eventTarget:EventTarget",
         "rule arn targetId input inputPath roleArn eventBusName",
-        put_target,
-        read_target,
-        delete_target,
-        lambda aws, rid, old, new: put_target(aws, new),
+        create=put_target,
+        read=read_target,
+        delete=delete_target,
+        apply=lambda aws, _rid, _old, new: put_target(aws, new),
         name="targetId",
         replace="rule eventBusName",
     ),
     Resource(
         "aws:sns/topic:Topic",
         "name " + " ".join(TOPIC),
-        create_topic,
-        read_topic,
-        lambda aws, rid, state: aws.client("sns").delete_topic(TopicArn=rid),
-        apply_topic,
+        create=create_topic,
+        read=read_topic,
+        delete=lambda aws, rid, _state: aws.client("sns").delete_topic(TopicArn=rid),
+        apply=apply_topic,
         tag=tag_topic,
         name="name",
     ),
     Resource(
         "aws:sns/topicSubscription:TopicSubscription",
         "topic protocol endpoint " + " ".join(SUBSCRIPTION),
-        subscribe,
-        read_subscription,
-        lambda aws, rid, state: aws.client("sns").unsubscribe(SubscriptionArn=rid),
-        apply_subscription,
+        create=subscribe,
+        read=read_subscription,
+        delete=lambda aws, rid, _state: aws.client("sns").unsubscribe(SubscriptionArn=rid),
+        apply=apply_subscription,
         replace="topic protocol endpoint",
     ),
 ]

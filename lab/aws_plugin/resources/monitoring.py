@@ -9,12 +9,13 @@ from lab.aws_plugin.spec import Aws, Resource, changed, from_boto, input_shape, 
 from lab.aws_plugin.wire import Props
 
 ALARM = (
-    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic extendedStatistic threshold dimensions "
-    "unit actionsEnabled alarmActions okActions insufficientDataActions alarmDescription treatMissingData"
+    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic "
+    "extendedStatistic threshold dimensions unit actionsEnabled alarmActions okActions insufficientDataActions "
+    "alarmDescription treatMissingData"
 )
 COST_TYPES = (
-    "includeCredit includeDiscount includeOtherSubscription includeRecurring includeRefund includeSubscription includeSupport includeTax "
-    "includeUpfront useAmortized useBlended"
+    "includeCredit includeDiscount includeOtherSubscription includeRecurring includeRefund includeSubscription "
+    "includeSupport includeTax includeUpfront useAmortized useBlended"
 )
 NOTIFICATION = "comparisonOperator notificationType threshold thresholdType"
 SUBSCRIBERS = {"subscriberEmailAddresses": "EMAIL", "subscriberSnsTopicArns": "SNS"}
@@ -30,7 +31,7 @@ def put_alarm(aws: Aws, new: Props) -> str:
     return new["name"]
 
 
-def read_alarm(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_alarm(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = one(aws.client("cloudwatch").describe_alarms(AlarmNames=[rid])["MetricAlarms"])
     if not found:
         return None
@@ -45,7 +46,7 @@ def read_alarm(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_alarm(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_alarm(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("cloudwatch").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
     if put:
@@ -120,7 +121,7 @@ def apply_budget(aws: Aws, rid: str, old: Props, new: Props) -> None:
             budgets(aws).create_notification(**where, Notification=notification(n), Subscribers=subscribers(n))
 
 
-def read_budget(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_budget(aws: Aws, rid: str, _state: Props) -> Props | None:
     where = split(rid)
     found = budgets(aws).describe_budget(**where)["Budget"]
     arn = f"arn:aws:budgets::{where['AccountId']}:budget/{where['BudgetName']}"
@@ -154,7 +155,7 @@ def read_budget(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_budget(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_budget(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         budgets(aws).untag_resource(ResourceARN=state["arn"], ResourceTagKeys=drop)
     if put:
@@ -165,10 +166,10 @@ SPECS = [
     Resource(
         "aws:cloudwatch/metricAlarm:MetricAlarm",
         "name " + ALARM,
-        put_alarm,
-        read_alarm,
-        lambda aws, rid, state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
-        lambda aws, rid, old, new: put_alarm(aws, new),
+        create=put_alarm,
+        read=read_alarm,
+        delete=lambda aws, rid, _state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
+        apply=lambda aws, _rid, _old, new: put_alarm(aws, new),
         tag=tag_alarm,
         name="name",
     ),
@@ -176,10 +177,10 @@ SPECS = [
         "aws:budgets/budget:Budget",
         f"name accountId budgetType limitAmount limitUnit timeUnit timePeriodStart timePeriodEnd "
         f"costFilters{{name values}} costTypes{{{COST_TYPES}}} notifications{{{NOTIFICATION} {' '.join(SUBSCRIBERS)}}}",
-        create_budget,
-        read_budget,
-        lambda aws, rid, state: budgets(aws).delete_budget(**split(rid)),
-        apply_budget,
+        create=create_budget,
+        read=read_budget,
+        delete=lambda aws, rid, _state: budgets(aws).delete_budget(**split(rid)),
+        apply=apply_budget,
         tag=tag_budget,
         name="name",
         replace="accountId",

@@ -18,7 +18,7 @@ def apply_vpc(aws: Aws, rid: str, old: Props, new: Props) -> None:
         aws.ec2.modify_vpc_attribute(VpcId=rid, **given({name: {"Value": {**defaults, **new}[name]}}, name))
 
 
-def read_vpc(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_vpc(aws: Aws, rid: str, _state: Props) -> Props | None:
     vpc = first(aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"])
     in_vpc = {"Name": "vpc-id", "Values": [rid]}
     main = one(
@@ -60,7 +60,7 @@ def apply_subnet(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_subnet(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_subnet(aws: Aws, rid: str, _state: Props) -> Props | None:
     subnet = first(aws.ec2.describe_subnets(SubnetIds=[rid])["Subnets"])
     return {
         **pick(subnet, "vpcId cidrBlock availabilityZone availabilityZoneId mapPublicIpOnLaunch ownerId"),
@@ -82,7 +82,7 @@ def apply_igw(aws: Aws, rid: str, old: Props, new: Props) -> None:
             aws.ec2.attach_internet_gateway(InternetGatewayId=rid, VpcId=new["vpcId"])
 
 
-def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_igw(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
     attached = one(found.get("Attachments", []))
     return {
@@ -93,7 +93,7 @@ def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def delete_igw(aws: Aws, rid: str, state: Props) -> None:
+def delete_igw(aws: Aws, rid: str, _state: Props) -> None:
     for attached in first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"]).get(
         "Attachments", []
     ):
@@ -107,7 +107,7 @@ def create_eip(aws: Aws, new: Props) -> str:
     return aws.ec2.allocate_address(**asked, **tag_spec("elastic-ip", new))["AllocationId"]
 
 
-def read_eip(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_eip(aws: Aws, rid: str, _state: Props) -> Props | None:
     """Without the association, which appears when a gateway takes the address: every refresh after the first up would
     be a change.
     """
@@ -127,7 +127,7 @@ def create_nat(aws: Aws, new: Props) -> str:
     return aws.ec2.create_nat_gateway(**asked, **tag_spec("natgateway", new))["NatGateway"]["NatGatewayId"]
 
 
-def read_nat(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_nat(aws: Aws, rid: str, _state: Props) -> Props | None:
     if not (found := nat(aws, rid)):
         return None
     address = one(found.get("NatGatewayAddresses", [])) or {}
@@ -139,7 +139,7 @@ def read_nat(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def delete_nat(aws: Aws, rid: str, state: Props) -> None:
+def delete_nat(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.delete_nat_gateway(NatGatewayId=rid)
     aws.wait(
         f"{rid} deleted",
@@ -182,7 +182,7 @@ def apply_endpoint(aws: Aws, rid: str, old: Props, new: Props) -> None:
         aws.ec2.modify_vpc_endpoint(VpcEndpointId=rid, **asked)
 
 
-def read_endpoint(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_endpoint(aws: Aws, rid: str, _state: Props) -> Props | None:
     if not (found := endpoint(aws, rid)):
         return None
     groups = [g["GroupId"] for g in found.get("Groups", [])]
@@ -201,7 +201,7 @@ def read_endpoint(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def delete_endpoint(aws: Aws, rid: str, state: Props) -> None:
+def delete_endpoint(aws: Aws, rid: str, _state: Props) -> None:
     if not endpoint(aws, rid):
         return
     failed = aws.ec2.delete_vpc_endpoints(VpcEndpointIds=[rid]).get("Unsuccessful")
@@ -210,7 +210,7 @@ def delete_endpoint(aws: Aws, rid: str, state: Props) -> None:
     aws.wait(f"{rid} deleted", lambda: endpoint(aws, rid) is None)
 
 
-def check_endpoint(olds: Props, news: Props) -> list[tuple[str, str]]:
+def check_endpoint(_olds: Props, news: Props) -> list[tuple[str, str]]:
     gateway = same(news.get("vpcEndpointType", "Gateway"), "Gateway")
     wrong = ("subnetIds", "securityGroupIds", "privateDnsEnabled") if gateway else ("routeTableIds",)
     return [
@@ -224,10 +224,10 @@ SPECS = [
     Resource(
         "aws:ec2/vpc:Vpc",
         "cidrBlock enableDnsSupport enableDnsHostnames instanceTenancy",
-        create_vpc,
-        read_vpc,
-        lambda aws, rid, state: aws.ec2.delete_vpc(VpcId=rid),
-        apply_vpc,
+        create=create_vpc,
+        read=read_vpc,
+        delete=lambda aws, rid, _state: aws.ec2.delete_vpc(VpcId=rid),
+        apply=apply_vpc,
         finish=True,
         tag=ec2_tag,
         replace="cidrBlock instanceTenancy",
@@ -235,10 +235,10 @@ SPECS = [
     Resource(
         "aws:ec2/subnet:Subnet",
         "vpcId cidrBlock availabilityZone availabilityZoneId mapPublicIpOnLaunch",
-        create_subnet,
-        read_subnet,
-        lambda aws, rid, state: aws.ec2.delete_subnet(SubnetId=rid),
-        apply_subnet,
+        create=create_subnet,
+        read=read_subnet,
+        delete=lambda aws, rid, _state: aws.ec2.delete_subnet(SubnetId=rid),
+        apply=apply_subnet,
         finish=True,
         tag=ec2_tag,
         replace="vpcId cidrBlock availabilityZone availabilityZoneId",
@@ -246,28 +246,28 @@ SPECS = [
     Resource(
         "aws:ec2/internetGateway:InternetGateway",
         "vpcId",
-        create_igw,
-        read_igw,
-        delete_igw,
-        apply_igw,
+        create=create_igw,
+        read=read_igw,
+        delete=delete_igw,
+        apply=apply_igw,
         finish=True,
         tag=ec2_tag,
     ),
     Resource(
         "aws:ec2/eip:Eip",
         "domain networkBorderGroup publicIpv4Pool",
-        create_eip,
-        read_eip,
-        lambda aws, rid, state: aws.ec2.release_address(AllocationId=rid),
+        create=create_eip,
+        read=read_eip,
+        delete=lambda aws, rid, _state: aws.ec2.release_address(AllocationId=rid),
         tag=ec2_tag,
         replace="domain networkBorderGroup publicIpv4Pool",
     ),
     Resource(
         "aws:ec2/natGateway:NatGateway",
         "allocationId subnetId connectivityType",
-        create_nat,
-        read_nat,
-        delete_nat,
+        create=create_nat,
+        read=read_nat,
+        delete=delete_nat,
         tag=ec2_tag,
         ready=lambda aws, rid: (nat(aws, rid) or {}).get("State") == "available",
         replace="allocationId subnetId connectivityType",
@@ -275,10 +275,10 @@ SPECS = [
     Resource(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
         "vpcId serviceName vpcEndpointType policy privateDnsEnabled routeTableIds subnetIds securityGroupIds",
-        create_endpoint,
-        read_endpoint,
-        delete_endpoint,
-        apply_endpoint,
+        create=create_endpoint,
+        read=read_endpoint,
+        delete=delete_endpoint,
+        apply=apply_endpoint,
         tag=ec2_tag,
         check=check_endpoint,
         ready=lambda aws, rid: (endpoint(aws, rid) or {}).get("State", "").lower() == "available",

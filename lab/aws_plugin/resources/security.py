@@ -155,25 +155,21 @@ def atom_of(props: Props) -> Atom:
     return protocol, *ports, kind, peer, props.get("description") or ""
 
 
-def check_rule(olds: Props, news: Props) -> list[tuple[str, str]]:
-    count = sum(k in news for k in ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId"))
-    out = (
-        []
-        if count == 1
-        else [
-            (
-                "cidrIpv4",
-                f"exactly one of cidrIpv4, cidrIpv6, prefixListId, referencedSecurityGroupId is needed, {count} are given",
-            )
-        ]
-    )
+PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+
+
+def check_rule(_olds: Props, news: Props) -> list[tuple[str, str]]:
+    problems = []
+    count = sum(k in news for k in PEERS)
+    if count != 1:
+        problems.append(("cidrIpv4", f"exactly one of {', '.join(PEERS)} is needed, {count} are given"))
     ports = news.get("fromPort", -1) != -1 or news.get("toPort", -1) != -1
-    return out + (
-        [("fromPort", "a rule of protocol -1 takes no ports")] if str(news.get("ipProtocol")) == "-1" and ports else []
-    )
+    if ports and str(news.get("ipProtocol")) == "-1":
+        problems.append(("fromPort", "a rule of protocol -1 takes no ports"))
+    return problems
 
 
-def apply_rule(aws: Aws, rid: str, old: Props, new: Props) -> None:
+def apply_rule(aws: Aws, rid: str, _old: Props, new: Props) -> None:
     ports = {"FromPort": -1, "ToPort": -1} if str(new["ipProtocol"]) == "-1" else {}
     flat = {"IpProtocol": str(new["ipProtocol"]), **ports, **pick_rule(new)}
     aws.ec2.modify_security_group_rules(
@@ -194,7 +190,7 @@ def pick_rule(new: Props) -> Props:
     return {boto: new[wire] for wire, boto in names.items() if new.get(wire) is not None}
 
 
-def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_rule(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = aws.ec2.describe_security_group_rules(SecurityGroupRuleIds=[rid])["SecurityGroupRules"]
     if not found:
         return None
@@ -228,10 +224,10 @@ def rule(side: str) -> Resource:
     return Resource(
         f"aws:vpc/securityGroup{side.title()}Rule:{name}",
         RULE,
-        create,
-        read_rule,
-        delete,
-        apply_rule,
+        create=create,
+        read=read_rule,
+        delete=delete,
+        apply=apply_rule,
         tag=ec2_tag,
         check=check_rule,
         replace="securityGroupId",
@@ -242,10 +238,10 @@ SPECS = [
     Resource(
         "aws:ec2/securityGroup:SecurityGroup",
         f"name vpcId description ingress{{{BLOCK}}} egress{{{BLOCK}}} revokeRulesOnDelete",
-        create_group,
-        read_group,
-        delete_group,
-        apply_group,
+        create=create_group,
+        read=read_group,
+        delete=delete_group,
+        apply=apply_group,
         finish=True,
         tag=ec2_tag,
         name="name",

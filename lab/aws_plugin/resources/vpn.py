@@ -24,7 +24,7 @@ def create_customer(aws: Aws, new: Props) -> str:
     return made["CustomerGateway"]["CustomerGatewayId"]
 
 
-def read_customer(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_customer(aws: Aws, rid: str, _state: Props) -> Props | None:
     found = one(aws.ec2.describe_customer_gateways(CustomerGatewayIds=[rid])["CustomerGateways"])
     if not found or found["State"] in ENDED:
         return None
@@ -74,7 +74,7 @@ def detach(aws: Aws, rid: str, vpc: str) -> None:
     aws.wait(f"{rid} detached", lambda: attached(vpn_gateway(aws, rid)) is None)
 
 
-def read_gateway(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_gateway(aws: Aws, rid: str, _state: Props) -> Props | None:
     if not (found := vpn_gateway(aws, rid)):
         return None
     return {
@@ -85,7 +85,7 @@ def read_gateway(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def delete_gateway(aws: Aws, rid: str, state: Props) -> None:
+def delete_gateway(aws: Aws, rid: str, _state: Props) -> None:
     if vpc := attached(vpn_gateway(aws, rid)):
         detach(aws, rid, vpc)
     aws.ec2.delete_vpn_gateway(VpnGatewayId=rid)
@@ -149,7 +149,7 @@ def tunnels(xml: str | None) -> Props:
     return out
 
 
-def read_connection(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_connection(aws: Aws, rid: str, _state: Props) -> Props | None:
     if not (found := connection(aws, rid)):
         return None
     options = found.get("Options", {})
@@ -177,7 +177,7 @@ def read_connection(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def delete_connection(aws: Aws, rid: str, state: Props) -> None:
+def delete_connection(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.delete_vpn_connection(VpnConnectionId=rid)
     aws.wait(f"{rid} deleted", lambda: connection(aws, rid) is None)
 
@@ -186,34 +186,35 @@ SPECS = [
     Resource(
         "aws:ec2/customerGateway:CustomerGateway",
         "bgpAsn ipAddress type deviceName",
-        create_customer,
-        read_customer,
-        lambda aws, rid, state: aws.ec2.delete_customer_gateway(CustomerGatewayId=rid),
+        create=create_customer,
+        read=read_customer,
+        delete=lambda aws, rid, _state: aws.ec2.delete_customer_gateway(CustomerGatewayId=rid),
         tag=ec2_tag,
         replace="bgpAsn ipAddress type deviceName",
     ),
     Resource(
         "aws:ec2/vpnGateway:VpnGateway",
         "vpcId amazonSideAsn",
-        create_gateway,
-        read_gateway,
-        delete_gateway,
-        apply_gateway,
+        create=create_gateway,
+        read=read_gateway,
+        delete=delete_gateway,
+        apply=apply_gateway,
         finish=True,
         tag=ec2_tag,
         replace="amazonSideAsn",
     ),
     Resource(
         "aws:ec2/vpnConnection:VpnConnection",
-        "customerGatewayId vpnGatewayId type staticRoutesOnly tunnel1InsideCidr tunnel2InsideCidr tunnel1PresharedKey tunnel2PresharedKey",
-        create_connection,
-        read_connection,
-        delete_connection,
-        apply_connection,
+        "customerGatewayId vpnGatewayId type staticRoutesOnly "
+        "tunnel1InsideCidr tunnel2InsideCidr tunnel1PresharedKey tunnel2PresharedKey",
+        create=create_connection,
+        read=read_connection,
+        delete=delete_connection,
+        apply=apply_connection,
         tag=ec2_tag,
         ready=lambda aws, rid: (connection(aws, rid) or {}).get("State") == "available",
         secret="tunnel1PresharedKey tunnel2PresharedKey customerGatewayConfiguration",
         replace="type staticRoutesOnly tunnel1InsideCidr tunnel2InsideCidr",
-        check=lambda olds, news: [] if news.get("vpnGatewayId") else [("vpnGatewayId", "is required by the stand-in")],
+        check=lambda _olds, news: [] if news.get("vpnGatewayId") else [("vpnGatewayId", "is required by the stand-in")],
     ),
 ]
