@@ -157,8 +157,8 @@ class Control(ThreadingHTTPServer):
 
     def get_leftovers(self) -> Any:
         self.cloud.settle()  # hosts that are being ended aren't left over
-        found = leftovers(self.cloud.url, self.cloud.region)
-        return found | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
+        left = leftovers(self.cloud.url, self.cloud.region)
+        return left | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
 
 
 BODIES = {

@@ -100,8 +100,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
 
     @answered
     def CheckConfig(self, request: Any, _context: Any) -> Any:
-        found = config_problems(plain(decode(request.news)))
-        return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+        wrong = config_problems(plain(decode(request.news)))
+        return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(property=p, reason=r) for p, r in wrong])
 
     @answered
     def DiffConfig(self, request: Any, _context: Any) -> Any:
@@ -119,8 +119,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     @answered
     def Configure(self, request: Any, _context: Any) -> Any:
         raw = plain(decode(request.args)) or {k.rsplit(":", 1)[-1]: v for k, v in request.variables.items()}
-        if found := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
-            raise PluginError("; ".join(found))
+        if wrong := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
+            raise PluginError("; ".join(wrong))
         self.clients = Clients(parse(raw))
         self._log(f"aws: {LABEL}, endpoints {sorted(set(self.clients.config['endpoints'][0].values()))}")
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=False)
@@ -177,10 +177,10 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             if key in news:
                 news[key] = secret(news[key])
         clear = {k: v for k, v in plain(news).items() if k != "tagsAll"}
-        found = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
-        checked = news if found else policies_as_text(args_class(spec.token), news)
+        wrong = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
+        checked = news if wrong else policies_as_text(args_class(spec.token), news)
         return pb.CheckResponse(
-            inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found]
+            inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in wrong]
         )
 
     @answered
@@ -188,22 +188,22 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         spec, news = self._spec(request.urn), plain(decode(request.news))
         olds = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
         olds = {k: v for k, v in olds.items() if k in spec.tree or k in ("tagsAll", st.DEFAULTS)}
-        found = st.changes(olds, news)
-        hard = {p for p in found if st.replaces(p, self._rules(spec, news))}
+        moved = st.changes(olds, news)
+        hard = {p for p in moved if st.replaces(p, self._rules(spec, news))}
         named = (
             bool(hard)
             and spec.name
             and spec.name not in news.get(st.DEFAULTS, [])
             and olds.get(spec.name) == news.get(spec.name)
         )
-        detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in found.items()}
+        detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in moved.items()}
         return pb.DiffResponse(
-            changes=pb.DiffResponse.DIFF_SOME if found else pb.DiffResponse.DIFF_NONE,
-            diffs=sorted({st.top(p) for p in found}),
+            changes=pb.DiffResponse.DIFF_SOME if moved else pb.DiffResponse.DIFF_NONE,
+            diffs=sorted({st.top(p) for p in moved}),
             replaces=sorted({st.top(p) for p in hard}),
             deleteBeforeReplace=bool(named),
             detailedDiff=detail,
-            hasDetailedDiff=bool(found),
+            hasDetailedDiff=bool(moved),
         )
 
     @staticmethod
@@ -245,7 +245,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         if old == new:  # the last create or update was left half done
             if (seen := spec.read(aws, request.id, plain(state))) is None:
                 raise PluginError(f"{request.id} is gone: run a refresh")
-            old = st.settle(new, st.split_tags(seen, new, self._default_tags))
+            old = st.as_observed(new, st.split_tags(seen, new, self._default_tags))
         put, drop = _tag_changes(old, new)
         if spec.tag and (put or drop):
             spec.tag(aws, request.id, {**plain(state), **new}, put, drop)
@@ -286,13 +286,13 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             raise PluginError("this function is not implemented by the lab's stand-in for the aws plugin")
         names, call = INVOKES[request.tok]
         args = plain(decode(request.args))
-        found = [
+        wrong = [
             pb.CheckFailure(property=k, reason=f"is not implemented by the stand-in (allowed: {names or 'none'})")
             for k in args
             if k not in names.split()
         ]
-        if found:
-            return pb.InvokeResponse(failures=found)
+        if wrong:
+            return pb.InvokeResponse(failures=wrong)
         return pb.InvokeResponse(**{"return": encode(call(self._aws(args), args))})
 
     # ---- helpers
@@ -331,7 +331,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         basis = plain(inputs) or {
             k: v for k, v in seen.items() if k in spec.tree and k != "region" and v not in (None, "", [], {})
         }
-        now = st.settle(basis, seen)
+        now = st.as_observed(basis, seen)
         outputs = {**seen, **{k: v for k, v in now.items() if not k.startswith("__")}}
         marks = {**state, **inputs}
         outputs, now = rewrap(outputs, marks), rewrap(now, marks)

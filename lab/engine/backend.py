@@ -88,10 +88,10 @@ class FileBackend:
 
     def unlock(self) -> int:
         """Remove all locks; how many there were."""
-        found = list(self.locks.glob("*.json"))
-        for path in found:
+        locks = list(self.locks.glob("*.json"))
+        for path in locks:
             path.unlink(missing_ok=True)
-        return len(found)
+        return len(locks)
 
 
 def _describe(lock: Path) -> str:

@@ -72,8 +72,11 @@ class Config:
 
     def namespace(self, name: str) -> dict[str, tuple[str, bool]]:
         """`key` -> (text, whether it is secret) of one namespace."""
-        found = ((key.split(":", 1), key) for key in self.values)
-        return {parts[1]: (self.values[key], key in self.secret_keys) for parts, key in found if parts[0] == name}
+        return {
+            key.removeprefix(f"{name}:"): (value, key in self.secret_keys)
+            for key, value in self.values.items()
+            if key.startswith(f"{name}:")
+        }
 
 
 class Project:
@@ -163,22 +166,22 @@ class Project:
             raise EngineError(f"{path}: config: {full!r} is missing; Pulumi.yaml declares it without a default")
 
     def _add(self, config: Config, key: str, value: Any, crypter) -> None:
-        found: list[str] = []
-        value = _decrypt(value, crypter, found)
+        secrets: list[str] = []
+        value = _decrypt(value, crypter, secrets)
         config.values[key] = to_text(value)
-        if found:
+        if secrets:
             config.secret_keys.add(key)
-            config.secret_texts.update(text for text in found if text)
+            config.secret_texts.update(text for text in secrets if text)
 
 
-def _decrypt(value: Any, crypter, found: list[str]) -> Any:
+def _decrypt(value: Any, crypter, secrets: list[str]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"secure"} and isinstance(value["secure"], str):
             crypt: Crypter = crypter()
-            found.append(crypt.decrypt(value["secure"]))
-            return found[-1]
-        return {str(key): _decrypt(item, crypter, found) for key, item in value.items()}
-    return [_decrypt(item, crypter, found) for item in value] if isinstance(value, list) else value
+            secrets.append(crypt.decrypt(value["secure"]))
+            return secrets[-1]
+        return {str(key): _decrypt(item, crypter, secrets) for key, item in value.items()}
+    return [_decrypt(item, crypter, secrets) for item in value] if isinstance(value, list) else value
 
 
 def to_text(value: Any) -> str:

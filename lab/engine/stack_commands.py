@@ -88,8 +88,8 @@ def rm(session, args: argparse.Namespace) -> int:
     if not args.yes:
         raise EngineError("`stack rm` without --yes removes nothing")
     if resources and not args.force:
-        held = f"the stack {session.backend.name} still has {len(resources)} resources"
-        raise EngineError(f"{held}; run `destroy` first, or pass --force")
+        left = f"the stack {session.backend.name} still has {len(resources)} resources"
+        raise EngineError(f"{left}; run `destroy` first, or pass --force")
     with session.backend.lock():
         session.backend.remove()
     if not args.preserve_config:

@@ -77,7 +77,7 @@ class Resource:
     def with_urns(self, change: Callable[[str], str | None]) -> "Resource":
         """The entry with every reference to another resource rewritten; None removes a reference."""
 
-        def each(urns):
+        def moved(urns):
             return [new for urn in urns if (new := change(urn))]
 
         provider = self.provider
@@ -89,8 +89,8 @@ class Resource:
             parent=change(self.parent) or "" if self.parent else "",
             provider=provider,
             deletedWith=change(self.deletedWith) or "" if self.deletedWith else "",
-            dependencies=each(self.dependencies),
-            propertyDependencies={key: each(urns) for key, urns in self.propertyDependencies.items()},
+            dependencies=moved(self.dependencies),
+            propertyDependencies={key: moved(urns) for key, urns in self.propertyDependencies.items()},
         )
 
 

@@ -138,7 +138,7 @@ def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
     # a key that did not sign: refused, also with the earlier lists there
     site.ssh(
         "dgx01",
-        "cp /usr/share/keyrings/lab.gpg /root/good.gpg; cp /usr/share/keyrings/debian-archive-keyring.gpg /usr/share/keyrings/lab.gpg",
+        "cd /usr/share/keyrings; cp lab.gpg /root/good.gpg; cp debian-archive-keyring.gpg lab.gpg",
     )
     refused = site.ssh("dgx01", "apt-get update -o APT::Update::Error-Mode=any", check=False)
     site.ssh("dgx01", "mv /root/good.gpg /usr/share/keyrings/lab.gpg")

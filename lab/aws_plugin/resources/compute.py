@@ -40,12 +40,12 @@ RESTART_REFUSED = (
 # ---- Instance
 def instance(aws: Aws, rid: str) -> Props | None:
     try:
-        found = one(aws.ec2.describe_instances(InstanceIds=[rid])["Reservations"])
+        described = one(aws.ec2.describe_instances(InstanceIds=[rid])["Reservations"])
     except ClientError as error:
         if not is_gone(error):
             raise
         return None
-    return found["Instances"][0] if found else None
+    return described["Instances"][0] if described else None
 
 
 def run_parameters(aws: Aws, new: Props) -> Props:
@@ -92,11 +92,11 @@ def create_instance(aws: Aws, new: Props) -> str:
 
 
 def running(aws: Aws, rid: str) -> bool:
-    found = instance(aws, rid)
-    if found and found["State"]["Name"] in ("shutting-down", "terminated"):
-        reason = found.get("StateReason", {}).get("Message", "no reason given")
+    described = instance(aws, rid)
+    if described and described["State"]["Name"] in ("shutting-down", "terminated"):
+        reason = described.get("StateReason", {}).get("Message", "no reason given")
         raise PluginError(f"{rid} ended while it was expected to run: {reason}")
-    return bool(found) and found["State"]["Name"] == "running"
+    return bool(described) and described["State"]["Name"] == "running"
 
 
 def finish_instance(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -135,42 +135,42 @@ def move_profile(aws: Aws, rid: str, name: str | None) -> None:
 
 
 def read_instance(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = instance(aws, rid)
-    if not found or found["State"]["Name"] in ("shutting-down", "terminated"):
+    described = instance(aws, rid)
+    if not described or described["State"]["Name"] in ("shutting-down", "terminated"):
         return None
-    profile = (found.get("IamInstanceProfile") or {}).get("Arn", "").rsplit("/", 1)[-1]
+    profile = (described.get("IamInstanceProfile") or {}).get("Arn", "").rsplit("/", 1)[-1]
     primary = next(
         (
             n
-            for n in found.get("NetworkInterfaces", [])
+            for n in described.get("NetworkInterfaces", [])
             if n.get("Attachment", {}).get("DeviceIndex") == 0 and n["Attachment"].get("NetworkCardIndex", 0) == 0
         ),
         None,
     )
     place, out = (
-        found.get("Placement", {}),
-        pick(found, "instanceType subnetId keyName ebsOptimized instanceLifecycle spotInstanceRequestId"),
+        described.get("Placement", {}),
+        pick(described, "instanceType subnetId keyName ebsOptimized instanceLifecycle spotInstanceRequestId"),
     )
     out |= {
-        "ami": found["ImageId"],
+        "ami": described["ImageId"],
         "availabilityZone": place.get("AvailabilityZone"),
         "placementGroup": place.get("GroupName") or "",
         "tenancy": place.get("Tenancy") or "default",
-        "privateIp": found.get("PrivateIpAddress"),
-        "privateDns": found.get("PrivateDnsName"),
-        "publicIp": found.get("PublicIpAddress") or "",
-        "publicDns": found.get("PublicDnsName") or "",
-        "instanceState": found["State"]["Name"],
+        "privateIp": described.get("PrivateIpAddress"),
+        "privateDns": described.get("PrivateDnsName"),
+        "publicIp": described.get("PublicIpAddress") or "",
+        "publicDns": described.get("PublicDnsName") or "",
+        "instanceState": described["State"]["Name"],
         "iamInstanceProfile": profile,
-        "monitoring": found.get("Monitoring", {}).get("State") in ("enabled", "pending"),
-        "vpcSecurityGroupIds": [g["GroupId"] for g in found.get("SecurityGroups", [])],
-        "sourceDestCheck": found.get("SourceDestCheck"),
+        "monitoring": described.get("Monitoring", {}).get("State") in ("enabled", "pending"),
+        "vpcSecurityGroupIds": [g["GroupId"] for g in described.get("SecurityGroups", [])],
+        "sourceDestCheck": described.get("SourceDestCheck"),
         "primaryNetworkInterfaceId": primary["NetworkInterfaceId"] if primary else None,
         "arn": aws.arn("ec2", f"instance/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
-    if found.get("MetadataOptions"):
-        shown = from_boto(found["MetadataOptions"])
+    if described.get("MetadataOptions"):
+        shown = from_boto(described["MetadataOptions"])
         out["metadataOptions"] = {
             k: shown[k]
             for k in ("httpEndpoint", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags")
@@ -208,18 +208,18 @@ def create_group(aws: Aws, new: Props) -> str:
 
 
 def group(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_placement_groups(GroupNames=[rid])["PlacementGroups"])
-    return found if found and found.get("State") not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_placement_groups(GroupNames=[rid])["PlacementGroups"])
+    return described if described and described.get("State") not in ("deleted", "deleting") else None
 
 
 def read_group(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = group(aws, rid)
-    return found and {
-        **pick(found, "strategy partitionCount spreadLevel"),
-        "name": found["GroupName"],
-        "placementGroupId": found.get("GroupId"),
+    described = group(aws, rid)
+    return described and {
+        **pick(described, "strategy partitionCount spreadLevel"),
+        "name": described["GroupName"],
+        "placementGroupId": described.get("GroupId"),
         "arn": aws.arn("ec2", f"placement-group/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -239,12 +239,12 @@ def key(aws: Aws, rid: str) -> Props:
 
 
 def read_key(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = key(aws, rid)
+    described = key(aws, rid)
     return {
-        **pick(found, "keyName keyPairId keyType"),
-        "fingerprint": found.get("KeyFingerprint"),
+        **pick(described, "keyName keyPairId keyType"),
+        "fingerprint": described.get("KeyFingerprint"),
         "arn": aws.arn("ec2", f"key-pair/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 

@@ -21,7 +21,7 @@ def text(document: Any) -> str:
 
 
 def tags(new: Props) -> Props:
-    return {"Tags": found} if (found := tag_list(new.get("tagsAll"))) else {}
+    return {"Tags": described} if (described := tag_list(new.get("tagsAll"))) else {}
 
 
 def tagger(kind: str, parameter: str) -> Any:
@@ -95,8 +95,8 @@ def put_role_policy(aws: Aws, new: Props) -> str:
 
 def read_role_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
     role, name = rid.split(":", 1)
-    found = iam(aws).get_role_policy(RoleName=role, PolicyName=name)
-    return {"role": role, "name": name, "policy": text(found["PolicyDocument"])}
+    described = iam(aws).get_role_policy(RoleName=role, PolicyName=name)
+    return {"role": role, "name": name, "policy": text(described["PolicyDocument"])}
 
 
 def delete_role_policy(aws: Aws, rid: str, _state: Props) -> None:
@@ -137,14 +137,14 @@ def apply_profile(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_profile(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = iam(aws).get_instance_profile(InstanceProfileName=rid)["InstanceProfile"]
+    described = iam(aws).get_instance_profile(InstanceProfileName=rid)["InstanceProfile"]
     return {
-        **pick(found, "arn path"),
-        "name": found["InstanceProfileName"],
-        "uniqueId": found["InstanceProfileId"],
-        "createDate": found["CreateDate"].isoformat(),
-        "role": next((r["RoleName"] for r in found["Roles"]), None),
-        "tags": tag_map(found.get("Tags")),
+        **pick(described, "arn path"),
+        "name": described["InstanceProfileName"],
+        "uniqueId": described["InstanceProfileId"],
+        "createDate": described["CreateDate"].isoformat(),
+        "role": next((r["RoleName"] for r in described["Roles"]), None),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -163,8 +163,8 @@ def create_policy(aws: Aws, new: Props) -> str:
 
 
 def other_versions(aws: Aws, rid: str) -> list[str]:
-    found = [v for v in iam(aws).list_policy_versions(PolicyArn=rid)["Versions"] if not v["IsDefaultVersion"]]
-    return [v["VersionId"] for v in sorted(found, key=lambda v: v["CreateDate"])]
+    described = [v for v in iam(aws).list_policy_versions(PolicyArn=rid)["Versions"] if not v["IsDefaultVersion"]]
+    return [v["VersionId"] for v in sorted(described, key=lambda v: v["CreateDate"])]
 
 
 def apply_policy(aws: Aws, rid: str, _old: Props, new: Props) -> None:
@@ -174,15 +174,15 @@ def apply_policy(aws: Aws, rid: str, _old: Props, new: Props) -> None:
 
 
 def read_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = iam(aws).get_policy(PolicyArn=rid)["Policy"]
-    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=found["DefaultVersionId"])["PolicyVersion"][
+    described = iam(aws).get_policy(PolicyArn=rid)["Policy"]
+    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=described["DefaultVersionId"])["PolicyVersion"][
         "Document"
     ]
     return {
-        **pick(found, "arn path description attachmentCount policyId"),
-        "name": found["PolicyName"],
+        **pick(described, "arn path description attachmentCount policyId"),
+        "name": described["PolicyName"],
         "policy": text(document),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 

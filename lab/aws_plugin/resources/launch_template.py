@@ -63,7 +63,7 @@ def apply(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
+    described = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
     version = first(
         aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"]
     )
@@ -76,12 +76,12 @@ def read(aws: Aws, rid: str, state: Props) -> Props | None:
     return {
         **seen,
         **data,
-        "name": found["LaunchTemplateName"],
+        "name": described["LaunchTemplateName"],
         "arn": aws.arn("ec2", f"launch-template/{rid}"),
         "description": version.get("VersionDescription"),
-        "latestVersion": found["LatestVersionNumber"],
-        "defaultVersion": found["DefaultVersionNumber"],
-        "tags": tag_map(found.get("Tags")),
+        "latestVersion": described["LatestVersionNumber"],
+        "defaultVersion": described["DefaultVersionNumber"],
+        "tags": tag_map(described.get("Tags")),
     }
 
 

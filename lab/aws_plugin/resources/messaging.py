@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, changed, given, pick, tag_list, tag_map
+from lab.aws_plugin.spec import (
+    Aws,
+    Resource,
+    changed,
+    given,
+    pick,
+    tag_list,
+    tag_map,
+    tagger_by_arn,
+)
 from lab.aws_plugin.wire import Props
 
 QUEUE = {
@@ -45,19 +54,19 @@ def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
+    described = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
     seen = {
-        wire: int(found[boto]) if wire in NUMBERS else found[boto]
+        wire: int(described[boto]) if wire in NUMBERS else described[boto]
         for wire, boto in QUEUE.items()
-        if found.get(boto) not in (None, "")
+        if described.get(boto) not in (None, "")
     }
     if "sqsManagedSseEnabled" in seen:
         seen["sqsManagedSseEnabled"] = seen["sqsManagedSseEnabled"] == "true"
     seen.pop("policy", None) if "policy" not in state else None  # a QueuePolicy's business
     return {
         **seen,
-        "name": found["QueueArn"].rsplit(":", 1)[-1],
-        "arn": found["QueueArn"],
+        "name": described["QueueArn"].rsplit(":", 1)[-1],
+        "arn": described["QueueArn"],
         "url": rid,
         "tags": aws.client("sqs").list_queue_tags(QueueUrl=rid).get("Tags", {}),
     }
@@ -77,13 +86,13 @@ def put_queue_policy(aws: Aws, new: Props) -> str:
 
 
 def read_queue_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = (
+    described = (
         aws.client("sqs")
         .get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
         .get("Attributes", {})
         .get("Policy")
     )
-    return {"queueUrl": rid, "policy": found} if found else None
+    return {"queueUrl": rid, "policy": described} if described else None
 
 
 # ---- EventRule, EventTarget
@@ -99,19 +108,12 @@ def put_rule(aws: Aws, new: Props, tags: bool = True) -> str:
 
 
 def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("events").describe_rule(Name=rid, **bus(state))
-    tags = aws.client("events").list_tags_for_resource(ResourceARN=found["Arn"])["Tags"]
+    described = aws.client("events").describe_rule(Name=rid, **bus(state))
+    tags = aws.client("events").list_tags_for_resource(ResourceARN=described["Arn"])["Tags"]
     return {
-        **pick(found, "name arn description eventPattern scheduleExpression state roleArn eventBusName"),
+        **pick(described, "name arn description eventPattern scheduleExpression state roleArn eventBusName"),
         "tags": tag_map(tags),
     }
-
-
-def tag_rule(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("events").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
-    if put:
-        aws.client("events").tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
 
 
 def put_target(aws: Aws, new: Props) -> str:
@@ -121,8 +123,8 @@ def put_target(aws: Aws, new: Props) -> str:
 
 
 def read_target(aws: Aws, _rid: str, state: Props) -> Props | None:
-    found = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
-    target = next((t for t in found if t["Id"] == state["targetId"]), None)
+    described = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
+    target = next((t for t in described if t["Id"] == state["targetId"]), None)
     return target and {"rule": state["rule"], "targetId": target["Id"], **pick(target, "arn input inputPath roleArn")}
 
 
@@ -150,12 +152,12 @@ def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_topic(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
+    described = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
     return {
-        **{wire: found[boto] for wire, boto in TOPIC.items() if found.get(boto)},
+        **{wire: described[boto] for wire, boto in TOPIC.items() if described.get(boto)},
         "name": rid.rsplit(":", 1)[-1],
         "arn": rid,
-        "owner": found.get("Owner"),
+        "owner": described.get("Owner"),
         "tags": tag_map(aws.client("sns").list_tags_for_resource(ResourceArn=rid)["Tags"]),
     }
 
@@ -186,15 +188,15 @@ def apply_subscription(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_subscription(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
+    described = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
     return {
-        "topic": found["TopicArn"],
-        "protocol": found.get("Protocol"),
-        "endpoint": found["Endpoint"],
+        "topic": described["TopicArn"],
+        "protocol": described.get("Protocol"),
+        "endpoint": described["Endpoint"],
         "arn": rid,
-        "ownerId": found.get("Owner"),
-        **{wire: found[boto] for wire, boto in SUBSCRIPTION.items() if found.get(boto)},
-        "pendingConfirmation": found.get("PendingConfirmation") == "true",
+        "ownerId": described.get("Owner"),
+        **{wire: described[boto] for wire, boto in SUBSCRIPTION.items() if described.get(boto)},
+        "pendingConfirmation": described.get("PendingConfirmation") == "true",
     }
 
 
@@ -225,7 +227,7 @@ SPECS = [
         read=read_rule,
         delete=lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
         apply=lambda aws, _rid, _old, new: put_rule(aws, new, tags=False),
-        tag=tag_rule,
+        tag=tagger_by_arn("events"),
         name="name",
         replace="eventBusName",
     ),

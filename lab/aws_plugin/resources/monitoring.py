@@ -5,7 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, changed, from_boto, input_shape, one, tag_list, tag_map, to_boto
+from lab.aws_plugin.spec import (
+    Aws,
+    Resource,
+    changed,
+    from_boto,
+    input_shape,
+    one,
+    tag_list,
+    tag_map,
+    tagger_by_arn,
+    to_boto,
+)
 from lab.aws_plugin.wire import Props
 
 ALARM = (
@@ -32,25 +43,20 @@ def put_alarm(aws: Aws, new: Props) -> str:
 
 
 def read_alarm(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = one(aws.client("cloudwatch").describe_alarms(AlarmNames=[rid])["MetricAlarms"])
-    if not found:
+    described = one(aws.client("cloudwatch").describe_alarms(AlarmNames=[rid])["MetricAlarms"])
+    if not described:
         return None
-    tags = aws.client("cloudwatch").list_tags_for_resource(ResourceARN=found["AlarmArn"])["Tags"]
-    seen = {k: v for k, v in from_boto({**found, "Dimensions": None}).items() if k in ALARM.split() and v is not None}
+    tags = aws.client("cloudwatch").list_tags_for_resource(ResourceARN=described["AlarmArn"])["Tags"]
+    seen = {
+        k: v for k, v in from_boto({**described, "Dimensions": None}).items() if k in ALARM.split() and v is not None
+    }
     return {
         **seen,
-        "dimensions": {d["Name"]: d["Value"] for d in found.get("Dimensions", [])},
-        "name": found["AlarmName"],
-        "arn": found["AlarmArn"],
+        "dimensions": {d["Name"]: d["Value"] for d in described.get("Dimensions", [])},
+        "name": described["AlarmName"],
+        "arn": described["AlarmArn"],
         "tags": tag_map(tags),
     }
-
-
-def tag_alarm(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("cloudwatch").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
-    if put:
-        aws.client("cloudwatch").tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
 
 
 # ---- Budget: its id is `account:name`
@@ -123,7 +129,7 @@ def apply_budget(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read_budget(aws: Aws, rid: str, _state: Props) -> Props | None:
     where = split(rid)
-    found = budgets(aws).describe_budget(**where)["Budget"]
+    described = budgets(aws).describe_budget(**where)["Budget"]
     arn = f"arn:aws:budgets::{where['AccountId']}:budget/{where['BudgetName']}"
     notes = []
     for n in budgets(aws).describe_notifications_for_budget(**where).get("Notifications", []):
@@ -134,23 +140,23 @@ def read_budget(aws: Aws, rid: str, _state: Props) -> Props | None:
         }
         notes.append({**from_boto(asked), **{k: v for k, v in sent.items() if v}})
     period = {
-        wire: found["TimePeriod"][boto].astimezone(dt.UTC).strftime(TIME)
+        wire: described["TimePeriod"][boto].astimezone(dt.UTC).strftime(TIME)
         for wire, boto in (("timePeriodStart", "Start"), ("timePeriodEnd", "End"))
-        if boto in found.get("TimePeriod", {})
+        if boto in described.get("TimePeriod", {})
     }
-    limit = found.get("BudgetLimit", {})
+    limit = described.get("BudgetLimit", {})
     return {
-        "name": found["BudgetName"],
-        "budgetType": found["BudgetType"],
-        "timeUnit": found["TimeUnit"],
+        "name": described["BudgetName"],
+        "budgetType": described["BudgetType"],
+        "timeUnit": described["TimeUnit"],
         "accountId": where["AccountId"],
         **period,
         "limitAmount": limit.get("Amount"),
         "limitUnit": limit.get("Unit"),
         "arn": arn,
         "notifications": notes,
-        "costFilters": [{"name": k, "values": v} for k, v in (found.get("CostFilters") or {}).items()],
-        "costTypes": from_boto(found.get("CostTypes") or {}),
+        "costFilters": [{"name": k, "values": v} for k, v in (described.get("CostFilters") or {}).items()],
+        "costTypes": from_boto(described.get("CostTypes") or {}),
         "tags": tag_map(budgets(aws).list_tags_for_resource(ResourceARN=arn)["ResourceTags"]),
     }
 
@@ -170,7 +176,7 @@ SPECS = [
         read=read_alarm,
         delete=lambda aws, rid, _state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
         apply=lambda aws, _rid, _old, new: put_alarm(aws, new),
-        tag=tag_alarm,
+        tag=tagger_by_arn("cloudwatch"),
         name="name",
     ),
     Resource(

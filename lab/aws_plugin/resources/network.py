@@ -83,13 +83,13 @@ def apply_igw(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_igw(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
-    attached = one(found.get("Attachments", []))
+    described = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
+    attached = one(described.get("Attachments", []))
     return {
         "vpcId": attached["VpcId"] if attached else None,
         "ownerId": aws.account,
         "arn": aws.arn("ec2", f"internet-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -111,15 +111,15 @@ def read_eip(aws: Aws, rid: str, _state: Props) -> Props | None:
     """Without the association, which appears when a gateway takes the address: every refresh after the first up would
     be a change.
     """
-    found = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
-    seen = pick(found, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
-    return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(found.get("Tags"))}
+    described = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
+    seen = pick(described, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
+    return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(described.get("Tags"))}
 
 
 # ---- NatGateway
 def nat(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"])
-    return found if found and found["State"] not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"])
+    return described if described and described["State"] not in ("deleted", "deleting") else None
 
 
 def create_nat(aws: Aws, new: Props) -> str:
@@ -128,14 +128,14 @@ def create_nat(aws: Aws, new: Props) -> str:
 
 
 def read_nat(aws: Aws, rid: str, _state: Props) -> Props | None:
-    if not (found := nat(aws, rid)):
+    if not (described := nat(aws, rid)):
         return None
-    address = one(found.get("NatGatewayAddresses", [])) or {}
+    address = one(described.get("NatGatewayAddresses", [])) or {}
     return {
-        **pick(found, "subnetId connectivityType"),
+        **pick(described, "subnetId connectivityType"),
         **pick(address, "allocationId publicIp networkInterfaceId associationId"),
         "privateIp": address.get("PrivateIp"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -155,8 +155,8 @@ ATTACHED = {"routeTableIds": "RouteTableIds", "subnetIds": "SubnetIds", "securit
 
 
 def endpoint(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpc_endpoints(VpcEndpointIds=[rid])["VpcEndpoints"])
-    return found if found and found["State"].lower() not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_vpc_endpoints(VpcEndpointIds=[rid])["VpcEndpoints"])
+    return described if described and described["State"].lower() not in ("deleted", "deleting") else None
 
 
 def create_endpoint(aws: Aws, new: Props) -> str:
@@ -183,21 +183,21 @@ def apply_endpoint(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_endpoint(aws: Aws, rid: str, _state: Props) -> Props | None:
-    if not (found := endpoint(aws, rid)):
+    if not (described := endpoint(aws, rid)):
         return None
-    groups = [g["GroupId"] for g in found.get("Groups", [])]
+    groups = [g["GroupId"] for g in described.get("Groups", [])]
     return {
-        **pick(found, "vpcId serviceName vpcEndpointType state privateDnsEnabled networkInterfaceIds ownerId"),
-        "routeTableIds": found.get("RouteTableIds", []),
-        "subnetIds": found.get("SubnetIds", []),
+        **pick(described, "vpcId serviceName vpcEndpointType state privateDnsEnabled networkInterfaceIds ownerId"),
+        "routeTableIds": described.get("RouteTableIds", []),
+        "subnetIds": described.get("SubnetIds", []),
         **({"securityGroupIds": groups} if groups else {}),
-        **({"policy": found["PolicyDocument"]} if found.get("PolicyDocument") else {}),
+        **({"policy": described["PolicyDocument"]} if described.get("PolicyDocument") else {}),
         "dnsEntries": [
             {k: v for k, v in (("dnsName", d.get("DnsName")), ("hostedZoneId", d.get("HostedZoneId"))) if v}
-            for d in found.get("DnsEntries", [])
+            for d in described.get("DnsEntries", [])
         ],
         "arn": aws.arn("ec2", f"vpc-endpoint/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 

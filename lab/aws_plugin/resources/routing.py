@@ -20,11 +20,11 @@ def route(aws: Aws, table_id: str, cidr: str) -> Props | None:
 
 
 # ---- RouteTable
-def own_routes(found: Props) -> list[Props]:
+def own_routes(described: Props) -> list[Props]:
     """Routes that somebody wrote: not the local one, nor those of gateway endpoints or of propagation."""
     rows = [
         r
-        for r in found.get("Routes", [])
+        for r in described.get("Routes", [])
         if r.get("DestinationCidrBlock")
         and r.get("GatewayId") != "local"
         and r.get("Origin") != "EnableVgwRoutePropagation"
@@ -55,13 +55,13 @@ def apply_table(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_table(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = table(aws, rid)
+    described = table(aws, rid)
     return {
-        **pick(found, "vpcId ownerId"),
-        "routes": own_routes(found),
+        **pick(described, "vpcId ownerId"),
+        "routes": own_routes(described),
         "arn": aws.arn("ec2", f"route-table/{rid}"),
-        "propagatingVgws": [v["GatewayId"] for v in found.get("PropagatingVgws", [])],
-        "tags": tag_map(found.get("Tags")),
+        "propagatingVgws": [v["GatewayId"] for v in described.get("PropagatingVgws", [])],
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -78,8 +78,8 @@ def apply_route(aws: Aws, _rid: str, _old: Props, new: Props) -> None:
 def read_route(aws: Aws, _rid: str, state: Props) -> Props | None:
     if not state.get("routeTableId"):
         raise PluginError("a Route cannot be read by its id alone in this stand-in")
-    found = route(aws, state["routeTableId"], state["destinationCidrBlock"])
-    return found and {"routeTableId": state["routeTableId"], **pick(found, ROUTE + " state origin")}
+    described = route(aws, state["routeTableId"], state["destinationCidrBlock"])
+    return described and {"routeTableId": state["routeTableId"], **pick(described, ROUTE + " state origin")}
 
 
 def delete_route(aws: Aws, _rid: str, state: Props) -> None:
@@ -98,8 +98,8 @@ def check_route(_olds: Props, news: Props) -> list[tuple[str, str]]:
 # ---- RouteTableAssociation: found by its subnet, because replacing it gives it another id
 def association(aws: Aws, subnet_id: str) -> Props | None:
     filters = [{"Name": "association.subnet-id", "Values": [subnet_id]}]
-    found = one(aws.ec2.describe_route_tables(Filters=filters)["RouteTables"])
-    return found and next((a for a in found["Associations"] if a.get("SubnetId") == subnet_id), None)
+    described = one(aws.ec2.describe_route_tables(Filters=filters)["RouteTables"])
+    return described and next((a for a in described["Associations"] if a.get("SubnetId") == subnet_id), None)
 
 
 def current(aws: Aws, _rid: str, state: Props) -> Props | None:
@@ -114,21 +114,21 @@ def create_association(aws: Aws, new: Props) -> str:
 
 
 def apply_association(aws: Aws, _rid: str, _old: Props, new: Props) -> None:
-    if not (found := association(aws, new["subnetId"])):
+    if not (described := association(aws, new["subnetId"])):
         raise PluginError(f"subnet {new['subnetId']} has no association any more: run a refresh")
     aws.ec2.replace_route_table_association(
-        AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
+        AssociationId=described["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
     )
 
 
 def read_association(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = current(aws, rid, state)
-    return found and pick(found, "subnetId routeTableId")
+    described = current(aws, rid, state)
+    return described and pick(described, "subnetId routeTableId")
 
 
 def delete_association(aws: Aws, rid: str, state: Props) -> None:
-    if found := current(aws, rid, state):
-        aws.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
+    if described := current(aws, rid, state):
+        aws.ec2.disassociate_route_table(AssociationId=described["RouteTableAssociationId"])
 
 
 # ---- VpnGatewayRoutePropagation

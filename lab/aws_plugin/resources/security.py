@@ -110,15 +110,15 @@ def apply_group(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = group(aws, rid)
+    described = group(aws, rid)
     out = {
-        **pick(found, "vpcId description ownerId"),
-        "name": found["GroupName"],
+        **pick(described, "vpcId description ownerId"),
+        "name": described["GroupName"],
         "arn": aws.arn("ec2", f"security-group/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
     for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
-        there, known = atoms_of(found.get(key, [])), state.get(side)
+        there, known = atoms_of(described.get(key, [])), state.get(side)
         out[side] = (
             known
             if known is not None and atoms(known, rid) == there
@@ -129,9 +129,9 @@ def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
 
 def delete_group(aws: Aws, rid: str, state: Props) -> None:
     if state.get("revokeRulesOnDelete"):
-        found = group(aws, rid)
+        described = group(aws, rid)
         for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
-            if there := sorted(atoms_of(found.get(key, [])), key=str):
+            if there := sorted(atoms_of(described.get(key, [])), key=str):
                 getattr(aws.ec2, f"revoke_security_group_{side}")(
                     GroupId=rid, IpPermissions=list(map(permission, there))
                 )
@@ -191,20 +191,20 @@ def pick_rule(new: Props) -> Props:
 
 
 def read_rule(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = aws.ec2.describe_security_group_rules(SecurityGroupRuleIds=[rid])["SecurityGroupRules"]
-    if not found:
+    described = aws.ec2.describe_security_group_rules(SecurityGroupRuleIds=[rid])["SecurityGroupRules"]
+    if not described:
         return None
-    seen = pick(found[0], "ipProtocol fromPort toPort cidrIpv4 cidrIpv6 prefixListId description")
+    seen = pick(described[0], "ipProtocol fromPort toPort cidrIpv4 cidrIpv6 prefixListId description")
     if seen["ipProtocol"] == "-1":
         seen = {k: v for k, v in seen.items() if k not in ("fromPort", "toPort")}
-    referenced = found[0].get("ReferencedGroupInfo", {}).get("GroupId")
+    referenced = described[0].get("ReferencedGroupInfo", {}).get("GroupId")
     return {
         **seen,
-        "securityGroupId": found[0]["GroupId"],
+        "securityGroupId": described[0]["GroupId"],
         "securityGroupRuleId": rid,
         **({"referencedSecurityGroupId": referenced} if referenced else {}),
         "arn": aws.arn("ec2", f"security-group-rule/{rid}"),
-        "tags": tag_map(found[0].get("Tags")),
+        "tags": tag_map(described[0].get("Tags")),
     }
 
 

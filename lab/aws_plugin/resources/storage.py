@@ -27,14 +27,14 @@ def finish_parameter(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read_parameter(aws: Aws, rid: str, _state: Props) -> Props | None:
     ssm = aws.client("ssm")
-    found = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
+    described = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
     named = [{"Key": "Name", "Option": "Equals", "Values": [rid]}]
     about = one(ssm.describe_parameters(ParameterFilters=named)["Parameters"]) or {}
     tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=rid)["TagList"]
     return {
-        **pick(found, "name type value version dataType"),
+        **pick(described, "name type value version dataType"),
         **pick(about, "description tier keyId allowedPattern"),
-        "arn": found.get("ARN"),
+        "arn": described.get("ARN"),
         "tags": tag_map(tags),
     }
 
@@ -62,10 +62,14 @@ def apply_secret(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_secret(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = secrets(aws).describe_secret(SecretId=rid)
-    if found.get("DeletedDate"):
+    described = secrets(aws).describe_secret(SecretId=rid)
+    if described.get("DeletedDate"):
         return None
-    return {**pick(found, "name description kmsKeyId"), "arn": found["ARN"], "tags": tag_map(found.get("Tags"))}
+    return {
+        **pick(described, "name description kmsKeyId"),
+        "arn": described["ARN"],
+        "tags": tag_map(described.get("Tags")),
+    }
 
 
 def delete_secret(aws: Aws, rid: str, state: Props) -> None:

@@ -25,27 +25,27 @@ def create_customer(aws: Aws, new: Props) -> str:
 
 
 def read_customer(aws: Aws, rid: str, _state: Props) -> Props | None:
-    found = one(aws.ec2.describe_customer_gateways(CustomerGatewayIds=[rid])["CustomerGateways"])
-    if not found or found["State"] in ENDED:
+    described = one(aws.ec2.describe_customer_gateways(CustomerGatewayIds=[rid])["CustomerGateways"])
+    if not described or described["State"] in ENDED:
         return None
     return {
-        **pick(found, "bgpAsn ipAddress type deviceName"),
+        **pick(described, "bgpAsn ipAddress type deviceName"),
         "arn": aws.arn("ec2", f"customer-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
 # ---- VpnGateway
 def vpn_gateway(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpn_gateways(VpnGatewayIds=[rid])["VpnGateways"])
-    return found if found and found.get("State") not in ENDED else None
+    described = one(aws.ec2.describe_vpn_gateways(VpnGatewayIds=[rid])["VpnGateways"])
+    return described if described and described.get("State") not in ENDED else None
 
 
-def attached(found: Props | None) -> str | None:
+def attached(described: Props | None) -> str | None:
     return next(
         (
             a["VpcId"]
-            for a in (found or {}).get("VpcAttachments", [])
+            for a in (described or {}).get("VpcAttachments", [])
             if a.get("State") not in ("detached", "detaching")
         ),
         None,
@@ -75,13 +75,13 @@ def detach(aws: Aws, rid: str, vpc: str) -> None:
 
 
 def read_gateway(aws: Aws, rid: str, _state: Props) -> Props | None:
-    if not (found := vpn_gateway(aws, rid)):
+    if not (described := vpn_gateway(aws, rid)):
         return None
     return {
-        "vpcId": attached(found),
-        "amazonSideAsn": str(found.get("AmazonSideAsn") or ""),
+        "vpcId": attached(described),
+        "amazonSideAsn": str(described.get("AmazonSideAsn") or ""),
         "arn": aws.arn("ec2", f"vpn-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -93,8 +93,8 @@ def delete_gateway(aws: Aws, rid: str, _state: Props) -> None:
 
 # ---- VpnConnection
 def connection(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpn_connections(VpnConnectionIds=[rid])["VpnConnections"])
-    return found if found and found["State"] not in ENDED else None
+    described = one(aws.ec2.describe_vpn_connections(VpnConnectionIds=[rid])["VpnConnections"])
+    return described if described and described["State"] not in ENDED else None
 
 
 def tunnel_options(new: Props, n: int) -> Props:
@@ -150,9 +150,9 @@ def tunnels(xml: str | None) -> Props:
 
 
 def read_connection(aws: Aws, rid: str, _state: Props) -> Props | None:
-    if not (found := connection(aws, rid)):
+    if not (described := connection(aws, rid)):
         return None
-    options = found.get("Options", {})
+    options = described.get("Options", {})
     cidrs = {
         f"tunnel{n}InsideCidr": t["TunnelInsideCidr"]
         for n, t in enumerate(options.get("TunnelOptions", []), start=1)
@@ -164,16 +164,16 @@ def read_connection(aws: Aws, rid: str, _state: Props) -> Props | None:
             "status": t.get("Status"),
             "acceptedRouteCount": t.get("AcceptedRouteCount", 0),
         }
-        for t in found.get("VgwTelemetry", [])
+        for t in described.get("VgwTelemetry", [])
     ]
     return {
-        **pick(found, "customerGatewayId vpnGatewayId type customerGatewayConfiguration"),
+        **pick(described, "customerGatewayId vpnGatewayId type customerGatewayConfiguration"),
         **cidrs,
         "vgwTelemetries": telemetry,
         "staticRoutesOnly": bool(options.get("StaticRoutesOnly")),
-        **tunnels(found.get("CustomerGatewayConfiguration")),
+        **tunnels(described.get("CustomerGatewayConfiguration")),
         "arn": aws.arn("ec2", f"vpn-connection/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 

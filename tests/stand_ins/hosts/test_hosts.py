@@ -135,7 +135,7 @@ def test_check_names_what_is_missing(tmp_path, monkeypatch):
         check.check(tmp_path)
     monkeypatch.setattr(check.os, "geteuid", lambda: 0)
     monkeypatch.setattr(check.shutil, "which", lambda name: None if name == "mmdebstrap" else "/bin/" + name)
-    with pytest.raises(LabError, match="needs mmdebstrap, .*make lab-packages"):
+    with pytest.raises(LabError, match=r"needs mmdebstrap, .*make lab-packages"):
         check.check(tmp_path)
     monkeypatch.setattr(check.shutil, "which", lambda name: "/bin/" + name)
     monkeypatch.setattr(check, "FREE_BYTES", 10**18)
@@ -187,7 +187,7 @@ def test_a_host_keeps_its_spec_and_its_address(tmp_path):
     with pytest.raises(LabError, match="exists with another hostname, shared: destroy it first"):
         machine.define(replace(one, hostname="x", shared=False))
     two = cloud("i-0123456789abcdef1", "10.90.3.7", "p5.48xlarge")
-    with pytest.raises(LabError, match="address 10.90.3.7 .* is taken by 'i-0123456789abcdef0'"):
+    with pytest.raises(LabError, match=r"address 10.90.3.7 .* is taken by 'i-0123456789abcdef0'"):
         Host(box, two.name).define(two)
     with pytest.raises(LabError, match="no image 'ami-0'; it has: none"):
         Host(box, two.name).define(replace(two, address="10.90.3.8", image="ami-0"))
