@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab import names
+from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
 from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
 from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
-BMC_PASSWORD = CHECKOUT / "lab" / "bmc.password"
 STACK = "lab"
 
 
@@ -35,11 +36,11 @@ class Inside:
         self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
         self.env = {
             "PATH": f"{CHECKOUT / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "AWS_ENDPOINT_URL": "http://10.78.0.1:5000",
+            "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
             "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab",
             "AWS_DEFAULT_REGION": "us-east-1",
-            "LAB_BMC_PASSWORD": BMC_PASSWORD.read_text(),
+            PASSWORD_VARIABLE: PASSWORD_FILE.read_text(),
             "PULUMI_BACKEND_URL": f"file://{self.state}",
             "PULUMI_CONFIG_PASSPHRASE": "lab",
             "PULUMI_HOME": str(site.dir / "run" / "pulumi-home"),
@@ -59,7 +60,7 @@ class Inside:
 
     def head_prefix(self) -> list[str]:
         """Command prefix that runs a command on the head, from inside the box."""
-        return [*self.ssh, "root@10.78.0.10"]
+        return [*self.ssh, f"root@{names.ADDRESSES['head']}"]
 
     def ironburst(self, verb: str, *arguments: str) -> list[str]:
         """The product's own command line."""

@@ -87,16 +87,16 @@ def as_json(result: Summary) -> dict[str, Any]:
     assert history
     leases = [
         {
-            "node": x.node,
-            "type": x.type,
-            "zone": x.zone,
-            "market": x.market,
-            "from": x.start,
-            "to": x.end,
-            "usd": x.usd,
-            "ended": x.ended,
+            "node": lease.node,
+            "type": lease.type,
+            "zone": lease.zone,
+            "market": lease.market,
+            "from": lease.start,
+            "to": lease.end,
+            "usd": lease.usd,
+            "ended": lease.ended,
         }
-        for x in history.leases
+        for lease in history.leases
     ]
     jobs = by_fate(history) | {"lost": sum(job.fate == "lost" for job in history.jobs), "run_twice": history.run_twice}
     return {
@@ -123,14 +123,8 @@ def text(result: Summary, page: Path) -> str:
     changed = sum(host["changed"] for host in second.values())
     lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
     for name, fault in result.faults.items():
-        how = (
-            "survived"
-            if fault["survived"]
-            else "NOT survived"
-            if fault["met"]
-            else "did not happen: nothing is shown of it"
-        )
-        lines.append(f"  fault       {name}: {how}")
+        missed = "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
+        lines.append(f"  fault       {name}: {'survived' if fault['survived'] else missed}")
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
     lines.append(
