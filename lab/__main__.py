@@ -99,7 +99,8 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: that of the verb; 1 with one sentence if the lab is at fault; 2 bad arguments."""
     arguments = parser().parse_args(argv)
     try:
-        return arguments.function(arguments)
+        verb: Verb = arguments.function
+        return verb(arguments)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

@@ -20,7 +20,7 @@ class LabError(Exception):
 
 def run(argv: Sequence[str], *, stdin: str | None = None, **kwargs: Any) -> str:
     """Run a command to its end and return its output; LabError with its last error line if it fails."""
-    done = subprocess.run(argv, input=stdin, text=True, capture_output=True, **kwargs)
+    done: subprocess.CompletedProcess[str] = subprocess.run(argv, input=stdin, text=True, capture_output=True, **kwargs)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         raise LabError(f"{' '.join(argv[:4])} ... failed with exit code {done.returncode}: {lines[-1]}")

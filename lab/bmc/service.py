@@ -13,8 +13,8 @@ import struct
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, replace
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -67,7 +67,7 @@ class Bmc:
         self.closing = threading.Event()
         self._server = _Server((address, port), _Handler)
         self._server.bmc = self
-        host, actual = self._server.server_address[:2]
+        host, actual = self._server.socket.getsockname()
         self.url = f"http://{host}:{actual}" if actual != 80 else f"http://{host}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
 
@@ -88,8 +88,10 @@ class Bmc:
 
     def machine(self) -> Machine:
         """The hardware as it is now, with the fault's changes."""
-        changed = self.fault().hardware.items()
-        return replace(self.declared, **{key: tuple(v) if isinstance(v, list) else v for key, v in changed})
+        changes: dict[str, Any] = {**self.fault().hardware}
+        if "macs" in changes:
+            changes["macs"] = tuple(changes["macs"])  # JSON has lists
+        return replace(self.declared, **changes)
 
     def documents(self) -> dict[str, Document]:
         """All that Redfish says of it now, by path."""
@@ -114,7 +116,7 @@ class Bmc:
 
     # ---- login
 
-    def allowed(self, headers: Mapping[str, str]) -> bool:
+    def allowed(self, headers: Message) -> bool:
         """True for a request of an open session, or with the right name and password."""
         if self.fault().wrong_password:
             return False

@@ -71,8 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     box = Box(parser.parse_args(argv).prefix)
     folder = box.dir / "bmc"
     folder.mkdir(parents=True, exist_ok=True)
-    files = {"faults": folder / "faults.json", "log": folder / "requests.jsonl"}
-    secret = password()
+    faults, log, secret = folder / "faults.json", folder / "requests.jsonl", password()
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -80,7 +79,8 @@ def main(argv: list[str] | None = None) -> int:
         told = []
         for name, address in names.BMC_ADDRESSES.items():
             try:
-                bmc = Bmc(machine_of(name), HostPower(Host(box, name)), secret, address=address, **files)
+                power = HostPower(Host(box, name))
+                bmc = Bmc(machine_of(name), power, secret, address=address, faults=faults, log=log)
             except OSError as error:
                 reason = f"{error.strerror}; it runs in the lab's box, once"
                 print(f"lab.bmc: the BMC of {name} cannot listen on {address}:80: {reason}", file=sys.stderr)

@@ -47,7 +47,7 @@ class Box:
         self.prefix = prefix
         self.root = Path(root).resolve()
         self.dir = self.root / prefix
-        self._starter: subprocess.Popen | None = None
+        self._starter: subprocess.Popen[bytes] | None = None
 
     # --- state -------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,11 @@ from lab.system import LabError, wait_for
 def wait_active(hosts: list[Host], seconds: float = 20) -> None:
     """Wait until `ibstat` on each host says Active (infiniband-diags must be installed there, and the head be on)."""
     for host in hosts:
-        wait_for(
-            lambda host=host: "State: Active" in host.ssh("ibstat", check=False).stdout,
-            seconds,
-            f"an Active InfiniBand port on {host.name}",
-            pause=0.2,
-        )
+
+        def active(host: Host = host) -> bool:
+            return "State: Active" in host.ssh("ibstat", check=False).stdout
+
+        wait_for(active, seconds, f"an Active InfiniBand port on {host.name}", pause=0.2)
 
 
 def _link(head: Host, host: Host, up: bool) -> None:

@@ -88,7 +88,7 @@ def _units(environment: Mapping[str, str]) -> dict[str, str]:
     commands.
     """
     home = SUBNET_MANAGER_HOME
-    settings = environment | {"LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
+    settings = {**environment, "LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
     restart = "Restart=on-failure\nRestartSec=1\n"
     simulator = (
         "[Unit]\nDescription=InfiniBand fabric (simulated by the lab)\n[Service]\n"
