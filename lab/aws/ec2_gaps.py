@@ -192,8 +192,10 @@ def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[
 
 
 def in_subnet(backend: Any, subnet_id: str) -> list[str]:
-    return [e.id for e in backend.enis.values() if e.subnet.id == subnet_id] + [
-        n.id for n in backend.nat_gateways.values() if n.subnet_id == subnet_id and n.state != "deleted"
+    gateways = [gateway for gateway in backend.nat_gateways.values() if gateway.state != "deleted"]
+    return [
+        *(interface.id for interface in backend.enis.values() if interface.subnet.id == subnet_id),
+        *(gateway.id for gateway in gateways if gateway.subnet_id == subnet_id),
     ]
 
 

@@ -41,11 +41,11 @@ def topology(hosts: list[str]) -> str:
     for number, (leaf, members) in enumerate(leaves.items()):
         lines.append(f'Switch {half + 2} "{leaf}"')
         lines += [f'[{port}] "{host}"[1]' for port, host in enumerate(members, 1)]
-        lines += [f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)] + [""]
+        lines += [*(f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)), ""]
     lines.append('Switch 4 "SPINE1"')
-    lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for number, leaf in enumerate(leaves) for up in (1, 2)] + [
-        ""
-    ]
+    for number, leaf in enumerate(leaves):
+        lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for up in (1, 2)]
+    lines.append("")
     for leaf, members in leaves.items():
         for port, host in enumerate(members, 1):
             lines += [f'Ca 1 "{host}"', f'[1] "{leaf}"[{port}]', ""]

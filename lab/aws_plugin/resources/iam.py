@@ -123,9 +123,8 @@ def detach(aws: Aws, rid: str, _state: Props) -> None:
 # ---- InstanceProfile
 def create_profile(aws: Aws, new: Props) -> str:
     asked = given(new, "path")
-    return iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))["InstanceProfile"][
-        "InstanceProfileName"
-    ]
+    made = iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))
+    return made["InstanceProfile"]["InstanceProfileName"]
 
 
 def apply_profile(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -157,9 +156,8 @@ def delete_profile(aws: Aws, rid: str, _state: Props) -> None:
 # ---- Policy
 def create_policy(aws: Aws, new: Props) -> str:
     asked = given(new, "path description")
-    return iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))["Policy"][
-        "Arn"
-    ]
+    made = iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))
+    return made["Policy"]["Arn"]
 
 
 def other_versions(aws: Aws, rid: str) -> list[str]:
@@ -175,9 +173,8 @@ def apply_policy(aws: Aws, rid: str, _old: Props, new: Props) -> None:
 
 def read_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
     described = iam(aws).get_policy(PolicyArn=rid)["Policy"]
-    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=described["DefaultVersionId"])["PolicyVersion"][
-        "Document"
-    ]
+    version = iam(aws).get_policy_version(PolicyArn=rid, VersionId=described["DefaultVersionId"])
+    document = version["PolicyVersion"]["Document"]
     return {
         **pick(described, "arn path description attachmentCount policyId"),
         "name": described["PolicyName"],

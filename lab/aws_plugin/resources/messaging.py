@@ -43,9 +43,8 @@ def as_text(value: Any) -> str:
 # ---- Queue: its id is its URL
 def create_queue(aws: Aws, new: Props) -> str:
     attributes = {boto: as_text(new[wire]) for wire, boto in QUEUE.items() if new.get(wire) is not None}
-    return aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})[
-        "QueueUrl"
-    ]
+    made = aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})
+    return made["QueueUrl"]
 
 
 def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -139,9 +138,8 @@ SUBSCRIPTION = {"rawMessageDelivery": "RawMessageDelivery", "filterPolicy": "Fil
 
 def create_topic(aws: Aws, new: Props) -> str:
     attributes = {boto: new[wire] for wire, boto in TOPIC.items() if new.get(wire)}
-    return aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))[
-        "TopicArn"
-    ]
+    made = aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))
+    return made["TopicArn"]
 
 
 def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:

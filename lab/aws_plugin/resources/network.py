@@ -20,16 +20,14 @@ def apply_vpc(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 def read_vpc(aws: Aws, rid: str, _state: Props) -> Props | None:
     vpc = first(aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"])
-    in_vpc = {"Name": "vpc-id", "Values": [rid]}
-    main = one(
-        aws.ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])["RouteTables"]
-    )
-    group = one(
-        aws.ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])[
-            "SecurityGroups"
-        ]
-    )
-    acl = one(aws.ec2.describe_network_acls(Filters=[in_vpc, {"Name": "default", "Values": ["true"]}])["NetworkAcls"])
+
+    def default(name: str, value: str) -> list[Props]:
+        """Filters for the VPC's own one of its kind."""
+        return [{"Name": "vpc-id", "Values": [rid]}, {"Name": name, "Values": [value]}]
+
+    main = one(aws.ec2.describe_route_tables(Filters=default("association.main", "true"))["RouteTables"])
+    group = one(aws.ec2.describe_security_groups(Filters=default("group-name", "default"))["SecurityGroups"])
+    acl = one(aws.ec2.describe_network_acls(Filters=default("default", "true"))["NetworkAcls"])
     dns = {
         name: aws.ec2.describe_vpc_attribute(VpcId=rid, Attribute=name)[name[:1].upper() + name[1:]]["Value"]
         for name in ("enableDnsSupport", "enableDnsHostnames")

@@ -42,21 +42,14 @@ def vpn_gateway(aws: Aws, rid: str) -> Props | None:
 
 
 def attached(described: Props | None) -> str | None:
-    return next(
-        (
-            a["VpcId"]
-            for a in (described or {}).get("VpcAttachments", [])
-            if a.get("State") not in ("detached", "detaching")
-        ),
-        None,
-    )
+    attachments = (described or {}).get("VpcAttachments", [])
+    return next((a["VpcId"] for a in attachments if a.get("State") not in ("detached", "detaching")), None)
 
 
 def create_gateway(aws: Aws, new: Props) -> str:
     asn = {"AmazonSideAsn": int(new["amazonSideAsn"])} if new.get("amazonSideAsn") else {}
-    return aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))["VpnGateway"][
-        "VpnGatewayId"
-    ]
+    made = aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))
+    return made["VpnGateway"]["VpnGatewayId"]
 
 
 def apply_gateway(aws: Aws, rid: str, old: Props, new: Props) -> None:
