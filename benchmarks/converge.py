@@ -31,9 +31,9 @@ from ironburst import document
 from ironburst.config import load
 from ironburst.document import build
 from lab import hall
-from lab.box import REPO, LabError
 from lab.demo.inside import Inside
 from lab.site import Site
+from lab.system import CHECKOUT, LabError
 
 MITOGEN = "mitogen==0.3.54"
 INVENTORY = "inventory/lab"
@@ -57,7 +57,7 @@ class Bench:
         self.names = list(hall.addresses(nodes))
         key = site.dir / "run" / "munge.key"
         key.write_bytes(b"b" * 64)
-        config = load.load(REPO / "stacks" / "Pulumi.lab.yaml")
+        config = load.load(CHECKOUT / "stacks" / "Pulumi.lab.yaml")
         zones = [document.PoolZone(zone="us-east-1a", subnet_id="subnet-1", launch_template_id="lt-1")]
         seen = build.Observed(
             instances=CLOUD, pool_zones={pool.name: zones for pool in config.cloud.pools} if config.cloud else {}
@@ -77,12 +77,12 @@ class Bench:
     def settings(self, tool: str) -> tuple[Path, dict[str, str]]:
         """(site.yml, environment) of "defaults", "ours" or "mitogen"."""
         if tool == "ours":
-            return REPO / "playbooks" / "site.yml", {}
-        playbook = (REPO / "playbooks" / "site.yml").read_text()
+            return CHECKOUT / "playbooks" / "site.yml", {}
+        playbook = (CHECKOUT / "playbooks" / "site.yml").read_text()
         folder = self.scratch / tool
         folder.mkdir(exist_ok=True)
         if tool == "defaults":
-            (folder / "ansible.cfg").write_text(DEFAULTS.format(repo=REPO))
+            (folder / "ansible.cfg").write_text(DEFAULTS.format(repo=CHECKOUT))
             changed = re.sub(r"(?m)^  strategy: .*\n", "", playbook)
             environment = {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}
         else:
@@ -192,7 +192,7 @@ def ratios(results: Mapping[str, Any]) -> dict[str, float | None]:
 
 def commit() -> str:
     """Of the checkout; with a "+" if files were changed since."""
-    told = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=REPO, capture_output=True, text=True)
+    told = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=CHECKOUT, capture_output=True, text=True)
     return told.stdout.strip() or "unknown"
 
 

@@ -1,1 +1,14 @@
-"""A whole site on one machine, for the demo and the tests. The product never imports it."""
+"""A whole site on one machine, for the demo and the tests. The product never imports it.
+
+| room | what is in it |
+|---|---|
+| system, names | what all rooms stand on: LabError, commands, locks; fixed names and addresses |
+| bmc, aws, aws_plugin, engine | stand-ins for BMCs, AWS, Pulumi's aws plugin and the pulumi CLI: they know no hosts |
+| hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
+| packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |
+| site, hall | a lab as its users see it; a bigger hall |
+| demo | the main job, end to end |
+
+A room imports those above it, never one below; tests/stand_ins/test_rooms.py says so. A stand-in's `__main__` is the
+exception: it starts what joins the stand-in to hosts.
+"""

@@ -4,14 +4,19 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 
-from lab import rootfs
-from lab.box import KEPT, Box, LabError
-from lab.host import SSH_OPTIONS
+from lab.hosts import rootfs
+from lab.hosts.box import KEPT, Box
+from lab.hosts.host import SSH_OPTIONS
 from lab.site import Site
+from lab.system import LabError
+
+Verb = Callable[[argparse.Namespace], int]
 
 
 def up(arguments: argparse.Namespace) -> int:
+    """Start the lab, then say how to reach its hosts."""
     site = Site(arguments.prefix)
     site.up(start=arguments.hosts) if arguments.hosts is not None else site.up()
     for host in site.hosts():
@@ -24,6 +29,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def down(arguments: argparse.Namespace) -> int:
+    """End the lab; its report stays."""
     site = Site(arguments.prefix)
     site.down()
     kept = site.dir / KEPT
@@ -32,37 +38,43 @@ def down(arguments: argparse.Namespace) -> int:
 
 
 def status(arguments: argparse.Namespace) -> int:
-    found = Site(arguments.prefix).status()
-    print(json.dumps(found, indent=1))
-    return 0 if found["up"] else 3
+    """What runs, as JSON."""
+    state = Site(arguments.prefix).status()
+    print(json.dumps(state, indent=1))
+    return 0 if state["up"] else 3
 
 
 def leftovers(arguments: argparse.Namespace) -> int:
-    found = Box(arguments.prefix).leftovers()
-    print(json.dumps(found))
-    return 1 if any(found.values()) else 0
+    """What exists of the lab by kind, as JSON."""
+    counts = Box(arguments.prefix).leftovers()
+    print(json.dumps(counts))
+    return 1 if any(counts.values()) else 0
 
 
 def ssh(arguments: argparse.Namespace) -> int:
+    """Become ssh to a host."""
     argv = Site(arguments.prefix).host(arguments.host).ssh_argv(*arguments.command)
     os.execvp(argv[0], argv)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Become a client in the lab's network."""
     argv = [*Box(arguments.prefix).net_prefix(), *arguments.command]
     os.execvp(argv[0], argv)
 
 
-def prepare(arguments: argparse.Namespace) -> int:
+def prepare(_: argparse.Namespace) -> int:
+    """Build the images into the cache."""
     Site("prepare").prepare()
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line: one function a verb."""
     top = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     verbs = top.add_subparsers(dest="verb", required=True)
 
-    def verb(function, help_text: str, prefix: bool = True) -> argparse.ArgumentParser:
+    def verb(function: Verb, help_text: str, prefix: bool = True) -> argparse.ArgumentParser:
         sub = verbs.add_parser(function.__name__, help=help_text, description=help_text)
         if prefix:
             sub.add_argument("prefix", help="name of the lab; two names run side by side")
@@ -84,9 +96,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Exit codes: that of the verb; 1 with one sentence if the lab is at fault; 2 bad arguments."""
     arguments = parser().parse_args(argv)
     try:
-        return arguments.function(arguments)
+        verb: Verb = arguments.function
+        return verb(arguments)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

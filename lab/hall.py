@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ironburst.document import ClusterDocument
 from lab import names
-from lab.box import LabError
+from lab.system import LabError
 
 RACK = 4  # nodes of 8 units
 LIMIT = 99

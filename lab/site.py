@@ -11,12 +11,17 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from lab import fabric, host, names, repo, rootfs
-from lab.box import LAB_ROOT, Box, LabError
-from lab.check import check
-from lab.host import Host, HostSpec, bare_metal
-from lab.image import bake
+from lab import names
+from lab.hosts import fabric, rootfs
+from lab.hosts.bake import bake
+from lab.hosts.box import Box
+from lab.hosts.check import check
+from lab.hosts.host import Host, all_hosts
+from lab.hosts.spec import HostSpec, bare_metal
+from lab.packages import repository
+from lab.system import LAB_ROOT
 
 
 class Site:
@@ -47,9 +52,10 @@ class Site:
         self.prepare()
         self.box.up(tied=tied)
         try:
-            repo.serve(self.box)
+            repository.serve(self.box)
             for name, address in hall.items():
-                self.host(name).define(bare_metal(name, address, hosts=dict(hall), files=fabric.host_files(name, hall)))
+                files = fabric.host_files(name, hall)
+                self.host(name).define(bare_metal(name, address, hosts=dict(hall), files=files))
             for name in start:
                 self.host(name).start()
             self.wait(start)
@@ -60,33 +66,33 @@ class Site:
     def prepare(self) -> None:
         """Build the base image and the repositories if they aren't in the cache (a minute, once for all labs)."""
         rootfs.base_image(self.box.root)
-        repo.repositories(self.box.root)
+        repository.repositories(self.box.root)
 
     def down(self) -> None:
         """End everything; remove all but the folder `report`."""
         self.box.down()
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         """{"prefix", "up", "hosts": [{name, kind, address, state}]}"""
         up = self.box.is_up()
-        hosts = (
-            [{"name": h.name, "kind": h.spec.kind, "address": h.spec.address, "state": h.state()} for h in self.hosts()]
-            if up
-            else []
-        )
+        hosts = [
+            {"name": host.name, "kind": host.spec.kind, "address": host.spec.address, "state": host.state()}
+            for host in (self.hosts() if up else [])
+        ]
         return {"prefix": self.prefix, "up": up, "hosts": hosts}
 
     # --- hosts -------------------------------------------------------------------------------------------------
 
     def hosts(self) -> list[Host]:
         """All defined hosts, by name."""
-        return host.all_hosts(self.box)
+        return all_hosts(self.box)
 
     def host(self, name: str) -> Host:
+        """The host of this name, whether it exists or not."""
         return Host(self.box, name)
 
     def start_host(self, spec: HostSpec) -> Host:
-        """Define and start a host (`host.bare_metal(...)`, `host.cloud(...)`); returns when it is on, not yet
+        """Define and start a host (of `bare_metal(...)` or `cloud(...)`); returns when it is on, not yet
         booted.
         """
         machine = self.host(spec.name)
@@ -98,14 +104,14 @@ class Site:
         self.host(name).destroy()
 
     def wait(self, hosts: Iterable[str], seconds: float = 60) -> dict[str, str]:
-        """Wait until these hosts answer by ssh and have settled: {name: "running" or "degraded"}."""
+        """Wait until these hosts answer by ssh and have started: {name: "running" or "degraded"}."""
         chosen = list(hosts)
         if not chosen:
             return {}
         with ThreadPoolExecutor(len(chosen)) as pool:
             return dict(zip(chosen, pool.map(lambda name: self.host(name).wait(seconds), chosen), strict=True))
 
-    def ssh(self, name: str, command: str | Sequence[str], **options) -> subprocess.CompletedProcess:
+    def ssh(self, name: str, command: str | Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command on a host as root; see Host.ssh."""
         return self.host(name).ssh(command, **options)
 
@@ -122,11 +128,9 @@ class Site:
         return self.box.spawn(argv, self.log(log_name), env)
 
     def log(self, log_name: str) -> Path:
+        """Where a daemon's output goes."""
         return self.dir / "log" / f"{log_name}.log"
 
-    def run(self, argv: Sequence[str], **options) -> subprocess.CompletedProcess:
+    def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a client (ansible-playbook, curl, pytest) in the lab's network; options as for subprocess.run."""
         return subprocess.run([*self.box.net_prefix(), *argv], **options)
-
-
-__all__ = ["LabError", "Site"]

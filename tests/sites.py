@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 
 from lab import names
-from lab.box import LabError
-from lab.check import check
 from lab.demo.inside import Inside
+from lab.hosts.check import check
 from lab.site import Site
+from lab.system import LabError
 
 NAMES = ("head", "dgx01", "dgx02")
 

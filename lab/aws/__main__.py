@@ -1,5 +1,7 @@
+"""`python -m lab.aws`: the cloud of a lab. The only module of the stand-in that knows hosts: it joins the two."""
+
 import sys
 
-from lab.aws.server import main
+from lab.hosts.instances import main
 
 sys.exit(main())

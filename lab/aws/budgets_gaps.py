@@ -16,10 +16,10 @@ from lab.aws.capacity import stash
 
 def budget_of(response: Any) -> Any:
     name = response._get_param("BudgetName")
-    found = response.backend.budgets[response._get_param("AccountId")].get(name)
-    if not found:
+    budget = response.backend.budgets[response._get_param("AccountId")].get(name)
+    if not budget:
         raise NotFoundException(f"Unable to get budget: {name} - the budget doesn't exist.")
-    return found
+    return budget
 
 
 def notification_of(response: Any, key: str = "Notification") -> Any:
@@ -32,10 +32,11 @@ def notification_of(response: Any, key: str = "Notification") -> Any:
 
 def update_budget(response: Any) -> str:
     new = response._get_param("NewBudget")
-    found = response.backend.budgets[response._get_param("AccountId")].get(new["BudgetName"])
-    if not found:
+    budget = response.backend.budgets[response._get_param("AccountId")].get(new["BudgetName"])
+    if not budget:
         raise NotFoundException(f"Unable to update budget: {new['BudgetName']} - the budget doesn't exist.")
-    found.budget = {"TimePeriod": found.budget["TimePeriod"], "LastUpdatedTime": found.budget["LastUpdatedTime"], **new}
+    kept = {key: budget.budget[key] for key in ("TimePeriod", "LastUpdatedTime")}
+    budget.budget = {**kept, **new}
     return "{}"
 
 
@@ -49,26 +50,26 @@ def describe_subscribers_for_notification(response: Any) -> str:
 
 
 def create_subscriber(response: Any) -> str:
-    found, subscriber = notification_of(response), response._get_param("Subscriber")
-    if subscriber in found.subscribers:
+    notification, subscriber = notification_of(response), response._get_param("Subscriber")
+    if subscriber in notification.subscribers:
         raise DuplicateRecordException("subscriber", subscriber["Address"])
-    found.subscribers.append(subscriber)
+    notification.subscribers.append(subscriber)
     return "{}"
 
 
 def delete_subscriber(response: Any) -> str:
-    found, subscriber = notification_of(response), response._get_param("Subscriber")
-    if subscriber not in found.subscribers:
+    notification, subscriber = notification_of(response), response._get_param("Subscriber")
+    if subscriber not in notification.subscribers:
         raise NotFoundException("Unable to delete subscriber - the subscriber doesn't exist.")
-    found.subscribers.remove(subscriber)
+    notification.subscribers.remove(subscriber)
     return "{}"
 
 
 def update_subscriber(response: Any) -> str:
-    found, old = notification_of(response), response._get_param("OldSubscriber")
-    if old not in found.subscribers:
+    notification, old = notification_of(response), response._get_param("OldSubscriber")
+    if old not in notification.subscribers:
         raise NotFoundException("Unable to update subscriber - the subscriber doesn't exist.")
-    found.subscribers[found.subscribers.index(old)] = response._get_param("NewSubscriber")
+    notification.subscribers[notification.subscribers.index(old)] = response._get_param("NewSubscriber")
     return "{}"
 
 

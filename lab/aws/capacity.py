@@ -183,7 +183,7 @@ class Capacity(dict):
         self.row(backend, p["CapacityReservationId"])["State"] = "cancelled"
         return {"Return": True}
 
-    def describe_capacity_block_offerings(self, backend: Any, p: Params) -> Params:
+    def describe_capacity_block_offerings(self, _backend: Any, p: Params) -> Params:
         return {
             "CapacityBlockOfferings": [
                 o

@@ -50,11 +50,8 @@ def main(arguments: list[str]) -> int:
         print(f"usage: python -m lab.aws.client VERB PATH [JSON]\n{__doc__}", file=sys.stderr)
         return 2
     try:
-        print(
-            json.dumps(
-                call(arguments[0], arguments[1], json.loads(arguments[2]) if len(arguments) == 3 else None), indent=1
-            )
-        )
+        body = json.loads(arguments[2]) if len(arguments) == 3 else None
+        print(json.dumps(call(arguments[0], arguments[1], body), indent=1))
     except (ControlFailed, json.JSONDecodeError) as error:
         print(error, file=sys.stderr)
         return 1

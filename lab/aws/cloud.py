@@ -91,9 +91,8 @@ class Cloud:
         self.region, self.on_launch, self.on_terminate, self.on_bake = region, on_launch, on_terminate, on_bake
         self.lock, self.capacity = threading.RLock(), Capacity()
         self.launcher = Launcher(self.capacity, random.Random(seed), self._started)
-        self.hosts: dict[
-            str, InstanceView
-        ] = {}  # instance id -> what on_launch was given, until on_terminate has returned
+        # instance id -> what on_launch was given, until on_terminate has returned
+        self.hosts: dict[str, InstanceView] = {}
         self._hooks, self._timers, self._saved = ThreadPoolExecutor(1, "hooks"), [], []
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
@@ -116,14 +115,8 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
-        for table in (
-            self.capacity,
-            self.capacity.block_offerings,
-            self.layer.faults,
-            self.calls,
-            self.hosts,
-            self._credentials,
-        ):
+        offerings = self.capacity.block_offerings
+        for table in (self.capacity, offerings, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
 
     def close(self) -> None:
@@ -181,7 +174,7 @@ class Cloud:
         replace(Instance, "terminate", lambda instance: self._terminate(instance, ends))
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
         replace(NetworkInterface, "attachment", property(attachment))
-        replace(AmiBackend, "_load_amis", lambda backend: None)  # only what register_image gives can boot
+        replace(AmiBackend, "_load_amis", lambda _backend: None)  # only what register_image gives can boot
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)
@@ -232,10 +225,8 @@ class Cloud:
                 self.on_bake(view, image.id)
         except Exception as error:
             log.exception("%s: the bake of %s failed", image.id, view.instance_id)
-            image.state, image.state_reason = (
-                "failed",
-                StateReason(f"Server.InternalError: {error}", "Server.InternalError"),
-            )
+            image.state = "failed"
+            image.state_reason = StateReason(f"Server.InternalError: {error}", "Server.InternalError")
         else:
             image.folder = image.id if self.on_bake else view.image_folder
             image.state = "available"
@@ -288,16 +279,13 @@ class Cloud:
 
     def _event(self, instance: Any, kind: str, **detail: Any) -> None:
         region, account = instance.region_name, instance.owner_id
-        events_backends[account][region].put_events(
-            [
-                {
-                    "Source": "aws.ec2",
-                    "DetailType": kind,
-                    "Detail": json.dumps({"instance-id": instance.id, **detail}),
-                    "Resources": [f"arn:aws:ec2:{region}:{account}:instance/{instance.id}"],
-                }
-            ]
-        )
+        event = {
+            "Source": "aws.ec2",
+            "DetailType": kind,
+            "Detail": json.dumps({"instance-id": instance.id, **detail}),
+            "Resources": [f"arn:aws:ec2:{region}:{account}:instance/{instance.id}"],
+        }
+        events_backends[account][region].put_events([event])
 
     def interrupt(self, instance_id: str, notice: float = 120.0) -> None:
         """EC2 takes a spot instance back: the rebalance hint and the warning now, the end after `notice` seconds.
@@ -329,14 +317,8 @@ class Cloud:
 
     def instance_at(self, address: str) -> InstanceView | None:
         """The live instance with a private address."""
-        return next(
-            (
-                view_of(i)
-                for i in self.backend.all_instances()
-                if i.state in ("pending", "running") and i.private_ip == address
-            ),
-            None,
-        )
+        live = (i for i in self.backend.all_instances() if i.state in ("pending", "running"))
+        return next((view_of(i) for i in live if i.private_ip == address), None)
 
     def credentials(self, view: InstanceView) -> dict[str, str] | None:
         """The role's credentials for one instance, as the metadata service sends them; renewed an hour before they

@@ -88,7 +88,7 @@ class Control(ThreadingHTTPServer):
     def url(self) -> str:
         return "http://{}:{}".format(*self.server_address[:2])
 
-    # ---- one method a call: named <verb>_<last part of the path>
+    # ---- one method a call, listed in CALLS
     def get_health(self) -> Any:
         return {
             "url": self.cloud.url,
@@ -157,53 +157,53 @@ class Control(ThreadingHTTPServer):
 
     def get_leftovers(self) -> Any:
         self.cloud.settle()  # hosts that are being ended aren't left over
-        found = leftovers(self.cloud.url, self.cloud.region)
-        return found | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
+        left = leftovers(self.cloud.url, self.cloud.region)
+        return left | ({"hosts": sorted(self.cloud.hosts)} if self.cloud.hosts else {})
 
 
-BODIES = {
-    "post_capacity": CapacityBody,
-    "post_faults": FaultBody,
-    "post_interrupt": InterruptBody,
-    "post_images": ImageBody,
+# (verb, path) -> what answers it, and the shape of its body
+CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
+    ("GET", "/lab/health"): (Control.get_health, None),
+    ("GET", "/lab/capacity"): (Control.get_capacity, None),
+    ("POST", "/lab/capacity"): (Control.post_capacity, CapacityBody),
+    ("GET", "/lab/faults"): (Control.get_faults, None),
+    ("POST", "/lab/faults"): (Control.post_faults, FaultBody),
+    ("DELETE", "/lab/faults"): (Control.delete_faults, None),
+    ("POST", "/lab/interrupt"): (Control.post_interrupt, InterruptBody),
+    ("GET", "/lab/images"): (Control.get_images, None),
+    ("POST", "/lab/images"): (Control.post_images, ImageBody),
+    ("GET", "/lab/instances"): (Control.get_instances, None),
+    ("GET", "/lab/hosts"): (Control.get_hosts, None),
+    ("GET", "/lab/calls"): (Control.get_calls, None),
+    ("GET", "/lab/leftovers"): (Control.get_leftovers, None),
 }
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Control
 
-    def do_GET(self) -> None:
-        self.serve("get")
-
-    def do_POST(self) -> None:
-        self.serve("post")
-
-    def do_DELETE(self) -> None:
-        self.serve("delete")
-
-    def serve(self, verb: str) -> None:
+    def serve(self) -> None:
+        """Answer one call; the caller gets its answer, or one sentence."""
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        name = f"{verb}_{self.path.removeprefix('/lab/')}"
+        call = f"{self.command} {self.path}"
         try:
-            method = getattr(self.server, name, None) if self.path.startswith("/lab/") else None
-            if not method:
-                raise ControlError(f"{verb.upper()} {self.path}: no such call; see lab/aws/control.py", 404)
-            self.answer(200, method(BODIES[name].model_validate_json(text or "{}")) if name in BODIES else method())
+            if (self.command, self.path) not in CALLS:
+                raise ControlError(f"{call}: no such call; see lab/aws/control.py", 404)
+            method, body = CALLS[self.command, self.path]
+            arguments = [body.model_validate_json(text or "{}")] if body else []
+            self.answer(200, method(self.server, *arguments))
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "body"
-            self.answer(
-                400,
-                {
-                    "error": f"{where}: {first['msg']}"
-                    + (f", not {first['input']!r}" if first["type"] != "missing" else "")
-                },
-            )
+            given = f", not {first['input']!r}" if first["type"] != "missing" else ""
+            self.answer(400, {"error": f"{where}: {first['msg']}{given}"})
         except (ControlError, ValueError) as error:
             self.answer(getattr(error, "status", 400), {"error": str(error)})
         except Exception as error:  # the caller gets a sentence, the log the rest
-            self.answer(500, {"error": f"{verb.upper()} {self.path} failed: {type(error).__name__}: {error}"})
+            self.answer(500, {"error": f"{call} failed: {type(error).__name__}: {error}"})
             raise
+
+    do_GET = do_POST = do_DELETE = serve
 
     def answer(self, status: int, value: Any) -> None:
         text = json.dumps(value).encode()

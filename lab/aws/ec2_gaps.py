@@ -75,7 +75,8 @@ def create_vpn_connection(backend: Any, p: Params) -> Params:
         tags=tags,
     )
     asked = p.get("Options") or {}
-    tunnels = [tunnel(backend, n, t) for n, t in enumerate((list(asked.get("TunnelOptions") or []) + [{}, {}])[:2])]
+    options = [*(asked.get("TunnelOptions") or []), {}, {}][:2]  # there are always two
+    tunnels = [tunnel(backend, n, option) for n, option in enumerate(options)]
     made.options = {
         "StaticRoutesOnly": bool(asked.get("StaticRoutesOnly")),
         "TunnelInsideIpVersion": "ipv4",
@@ -107,41 +108,40 @@ def vpn(backend: Any, p: Params) -> Any:
 
 
 def modify_vpn_connection(backend: Any, p: Params) -> Params:
-    found = vpn(backend, p)
+    connection = vpn(backend, p)
     if p.get("VpnGatewayId"):
-        found.vpn_gateway_id = backend.get_vpn_gateway(p["VpnGatewayId"]).id
+        connection.vpn_gateway_id = backend.get_vpn_gateway(p["VpnGatewayId"]).id
     if p.get("CustomerGatewayId"):
-        found.customer_gateway_id = backend.get_customer_gateway(p["CustomerGatewayId"]).id
-    return {"VpnConnection": found}
+        connection.customer_gateway_id = backend.get_customer_gateway(p["CustomerGatewayId"]).id
+    return {"VpnConnection": connection}
 
 
 def modify_vpn_connection_options(backend: Any, p: Params) -> Params:
-    found = vpn(backend, p)
-    found.options.update({k: p[k] for k in ("LocalIpv4NetworkCidr", "RemoteIpv4NetworkCidr") if p.get(k)})
-    return {"VpnConnection": found}
+    connection = vpn(backend, p)
+    connection.options.update({k: p[k] for k in ("LocalIpv4NetworkCidr", "RemoteIpv4NetworkCidr") if p.get(k)})
+    return {"VpnConnection": connection}
 
 
 def modify_vpn_tunnel_options(backend: Any, p: Params) -> Params:
-    found = vpn(backend, p)
-    for each in found.options["TunnelOptions"]:
-        if each["OutsideIpAddress"] == p["VpnTunnelOutsideIpAddress"]:
-            each.update(p["TunnelOptions"])
-            return {"VpnConnection": found}
-    raise Ec2Error(
-        "InvalidParameterValue", f"{found.id} has no tunnel with the outside address {p['VpnTunnelOutsideIpAddress']}"
-    )
+    connection = vpn(backend, p)
+    for options in connection.options["TunnelOptions"]:
+        if options["OutsideIpAddress"] == p["VpnTunnelOutsideIpAddress"]:
+            options.update(p["TunnelOptions"])
+            return {"VpnConnection": connection}
+    outside = p["VpnTunnelOutsideIpAddress"]
+    raise Ec2Error("InvalidParameterValue", f"{connection.id} has no tunnel with the outside address {outside}")
 
 
 def create_vpn_connection_route(backend: Any, p: Params) -> None:
-    found = vpn(backend, p)
-    if not found.options["StaticRoutesOnly"]:
-        raise Ec2Error("IncorrectState", f"{found.id} routes with BGP: it takes no static routes")
-    found.routes.append({"DestinationCidrBlock": p["DestinationCidrBlock"], "State": "available"})
+    connection = vpn(backend, p)
+    if not connection.options["StaticRoutesOnly"]:
+        raise Ec2Error("IncorrectState", f"{connection.id} routes with BGP: it takes no static routes")
+    connection.routes.append({"DestinationCidrBlock": p["DestinationCidrBlock"], "State": "available"})
 
 
 def delete_vpn_connection_route(backend: Any, p: Params) -> None:
-    found = vpn(backend, p)
-    found.routes = [r for r in found.routes if r["DestinationCidrBlock"] != p["DestinationCidrBlock"]]
+    connection = vpn(backend, p)
+    connection.routes = [r for r in connection.routes if r["DestinationCidrBlock"] != p["DestinationCidrBlock"]]
 
 
 def customer_gateway_configuration(connection: Any) -> str:
@@ -157,19 +157,19 @@ def customer_gateway_configuration(connection: Any) -> str:
     backend, tunnels = connection.ec2_backend, []
     customer = backend.get_customer_gateway(connection.customer_gateway_id)
     gateway = backend.vpn_gateways.get(connection.vpn_gateway_id)
-    for each in connection.options["TunnelOptions"]:
-        net = ipaddress.ip_network(each["TunnelInsideCidr"])
+    our_asn = getattr(gateway, "amazon_side_asn", None) or 64512
+    for options in connection.options["TunnelOptions"]:
+        net = ipaddress.ip_network(options["TunnelInsideCidr"])
         tunnels.append(
             "<ipsec_tunnel>"
             + side("customer_gateway", customer.ip_address, str(net[2]), customer.bgp_asn)
-            + side(
-                "vpn_gateway", each["OutsideIpAddress"], str(net[1]), getattr(gateway, "amazon_side_asn", None) or 64512
-            )
-            + f"<ike><pre_shared_key>{escape(each['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>"
+            + side("vpn_gateway", options["OutsideIpAddress"], str(net[1]), our_asn)
+            + f"<ike><pre_shared_key>{escape(options['PreSharedKey'])}</pre_shared_key></ike></ipsec_tunnel>"
         )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?><vpn_connection id="{connection.id}">'
-        f"<customer_gateway_id>{customer.id}</customer_gateway_id><vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
+        f"<customer_gateway_id>{customer.id}</customer_gateway_id>"
+        f"<vpn_gateway_id>{connection.vpn_gateway_id or ''}</vpn_gateway_id>"
         f"<vpn_connection_type>{connection.type}</vpn_connection_type>{''.join(tunnels)}</vpn_connection>"
     )
 
@@ -180,11 +180,11 @@ def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[
     method = owner.__dict__[name]
 
     def call(backend: Any, *args: Any, **kwargs: Any) -> Any:
-        if found := blockers(backend, *args, **kwargs):
+        if dependents := blockers(backend, *args, **kwargs):
             raise Ec2Error(
                 "DependencyViolation",
                 f"{(list(args) + list(kwargs.values()))[-1]} has dependencies and cannot be deleted: "
-                + ", ".join(found[:3]),
+                + ", ".join(dependents[:3]),
             )
         return method(backend, *args, **kwargs)
 
@@ -192,12 +192,14 @@ def guard(replace: Replace, owner: Any, name: str, blockers: Callable[..., list[
 
 
 def in_subnet(backend: Any, subnet_id: str) -> list[str]:
-    return [e.id for e in backend.enis.values() if e.subnet.id == subnet_id] + [
-        n.id for n in backend.nat_gateways.values() if n.subnet_id == subnet_id and n.state != "deleted"
+    gateways = [gateway for gateway in backend.nat_gateways.values() if gateway.state != "deleted"]
+    return [
+        *(interface.id for interface in backend.enis.values() if interface.subnet.id == subnet_id),
+        *(gateway.id for gateway in gateways if gateway.subnet_id == subnet_id),
     ]
 
 
-def using_group(backend: Any, name: str | None = None, group_id: str | None = None) -> list[str]:
+def using_group(backend: Any, _name: str | None = None, group_id: str | None = None) -> list[str]:
     return [e.id for e in backend.enis.values() if any(group_id == g.id for g in e.group_set)]
 
 
@@ -218,15 +220,15 @@ def using_vgw(backend: Any, vpn_gateway_id: str) -> list[str]:
 # ---- NAT gateways and endpoints
 def delete_nat_gateway(backend: Any, nat_gateway_id: str) -> Any:
     """moto's leaves the interface behind, and the address bound to it."""
-    found = backend.nat_gateways.get(nat_gateway_id)
-    if not found:
+    gateway = backend.nat_gateways.get(nat_gateway_id)
+    if not gateway:
         raise Ec2Error("NatGatewayNotFound", f"NatGateway {nat_gateway_id} was not found")
     for address in backend.addresses:
-        if address.eni is found._eni:
+        if address.eni is gateway._eni:
             backend.disassociate_address(association_id=address.association_id)
-    backend.enis.pop(found._eni.id, None)
-    found.state = "deleted"
-    return found
+    backend.enis.pop(gateway._eni.id, None)
+    gateway.state = "deleted"
+    return gateway
 
 
 def typed(create: Callable[..., Any]) -> Callable[..., Any]:

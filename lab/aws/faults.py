@@ -42,7 +42,7 @@ class Fault:
     status: int = 400
     message: str = "injected"
     times: int = 1  # -1: until taken out of the list
-    when: Callable[[dict[str, str]], bool] = lambda params: True  # sees the flat query parameters
+    when: Callable[[dict[str, str]], bool] = lambda _params: True  # sees the flat query parameters
     delay: float = 0.0
     drop: bool = False
     after: bool = False  # the call takes effect first: "time-out after success"

@@ -74,10 +74,8 @@ class Handler(BaseHTTPRequestHandler):
     server: Imds
 
     def do_PUT(self) -> None:
-        seconds, host = (
-            self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", ""),
-            self.server.lookup(self.client_address[0]),
-        )
+        seconds = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", "")
+        host = self.server.lookup(self.client_address[0])
         if self.headers.get("X-Forwarded-For") or (host and not host.metadata_enabled):
             return self.answer(403)  # a token never passes a proxy
         if self.path != "/latest/api/token" or not host:
@@ -94,10 +92,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(401)
         if not host.metadata_enabled:
             return self.answer(403)
-        paths, wanted = (
-            tree(host, self.server.region, self.server.credentials(host)),
-            self.path.removeprefix("/latest/"),
-        )
+        paths = tree(host, self.server.region, self.server.credentials(host))
+        wanted = self.path.removeprefix("/latest/")
         if wanted in paths:
             return self.answer(200, paths[wanted])
         below = [p.removeprefix(wanted.rstrip("/") + "/") for p in paths if p.startswith(wanted.rstrip("/") + "/")]
@@ -105,15 +101,13 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(200, "\n".join(names)) if names else self.answer(404)
 
     def answer(self, status: int, text: str = "", headers: dict[str, str] | None = None) -> None:
+        content = text.encode()
+        told = {"Content-Type": "text/plain", "Content-Length": str(len(content)), **(headers or {})}
         self.send_response(status)
-        for name, value in {
-            "Content-Type": "text/plain",
-            "Content-Length": str(len(text.encode())),
-            **(headers or {}),
-        }.items():
+        for name, value in told.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(text.encode())
+        self.wfile.write(content)
 
     def log_message(self, *args: object) -> None:
         pass

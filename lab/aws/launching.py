@@ -181,8 +181,8 @@ class Launcher:
         if not subnet_id:
             return most
         subnet = backend.get_subnet(subnet_id)
-        each = sum(n.get("InterfaceType") != "efa-only" for n in spec.get("NetworkInterfaces", [])) or 1
-        room = (subnet.cidr.num_addresses - 5 - len(subnet._subnet_ips)) // each
+        per_node = sum(n.get("InterfaceType") != "efa-only" for n in spec.get("NetworkInterfaces", [])) or 1
+        room = (subnet.cidr.num_addresses - 5 - len(subnet._subnet_ips)) // per_node
         if room < least:
             raise no_addresses(subnet)
         return min(most, room)

@@ -70,7 +70,7 @@ def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012"
     """
     session = boto3.Session("lab", "lab", region_name=region)  # the lab's credentials, which open nothing else
     config, clients = Config(retries={"total_max_attempts": 1}), {}
-    found = {}
+    left = {}
     for kind in KINDS:
         if kind.service not in clients:
             clients[kind.service] = session.client(kind.service, endpoint_url=url, config=config)
@@ -83,5 +83,5 @@ def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012"
         )
         names = [name for page in pages for name in jmespath.search(kind.path, page) or []]
         if names:
-            found[kind.name] = sorted(names)
-    return found
+            left[kind.name] = sorted(names)
+    return left

@@ -42,10 +42,9 @@ def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, i
 
 def live(ec2: Any) -> list[dict[str, Any]]:
     """Instances that are pending or running."""
-    pages = ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}])[
-        "Reservations"
-    ]
-    return [i for r in pages for i in r["Instances"]]
+    states = {"Name": "instance-state-name", "Values": ["pending", "running"]}
+    reservations = ec2.describe_instances(Filters=[states])["Reservations"]
+    return [instance for reservation in reservations for instance in reservation["Instances"]]
 
 
 def network(

@@ -28,8 +28,12 @@ SETTINGS = (
     "skipMetadataApiCheck skipRequestingAccountId s3UsePathStyle"
 )
 NO_ENDPOINT = (
-    "aws:endpoints is not set: this is the lab's stand-in for the aws plugin and speaks only to the lab's AWS; set aws:endpoints to it, "
-    'for example [{ec2: "http://10.78.0.1:5000", ...}]'
+    "aws:endpoints is not set: this is the lab's stand-in for the aws plugin and speaks only to the lab's AWS; "
+    'set aws:endpoints to it, for example [{ec2: "http://10.78.0.1:5000", ...}]'
+)
+OUTSIDE = (
+    "is outside the lab: this stand-in for the aws plugin speaks only to "
+    "literal addresses on loopback or in 10.78.0.0/16"
 )
 
 
@@ -76,11 +80,7 @@ def config_problems(raw: Props) -> Iterator[Problem]:
     for i, entry in enumerate(endpoints if isinstance(endpoints, list) else []):
         for service, url in entry.items() if isinstance(entry, dict) else ():
             if url != UNKNOWN and not in_lab(str(url)):
-                yield (
-                    f"endpoints[{i}].{service}",
-                    f"{url!r} is outside the lab: this stand-in for the aws plugin speaks only to "
-                    "literal addresses on loopback or in 10.78.0.0/16",
-                )
+                yield f"endpoints[{i}].{service}", f"{url!r} {OUTSIDE}"
 
 
 @dataclass

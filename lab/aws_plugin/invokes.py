@@ -17,19 +17,21 @@ def filters(args: Props) -> list[Props]:
     return [{"Name": f["name"], "Values": f["values"]} for f in args.get("filters") or []]
 
 
+IMAGE = (
+    "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType"
+)
+
+
 def get_ami(aws: Aws, args: Props) -> Props:
     asked = {"Owners": args["owners"]} if args.get("owners") else {}
-    found = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
-    if not found:
+    described = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
+    if not described:
         raise PluginError(f"no image matches owners {args.get('owners')} and filters {args.get('filters')}")
-    if len(found) > 1 and not args.get("mostRecent"):
-        raise PluginError(f"{len(found)} images match: narrow the filters or set mostRecent")
-    image = max(found, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"].replace("Z", "+00:00")))
+    if len(described) > 1 and not args.get("mostRecent"):
+        raise PluginError(f"{len(described)} images match: narrow the filters or set mostRecent")
+    image = max(described, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"]))
     return {
-        **pick(
-            image,
-            "imageId name description architecture rootDeviceName rootDeviceType ownerId creationDate state virtualizationType",
-        ),
+        **pick(image, IMAGE),
         "id": image["ImageId"],
         "arn": f"arn:aws:ec2:{aws.region}::image/{image['ImageId']}",
         **args,
@@ -38,22 +40,27 @@ def get_ami(aws: Aws, args: Props) -> Props:
 
 def get_zones(aws: Aws, args: Props) -> Props:
     asked = filters(args) + ([{"Name": "state", "Values": [args["state"]]}] if args.get("state") else [])
-    found = aws.ec2.describe_availability_zones(Filters=asked)["AvailabilityZones"]
+    described = aws.ec2.describe_availability_zones(Filters=asked)["AvailabilityZones"]
     return {
-        "names": [z["ZoneName"] for z in found],
-        "zoneIds": [z["ZoneId"] for z in found],
-        "groupNames": sorted({z.get("GroupName") or aws.region for z in found}),
+        "names": [z["ZoneName"] for z in described],
+        "zoneIds": [z["ZoneId"] for z in described],
+        "groupNames": sorted({z.get("GroupName") or aws.region for z in described}),
         "id": aws.region,
         **args,
     }
 
 
-def get_identity(aws: Aws, args: Props) -> Props:
-    found = aws.client("sts").get_caller_identity()
-    return {"accountId": found["Account"], "arn": found["Arn"], "userId": found["UserId"], "id": found["Account"]}
+def get_identity(aws: Aws, _args: Props) -> Props:
+    described = aws.client("sts").get_caller_identity()
+    return {
+        "accountId": described["Account"],
+        "arn": described["Arn"],
+        "userId": described["UserId"],
+        "id": described["Account"],
+    }
 
 
-def get_region(aws: Aws, args: Props) -> Props:
+def get_region(aws: Aws, _args: Props) -> Props:
     return {
         "region": aws.region,
         "name": aws.region,
@@ -63,7 +70,7 @@ def get_region(aws: Aws, args: Props) -> Props:
     }
 
 
-def get_partition(aws: Aws, args: Props) -> Props:
+def get_partition(_aws: Aws, _args: Props) -> Props:
     return {"partition": "aws", "dnsSuffix": "amazonaws.com", "reverseDnsPrefix": "com.amazonaws", "id": "aws"}
 
 
@@ -117,7 +124,7 @@ def statement(row: Props) -> Props:
     return out
 
 
-def get_policy(aws: Aws, args: Props) -> Props:
+def get_policy(_aws: Aws, args: Props) -> Props:
     document = {
         "Version": args.get("version", "2012-10-17"),
         **({"Id": args["policyId"]} if args.get("policyId") else {}),
@@ -133,18 +140,18 @@ def get_policy(aws: Aws, args: Props) -> Props:
 
 
 def get_parameter(aws: Aws, args: Props) -> Props:
-    found = aws.client("ssm").get_parameter(Name=args["name"], WithDecryption=args.get("withDecryption", True))[
+    described = aws.client("ssm").get_parameter(Name=args["name"], WithDecryption=args.get("withDecryption", True))[
         "Parameter"
     ]
-    value = found["Value"]
+    value = described["Value"]
     return {
-        "name": found["Name"],
-        "type": found["Type"],
-        "version": found["Version"],
-        "arn": found.get("ARN"),
+        "name": described["Name"],
+        "type": described["Type"],
+        "version": described["Version"],
+        "arn": described.get("ARN"),
         "value": secret(value),
-        "insecureValue": value if found["Type"] != "SecureString" else "",
-        "id": found["Name"],
+        "insecureValue": value if described["Type"] != "SecureString" else "",
+        "id": described["Name"],
         "withDecryption": args.get("withDecryption", True),
     }
 

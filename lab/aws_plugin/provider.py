@@ -41,7 +41,8 @@ KINDS = {
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, ClientError):
-        return f"{error.operation_name} was refused by the lab's AWS: {code_of(error)}: {error.response['Error'].get('Message', '')}"
+        message = error.response["Error"].get("Message", "")
+        return f"{error.operation_name} was refused by the lab's AWS: {code_of(error)}: {message}"
     if isinstance(error, ResponseParserError):
         return (
             "the lab's AWS answered with something that is not AWS's protocol: it may lack this action, or failed in it"
@@ -64,7 +65,7 @@ def answered(method: Callable) -> Callable:
             traceback.print_exc(file=sys.stderr)
             message = f"bug in the aws stand-in: {type(error).__name__}: {error}"
         where = getattr(request, "urn", "") or getattr(request, "tok", "")
-        context.abort(grpc.StatusCode.UNKNOWN, f"{_short(where)}: {message}")
+        return context.abort(grpc.StatusCode.UNKNOWN, f"{_short(where)}: {message}")
 
     return call
 
@@ -81,29 +82,29 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         self.engine, self.cancelled, self.clients = engine, threading.Event(), None
 
     # ---- the plugin and its configuration
-    def Handshake(self, request: Any, context: Any) -> Any:
+    def Handshake(self, request: Any, _context: Any) -> Any:
         self.engine = request.engine_address or self.engine
         return pb.ProviderHandshakeResponse(
             accept_secrets=True, accept_resources=False, accept_outputs=False, supports_autonaming_configuration=False
         )
 
-    def Attach(self, request: Any, context: Any) -> Any:
+    def Attach(self, _request: Any, _context: Any) -> Any:
         return empty_pb2.Empty()
 
-    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+    def GetPluginInfo(self, _request: Any, _context: Any) -> Any:
         return plugin_pb2.PluginInfo(version=VERSION)
 
-    def Cancel(self, request: Any, context: Any) -> Any:
+    def Cancel(self, _request: Any, _context: Any) -> Any:
         self.cancelled.set()
         return empty_pb2.Empty()
 
     @answered
-    def CheckConfig(self, request: Any, context: Any) -> Any:
-        found = config_problems(plain(decode(request.news)))
-        return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(property=p, reason=r) for p, r in found])
+    def CheckConfig(self, request: Any, _context: Any) -> Any:
+        wrong = config_problems(plain(decode(request.news)))
+        return pb.CheckResponse(inputs=request.news, failures=[pb.CheckFailure(property=p, reason=r) for p, r in wrong])
 
     @answered
-    def DiffConfig(self, request: Any, context: Any) -> Any:
+    def DiffConfig(self, request: Any, _context: Any) -> Any:
         old = decode(request.old_inputs if request.HasField("old_inputs") else request.olds)
         new = decode(request.news)
         moved = sorted(
@@ -116,10 +117,10 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @answered
-    def Configure(self, request: Any, context: Any) -> Any:
+    def Configure(self, request: Any, _context: Any) -> Any:
         raw = plain(decode(request.args)) or {k.rsplit(":", 1)[-1]: v for k, v in request.variables.items()}
-        if found := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
-            raise PluginError("; ".join(found))
+        if wrong := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
+            raise PluginError("; ".join(wrong))
         self.clients = Clients(parse(raw))
         self._log(f"aws: {LABEL}, endpoints {sorted(set(self.clients.config['endpoints'][0].values()))}")
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=False)
@@ -159,7 +160,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
 
     # ---- resources: plan
     @answered
-    def Check(self, request: Any, context: Any) -> Any:
+    def Check(self, request: Any, _context: Any) -> Any:
         spec, news, olds = self._spec(request.urn), decode(request.news), decode(request.olds)
         clear, made = plain(news), []
         if spec.name and spec.name not in clear:
@@ -176,33 +177,33 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
             if key in news:
                 news[key] = secret(news[key])
         clear = {k: v for k, v in plain(news).items() if k != "tagsAll"}
-        found = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
-        checked = news if found else policies_as_text(args_class(spec.token), news)
+        wrong = [*problems(args_class(spec.token), spec.tree, clear), *spec.check(plain(olds), clear)]
+        checked = news if wrong else policies_as_text(args_class(spec.token), news)
         return pb.CheckResponse(
-            inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in found]
+            inputs=encode(checked), failures=[pb.CheckFailure(property=p, reason=r) for p, r in wrong]
         )
 
     @answered
-    def Diff(self, request: Any, context: Any) -> Any:
+    def Diff(self, request: Any, _context: Any) -> Any:
         spec, news = self._spec(request.urn), plain(decode(request.news))
         olds = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
         olds = {k: v for k, v in olds.items() if k in spec.tree or k in ("tagsAll", st.DEFAULTS)}
-        found = st.changes(olds, news)
-        hard = {p for p in found if st.replaces(p, self._rules(spec, news))}
+        moved = st.changes(olds, news)
+        hard = {p for p in moved if st.replaces(p, self._rules(spec, news))}
         named = (
             bool(hard)
             and spec.name
             and spec.name not in news.get(st.DEFAULTS, [])
             and olds.get(spec.name) == news.get(spec.name)
         )
-        detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in found.items()}
+        detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in moved.items()}
         return pb.DiffResponse(
-            changes=pb.DiffResponse.DIFF_SOME if found else pb.DiffResponse.DIFF_NONE,
-            diffs=sorted({st.top(p) for p in found}),
+            changes=pb.DiffResponse.DIFF_SOME if moved else pb.DiffResponse.DIFF_NONE,
+            diffs=sorted({st.top(p) for p in moved}),
             replaces=sorted({st.top(p) for p in hard}),
             deleteBeforeReplace=bool(named),
             detailedDiff=detail,
-            hasDetailedDiff=bool(found),
+            hasDetailedDiff=bool(moved),
         )
 
     @staticmethod
@@ -234,7 +235,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         return pb.CreateResponse(id=rid, properties=encode(outputs))
 
     @answered
-    def Update(self, request: Any, context: Any) -> Any:
+    def Update(self, request: Any, _context: Any) -> Any:
         spec, inputs, state = self._spec(request.urn), decode(request.news), decode(request.olds)
         old = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
         if request.preview:
@@ -244,7 +245,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         if old == new:  # the last create or update was left half done
             if (seen := spec.read(aws, request.id, plain(state))) is None:
                 raise PluginError(f"{request.id} is gone: run a refresh")
-            old = st.settle(new, st.split_tags(seen, new, self._default_tags))
+            old = st.as_observed(new, st.split_tags(seen, new, self._default_tags))
         put, drop = _tag_changes(old, new)
         if spec.tag and (put or drop):
             spec.tag(aws, request.id, {**plain(state), **new}, put, drop)
@@ -261,7 +262,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         return pb.UpdateResponse(properties=encode(outputs))
 
     @answered
-    def Read(self, request: Any, context: Any) -> Any:
+    def Read(self, request: Any, _context: Any) -> Any:
         spec, state, inputs = self._spec(request.urn), decode(request.properties), decode(request.inputs)
         aws = self._aws(plain(state))
         outputs, now = self._observe(spec, aws, request.id, inputs, state)
@@ -270,7 +271,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         return pb.ReadResponse(id=request.id, properties=encode(outputs), inputs=encode(now))
 
     @answered
-    def Delete(self, request: Any, context: Any) -> Any:
+    def Delete(self, request: Any, _context: Any) -> Any:
         spec, state = self._spec(request.urn), plain(decode(request.properties))
         try:
             spec.delete(self._aws(state, request.timeout), request.id, state)
@@ -280,18 +281,18 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     @answered
-    def Invoke(self, request: Any, context: Any) -> Any:
+    def Invoke(self, request: Any, _context: Any) -> Any:
         if request.tok not in INVOKES:
             raise PluginError("this function is not implemented by the lab's stand-in for the aws plugin")
         names, call = INVOKES[request.tok]
         args = plain(decode(request.args))
-        found = [
+        wrong = [
             pb.CheckFailure(property=k, reason=f"is not implemented by the stand-in (allowed: {names or 'none'})")
             for k in args
             if k not in names.split()
         ]
-        if found:
-            return pb.InvokeResponse(failures=found)
+        if wrong:
+            return pb.InvokeResponse(failures=wrong)
         return pb.InvokeResponse(**{"return": encode(call(self._aws(args), args))})
 
     # ---- helpers
@@ -330,7 +331,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         basis = plain(inputs) or {
             k: v for k, v in seen.items() if k in spec.tree and k != "region" and v not in (None, "", [], {})
         }
-        now = st.settle(basis, seen)
+        now = st.as_observed(basis, seen)
         outputs = {**seen, **{k: v for k, v in now.items() if not k.startswith("__")}}
         marks = {**state, **inputs}
         outputs, now = rewrap(outputs, marks), rewrap(now, marks)

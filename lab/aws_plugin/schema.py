@@ -51,7 +51,7 @@ def elements(kind: Any) -> list[type]:
         return [kind]
     if typing.get_origin(kind) in (dict, collections.abc.Mapping):
         return []
-    return list(dict.fromkeys(found for each in typing.get_args(kind) for found in elements(each)))
+    return list(dict.fromkeys(element for part in typing.get_args(kind) for element in elements(part)))
 
 
 @functools.cache
@@ -114,10 +114,10 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
                 continue
             below = None if implemented is None or policy else implemented[key]
             many = isinstance(value, list)
-            for i, each in enumerate(value if many else [value]):
+            for i, item in enumerate(value if many else [value]):
                 here = f"{path}{key}[{i}]" if many else path + key
-                if isinstance(each, dict):
-                    found = [list(problems(one, below, each, here + ".")) for one in classes]
-                    yield from min(found, key=len)  # of several classes the one that fits best
-                elif each != UNKNOWN:
-                    yield here, f"must be an object ({classes[0].__name__}), not {each!r}"
+                if isinstance(item, dict):
+                    answers = [list(problems(class_, below, item, here + ".")) for class_ in classes]
+                    yield from min(answers, key=len)  # of several classes the one that fits best
+                elif item != UNKNOWN:
+                    yield here, f"must be an object ({classes[0].__name__}), not {item!r}"

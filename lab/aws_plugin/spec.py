@@ -71,15 +71,18 @@ class Aws:
     def wait(self, what: str, condition: Callable[[], Any], every_s: float = 0.25) -> Any:
         """Ask until `condition` gives something true; PluginError at the deadline or when the engine cancels."""
         while True:
-            if found := condition():
-                return found
+            if answer := condition():
+                return answer
             if time.monotonic() > self._end:
                 raise PluginError(f"{what}: not so within {self._limit_s:g} s")
             if self._cancelled.wait(every_s):
                 raise PluginError(f"{what}: cancelled while waiting")
 
 
-def no_problems(olds: Props, news: Props) -> Iterable[Problem]:
+Tagger = Callable[[Aws, str, Props, dict[str, str], list[str]], Any]
+
+
+def no_problems(_olds: Props, _news: Props) -> Iterable[Problem]:
     return ()
 
 
@@ -110,7 +113,7 @@ class Resource:
     delete: Callable[[Aws, str, Props], Any]
     apply: Callable[[Aws, str, Props, Props], Any] | None = None
     finish: bool = False
-    tag: Callable[[Aws, str, Props, dict[str, str], list[str]], Any] | None = None
+    tag: Tagger | None = None
     ready: Callable[[Aws, str], Any] | None = None
     replace: str = ""
     name: str = ""
@@ -160,15 +163,29 @@ def tag_map(tags: Iterable[dict[str, str]] | None) -> dict[str, str]:
     return {t["Key"]: t["Value"] for t in tags or () if not t["Key"].startswith("aws:")}
 
 
-def one(found: list[Any]) -> Any:
-    return found[0] if found else None
+def one(described: list[Any]) -> Any:
+    """The thing that was asked for, None if there is none."""
+    return described[0] if described else None
 
 
-def first(found: list[Any]) -> Any:
+def first(described: list[Any]) -> Any:
     """The thing that was asked for by its id; raises Gone."""
-    if not found:
+    if not described:
         raise Gone("it is gone")
-    return found[0]
+    return described[0]
+
+
+def tagger_by_arn(service: str) -> Tagger:
+    """The `tag` of a kind whose service knows it by its ARN."""
+
+    def tag(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+        client = aws.client(service)
+        if drop:
+            client.untag_resource(ResourceARN=state["arn"], TagKeys=drop)
+        if put:
+            client.tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
+
+    return tag
 
 
 RENAMED = {"securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "okActions": "OKActions"}
@@ -224,7 +241,7 @@ def tag_spec(kind: str, props: Props) -> Props:
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
 
 
-def ec2_tag(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def ec2_tag(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.ec2.delete_tags(Resources=[rid], Tags=[{"Key": k} for k in drop])
     if put:

@@ -67,8 +67,8 @@ def same(asked: Any, seen: Any) -> bool:
         return all(same(v, seen.get(k)) for k, v in asked.items())
     if isinstance(asked, list) and isinstance(seen, list):
         left = list(seen)
-        for each in asked:
-            if (hit := next((i for i, s in enumerate(left) if same(each, s)), None)) is None:
+        for item in asked:
+            if (hit := next((i for i, s in enumerate(left) if same(item, s)), None)) is None:
                 return False
             del left[hit]
         return not left
@@ -77,13 +77,12 @@ def same(asked: Any, seen: Any) -> bool:
     if isinstance(asked, bool) or isinstance(seen, bool):
         return str(asked).lower() == str(seen).lower()
     try:
-        one, other = json.loads(str(asked)), json.loads(str(seen))
+        return bool(json.loads(str(asked)) == json.loads(str(seen)))
     except ValueError:
         return False
-    return one == other
 
 
-def settle(inputs: Props, observed: Props) -> Props:
+def as_observed(inputs: Props, observed: Props) -> Props:
     """The inputs as they are in AWS: what was asked for where that is what is there, else what is there.
 
     An input that the reply doesn't show is taken as it was asked."""

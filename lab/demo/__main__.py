@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.box import LabError
-from lab.check import check
 from lab.demo import burst, collect, converge, declare, explain, figures, giveback, report, summary, trace
 from lab.demo.history import History
 from lab.demo.steps import Steps
+from lab.hosts.check import check
 from lab.site import Site
+from lab.system import LabError
 
 
 def demo(prefix: str, engine_wanted: str) -> int:

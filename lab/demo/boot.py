@@ -12,7 +12,10 @@ from ironburst.controller.ledger import Ledger
 from lab.demo.inside import Inside
 
 BEGUN = "systemctl show --property=UserspaceTimestampMonotonic --value"
-CHAIN = "timeout 30 systemctl is-system-running --wait > /dev/null; systemd-analyze --no-pager critical-chain slurmd.service"
+CHAIN = (
+    "timeout 30 systemctl is-system-running --wait > /dev/null; "
+    "systemd-analyze --no-pager critical-chain slurmd.service"
+)
 UNITS_S = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
@@ -28,7 +31,8 @@ class Boot:
 
     def text(self) -> str:
         steps = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f}" for unit, seconds in self.path)
-        return f"{self.node} was accepted by Slurm {self.accepted_s:.1f} s after its boot began; on the critical path (s): {steps}"
+        accepted = f"{self.node} was accepted by Slurm {self.accepted_s:.1f} s after its boot began"
+        return f"{accepted}; on the critical path (s): {steps}"
 
 
 def seconds_of(text: str) -> float:
@@ -38,8 +42,8 @@ def seconds_of(text: str) -> float:
 
 def path_of(chain: str) -> tuple[tuple[str, float], ...]:
     """Units of `systemd-analyze critical-chain` that took 0.1 s or more, first one first."""
-    found = re.findall(r"(?m)([\w@\\.-]+\.\w+)(?: @[^+\n]+)? \+(.+?)\s*$", chain)
-    units = [(unit, round(seconds_of(took), 2)) for unit, took in reversed(found)]
+    lines = re.findall(r"(?m)([\w@\\.-]+\.\w+)(?: @[^+\n]+)? \+(.+?)\s*$", chain)
+    units = [(unit, round(seconds_of(took), 2)) for unit, took in reversed(lines)]
     return tuple((unit, seconds) for unit, seconds in units if seconds >= 0.1)
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
-from lab.box import LabError, wait_for
 from lab.demo import boot, trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
+from lab.system import LabError, wait_for
 
 TYPE = "p5.48xlarge"
 # What the world sells: no spot in the first zone, so that the first request for it is refused.
@@ -102,8 +102,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
 def start_controller(inside: Inside) -> int:
     """`ironburst run`, as the service on the head would; its pid in the box."""
     prefix = shlex.join(inside.head_prefix())
-    pid = inside.spawn(inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix), "controller")
-    return pid
+    return inside.spawn(inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix), "controller")
 
 
 def _ledger(inside: Inside) -> Ledger | None:
@@ -129,9 +128,8 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
             on_it = head.root(f"squeue -h -t running -w {lease.node} -o %j").split()
             if on_it:
                 control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
-                say(
-                    f"AWS takes {lease.node} back (spot interruption, {NOTICE_S} s notice) while {', '.join(on_it)} runs on it"
-                )
+                notice = f"spot interruption, {NOTICE_S} s notice"
+                say(f"AWS takes {lease.node} back ({notice}) while {', '.join(on_it)} runs on it")
                 return lease.instance_id
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.records import LeaseRow
 from ironburst.document import ClusterDocument
 from lab.demo import trace
 from lab.demo.burst import Head, Submitted
@@ -39,42 +40,48 @@ def history(
     for job in trace.jobs():
         id = submitted.ids[job.name]
         submit, mine = runs.get(id, (job.submit_s, ()))
-        # a decision that stood for longer than the one round in which a job comes and starts
+        # a decision that stood for longer than the one tick in which a job comes and starts
         waited = any(decision.kind == "wait" and decision.last_s > decision.at_s for decision in ledger.decisions(id))
         done = bool(mine) and mine[-1].state == "COMPLETED" and results[job.name] == ""
         fate = "lost" if not done else "rented" if mine[-1].rented else "waited" if waited else "home"
         jobs.append(JobHistory(id, job.name, job.gpus, job.nodes, submit, mine, fate))
-    leases = [
-        LeaseHistory(
-            x.node,
-            x.instance_type,
-            x.zone,
-            x.market,
-            (x.from_s or x.made_s) - began,
-            (x.to_s or x.changed_s) - began,
-            round(x.usd(x.to_s or x.changed_s), 4),
-            x.end_reason,
-        )
-        for x in ledger.leases(open_only=False)
-        if x.from_s is not None
-    ]
-    names = {id: name for name, id in submitted.ids.items()}
-    marks = [
-        Mark(d.at_s - began, "wait", f"{names.get(d.job, d.job)}: {d.text}")
-        for d in ledger.decisions()
-        if d.kind == "wait"
-    ]
-    marks += [Mark(e.at_s - began, MARKS.get(e.kind, "other"), f"{e.kind}: {e.text}") for e in ledger.events(began - 5)]
+    leases = [_lease(lease, began) for lease in ledger.leases(open_only=False) if lease.from_s is not None]
     return History(
         home_gpus=sum(host.gpu.count for host in home if host.gpu),
         gpus_per_node=trace.GPUS_PER_NODE,
         jobs=tuple(jobs),
         leases=tuple(leases),
-        marks=tuple(sorted(marks, key=lambda mark: mark.at)),
+        marks=_marks(ledger, submitted),
         run_twice=sum(_lines(shared / f"runs-{job.name}") > 1 for job in trace.jobs()),
         budget_usd=document.budget.usd_per_month if document.budget else 0.0,
         facts=facts,
     )
+
+
+def _lease(lease: LeaseRow, began: float) -> LeaseHistory:
+    end = lease.to_s or lease.changed_s
+    return LeaseHistory(
+        node=lease.node,
+        type=lease.instance_type,
+        zone=lease.zone,
+        market=lease.market,
+        start=(lease.from_s or lease.made_s) - began,
+        end=end - began,
+        usd=round(lease.usd(end), 4),
+        ended=lease.end_reason,
+    )
+
+
+def _marks(ledger: Ledger, submitted: Submitted) -> tuple[Mark, ...]:
+    """Every wait that was decided, and every event, by time."""
+    began, names = submitted.began, {id: name for name, id in submitted.ids.items()}
+    waits = [decision for decision in ledger.decisions() if decision.kind == "wait"]
+    marks = [Mark(wait.at_s - began, "wait", f"{names.get(wait.job, wait.job)}: {wait.text}") for wait in waits]
+    marks += [
+        Mark(event.at_s - began, MARKS.get(event.kind, "other"), f"{event.kind}: {event.text}")
+        for event in ledger.events(began - 5)
+    ]
+    return tuple(sorted(marks, key=lambda mark: mark.at))
 
 
 def check_result(shared: Path, job: trace.TraceJob, id: int | None) -> str:
@@ -94,17 +101,17 @@ def check_result(shared: Path, job: trace.TraceJob, id: int | None) -> str:
 
 def _runs(head: Head, began: float, rented: set[str]) -> dict[int, tuple[float, tuple[Run, ...]]]:
     """Submit time and every start of each job, requeued ones too, from sacct."""
-    found: dict[int, tuple[float, list[Run]]] = {}
+    jobs: dict[int, tuple[float, list[Run]]] = {}
     text = head.root(f"SLURM_TIME_FORMAT=%s sacct -a -D -X -n -P -S now-1hours -o {FIELDS}")
     for line in text.splitlines():
         id, _, state, submit, start, end, nodes = line.split("|")
-        first, runs = found.setdefault(int(id), (float(submit) - began, []))
+        first, runs = jobs.setdefault(int(id), (float(submit) - began, []))
         if start.isdigit() and nodes not in ("", "None assigned"):
             names = tuple(head.root(f"scontrol show hostnames {nodes}").split())
             stop = float(end) - began if end.isdigit() else float(start) - began
             runs.append(Run(float(start) - began, stop, names, names[0] in rented, state.split()[0]))
-        found[int(id)] = (min(first, float(submit) - began), runs)
-    return {id: (submit, tuple(sorted(runs, key=lambda run: run.start))) for id, (submit, runs) in found.items()}
+        jobs[int(id)] = (min(first, float(submit) - began), runs)
+    return {id: (submit, tuple(sorted(runs, key=lambda run: run.start))) for id, (submit, runs) in jobs.items()}
 
 
 def _lines(path: Path) -> int:

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ironburst import document
-from lab.box import LabError
 from lab.demo.declare import FIXED_IMAGE
 from lab.demo.inside import Inside
+from lab.system import LabError
 
 INVENTORY = "inventory/lab"
 Say = Callable[[str], None]
@@ -27,7 +27,7 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     both = ThreadPoolExecutor(1 + len(pools))
     try:
         baked = [both.submit(_bake, inside, pool, say) for pool in pools]
-        second = _converge(inside, "second", lambda line: None, "--always")
+        second = _converge(inside, "second", lambda _line: None, "--always")
         for image in baked:
             image.result()
     finally:
@@ -62,7 +62,7 @@ def _bake(inside: Inside, pool: str, say: Say) -> None:
         FIXED_IMAGE,
         "--json",
     )
-    said = json.loads(_follow(inside, command, "image", lambda line: None))
+    said = json.loads(_follow(inside, command, "image", lambda _line: None))
     say(f"image of pool {pool}: {said['image']}")
 
 

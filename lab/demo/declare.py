@@ -10,12 +10,16 @@ import sys
 from collections.abc import Callable
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
-from lab.box import REPO, LabError, wait_for
 from lab.demo.inside import STACK, Inside
 from lab.site import Site
+from lab.system import CHECKOUT, LabError, wait_for
 
 FIXED_IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
 MUNGE_SECRET = "ironburst/lab/munge-key"
+CREATE_SECRET = (
+    "import boto3, sys; client = boto3.client('secretsmanager');"
+    "client.create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
+)
 Say = Callable[[str], None]
 
 
@@ -23,17 +27,17 @@ def choose_engine(wanted: str) -> tuple[str, list[str]]:
     """(name for people, command) of the deployment engine: auto, embedded or pulumi. LabError if the forced one isn't
     there.
     """
-    found = shutil.which("pulumi")
+    cli = shutil.which("pulumi")
     if wanted not in ("auto", "embedded", "pulumi"):
         raise LabError(
             f"ENGINE={wanted!r} is not known: use embedded (lab/engine), pulumi (the CLI on PATH), or leave it out"
         )
-    if wanted == "pulumi" and not found:
+    if wanted == "pulumi" and not cli:
         raise LabError(
             "ENGINE=pulumi is asked for and there is no pulumi on PATH: install the Pulumi CLI, or use ENGINE=embedded"
         )
-    if found and wanted != "embedded":
-        return "the pulumi CLI on PATH", [found]
+    if cli and wanted != "embedded":
+        return "the pulumi CLI on PATH", [cli]
     return "lab/engine, a stand-in for the pulumi CLI", [sys.executable, "-m", "lab.engine"]
 
 
@@ -57,8 +61,7 @@ def start_world(site: Site, say: Say) -> Inside:
     wait_for(lambda: "ready" in log.read_text(), 30, f"the BMCs (see {log})")
     control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
     key = base64.b64encode(secrets.token_bytes(96)).decode()
-    create = "import boto3, sys; boto3.client('secretsmanager').create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
-    inside.run([sys.executable, "-c", create, MUNGE_SECRET], stdin=key)
+    inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=key)
     say("three Redfish BMCs and the AWS API (moto, a stand-in) answer; the munge key lies in Secrets Manager")
     return inside
 
@@ -67,13 +70,12 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
     """validate, preview, up, publish: the product's own verbs."""
     inside.run(inside.ironburst("validate", f"stacks/Pulumi.{STACK}.yaml"), log="declare")
     say(f"stacks/Pulumi.{STACK}.yaml is valid")
-    pulumi = Pulumi(REPO, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
+    pulumi = Pulumi(CHECKOUT, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
     try:
         pulumi.stack_init()
         say(f"preview: {counts(pulumi.preview().changes)}")
-        say(
-            f"up: {counts(pulumi.up().changes)}; head, dgx01 and dgx02 were verified over Redfish before they were accepted"
-        )
+        made = counts(pulumi.up().changes)
+        say(f"up: {made}; head, dgx01 and dgx02 were verified over Redfish before they were accepted")
     except PulumiError as error:
         raise LabError(str(error)) from None
     document = json.dumps(pulumi.outputs()["cluster"])

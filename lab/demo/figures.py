@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ironburst.controller.ledger import Ledger
 from lab.demo.history import History
-from lab.repo import repo_path
-from lab.rootfs import base_path
+from lab.hosts.rootfs import base_path
+from lab.packages.repository import repo_path
 
 
 def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> dict[str, float]:

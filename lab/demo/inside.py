@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.box import REPO, LabError
-from lab.host import SSH_OPTIONS
-from lab.rootfs import ssh_key
+from lab import names
+from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
+from lab.hosts.host import SSH_OPTIONS
+from lab.hosts.rootfs import ssh_key
 from lab.site import Site
+from lab.system import CHECKOUT, LabError
 
-BMC_PASSWORD = REPO / "lab" / "bmc.password"
 STACK = "lab"
 
 
@@ -34,19 +35,19 @@ class Inside:
         shared = ("ControlMaster=auto", "ControlPersist=60", f"ControlPath={site.dir / 'run'}/ssh-%C")
         self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
         self.env = {
-            "PATH": f"{REPO / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "AWS_ENDPOINT_URL": "http://10.78.0.1:5000",
+            "PATH": f"{CHECKOUT / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
             "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab",
             "AWS_DEFAULT_REGION": "us-east-1",
-            "LAB_BMC_PASSWORD": BMC_PASSWORD.read_text(),
+            PASSWORD_VARIABLE: PASSWORD_FILE.read_text(),
             "PULUMI_BACKEND_URL": f"file://{self.state}",
             "PULUMI_CONFIG_PASSPHRASE": "lab",
             "PULUMI_HOME": str(site.dir / "run" / "pulumi-home"),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "ANSIBLE_HOME": str(self.ansible),
-            "ANSIBLE_CONFIG": str(REPO / "ansible.cfg"),
+            "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_STATE": str(site.dir / "run" / "state"),
             "IRONBURST_SSH_KEY": key,
@@ -55,11 +56,11 @@ class Inside:
     def argv(self, *command: str) -> list[str]:
         """`command` as it is run in the box, from the project's folder, with the lab's environment."""
         settings = [f"{name}={value}" for name, value in self.env.items()]
-        return [*self.site.box.enter_prefix(), "env", f"--chdir={REPO}", *settings, *command]
+        return [*self.site.box.enter_prefix(), "env", f"--chdir={CHECKOUT}", *settings, *command]
 
     def head_prefix(self) -> list[str]:
         """Command prefix that runs a command on the head, from inside the box."""
-        return [*self.ssh, "root@10.78.0.10"]
+        return [*self.ssh, f"root@{names.ADDRESSES['head']}"]
 
     def ironburst(self, verb: str, *arguments: str) -> list[str]:
         """The product's own command line."""
@@ -90,4 +91,4 @@ class Inside:
     def spawn(self, command: Sequence[str], log: str) -> int:
         """Start a daemon in the box; its pid there."""
         settings = [f"{name}={value}" for name, value in self.env.items()]
-        return self.site.spawn(["env", f"--chdir={REPO}", *settings, *command], log)
+        return self.site.spawn(["env", f"--chdir={CHECKOUT}", *settings, *command], log)

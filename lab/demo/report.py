@@ -71,7 +71,8 @@ def page(history: History, title: str) -> str:
         "<h2>Every lease</h2>" + _lease_table(history),
     ]
     name = escape(title)
-    return f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{CSS}</style><body>{''.join(parts)}</body></html>\n"
+    about = f"<meta charset=utf-8><title>{name}</title><style>{CSS}</style>"
+    return f"<!doctype html><html lang=en>{about}<body>{''.join(parts)}</body></html>\n"
 
 
 def _tiles(history: History) -> str:
@@ -160,7 +161,8 @@ def _marks(history: History) -> str:
 
 def _bar(history: History, kind: str, start: float, end: float, y: float, hover: str) -> str:
     x, width = _x(history, start), max(2.0, _x(history, end) - _x(history, start))
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="14" rx="2"><title>{escape(hover)}</title></rect>'
+    place = f'x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="14" rx="2"'
+    return f'<rect class="{kind}" {place}><title>{escape(hover)}</title></rect>'
 
 
 def _rows(history: History, rows: Iterable[tuple[str, str]]) -> str:

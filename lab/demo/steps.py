@@ -18,7 +18,6 @@ class Steps:
         self.seconds: dict[str, float] = {}
         self._began = time.monotonic()
         self._now: tuple[str, float] | None = None
-        self._said = ""
         self._lock = threading.Lock()
         self._wake = threading.Event()
 
@@ -27,7 +26,7 @@ class Steps:
         """Time what is done inside. An exception marks the step as failed and goes on."""
         start = time.monotonic()
         number = len(self.seconds) + 1
-        self._now, self._said = (f"{number}. {title}", start), ""
+        self._now = (f"{number}. {title}", start)
         self._print(f"{number}. {title}")
         drawer = threading.Thread(target=self._draw, daemon=True)
         self._wake.clear()

@@ -37,11 +37,13 @@ class Summary:
 def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
     """Lines for the head of the report: what was real, and how old the prices are."""
     ages = [f"{pool.instance_type}: {pool.price_as_of or 'declared'}" for pool in document.pools]
+    changed = f"CC-BY-4.0, changed: a slice, time divided by {compression:g}"
     return {
         "Engine": engine,
-        "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace (CC-BY-4.0, changed: a slice, time divided by {compression:g})",
+        "Input": f"{len(trace.jobs())} jobs of the Microsoft Philly trace ({changed})",
         "Real": "Slurm, systemd hosts, ssh, Ansible, Redfish, opensm, the Pulumi protocol and program",
-        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); a job's work is a sleep",
+        "Stand-ins": "AWS (moto), GPUs and NVIDIA packages (stubs), the fabric (ibsim), shared files (bind mount); "
+        "a job's work is a sleep",
         "Prices of": "; ".join(ages) + f"; seen on {date.today()}; every sum is an estimate",
     }
 
@@ -85,16 +87,16 @@ def as_json(result: Summary) -> dict[str, Any]:
     assert history
     leases = [
         {
-            "node": x.node,
-            "type": x.type,
-            "zone": x.zone,
-            "market": x.market,
-            "from": x.start,
-            "to": x.end,
-            "usd": x.usd,
-            "ended": x.ended,
+            "node": lease.node,
+            "type": lease.type,
+            "zone": lease.zone,
+            "market": lease.market,
+            "from": lease.start,
+            "to": lease.end,
+            "usd": lease.usd,
+            "ended": lease.ended,
         }
-        for x in history.leases
+        for lease in history.leases
     ]
     jobs = by_fate(history) | {"lost": sum(job.fate == "lost" for job in history.jobs), "run_twice": history.run_twice}
     return {
@@ -121,14 +123,8 @@ def text(result: Summary, page: Path) -> str:
     changed = sum(host["changed"] for host in second.values())
     lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
     for name, fault in result.faults.items():
-        how = (
-            "survived"
-            if fault["survived"]
-            else "NOT survived"
-            if fault["met"]
-            else "did not happen: nothing is shown of it"
-        )
-        lines.append(f"  fault       {name}: {how}")
+        missed = "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
+        lines.append(f"  fault       {name}: {'survived' if fault['survived'] else missed}")
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
     lines.append(
@@ -138,9 +134,8 @@ def text(result: Summary, page: Path) -> str:
     if "boot_to_accepted_s" in quick:
         longest = sorted(quick["boot_path_s"].items(), key=lambda pair: -pair[1])[:3]
         named = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f} s" for unit, seconds in longest)
-        lines.append(
-            f"  boot        accepted by Slurm {quick['boot_to_accepted_s']} s after it began; on the critical path {named}"
-        )
+        accepted = f"accepted by Slurm {quick['boot_to_accepted_s']} s after it began"
+        lines.append(f"  boot        {accepted}; on the critical path {named}")
     lines.append(
         f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory"
     )

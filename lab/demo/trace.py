@@ -61,9 +61,11 @@ def script(job: TraceJob) -> str:
 #SBATCH --job-name={job.name} --nodes={job.nodes} --ntasks-per-node=1 --gres=gpu:{job.gpus // job.nodes}
 #SBATCH --time={job.limit_minutes} --requeue --output={job.name}-%j.out --open-mode=append
 set -eu
-srun --ntasks-per-node=1 sh -c 'echo "$SLURM_NODEID $SLURMD_NODENAME $(hostname)"' | sort > nodes-{job.name} < /dev/null
+srun --ntasks-per-node=1 sh -c 'echo "$SLURM_NODEID $SLURMD_NODENAME $(hostname)"' \
+  | sort > nodes-{job.name} < /dev/null
 sleep {job.run_s:.1f}
-result="job=$SLURM_JOB_ID name={job.name} gpus={job.gpus} nodes=$SLURM_JOB_NODELIST restarts=${{SLURM_RESTART_COUNT:-0}}"
+result="job=$SLURM_JOB_ID name={job.name} gpus={job.gpus} nodes=$SLURM_JOB_NODELIST \
+restarts=${{SLURM_RESTART_COUNT:-0}}"
 printf '%s\\n%s\\n' "$result" "$(printf %s "$result" | sha256sum | cut -d' ' -f1)" > result-{job.name}.tmp
 mv result-{job.name}.tmp result-{job.name}
 echo "$SLURM_JOB_ID" >> runs-{job.name}

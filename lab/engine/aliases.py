@@ -8,20 +8,18 @@ from lab.engine.state import make_urn, urn_parts
 
 def alias_urns(goal: Goal, urn: str, stack: str, project: str, parent_aliases: list[str]) -> list[str]:
     """The resource's own aliases, and those that follow from its parent's. `urn` itself is not among them."""
-    found: list[str] = []
+    urns: list[str] = []
     for alias in [alias_pb2.Alias(spec=alias_pb2.Alias.Spec()), *goal.aliases]:
         if isinstance(alias, str) or alias.HasField("urn"):
-            found.append(alias if isinstance(alias, str) else alias.urn)
+            urns.append(alias if isinstance(alias, str) else alias.urn)
             continue
         spec = alias.spec
-        if spec.noParent:
-            parents = [""]
-        else:
-            parents = [spec.parentUrn] if spec.parentUrn else [goal.parent, *parent_aliases]
+        named = [""] if spec.noParent else [spec.parentUrn] if spec.parentUrn else []
+        parents = named or [goal.parent, *parent_aliases]
         for parent in parents:
             name = spec.name or _inherited_name(goal, parent, parent_aliases)
-            found.append(make_urn(spec.stack or stack, spec.project or project, parent, spec.type or goal.type, name))
-    return [other for other in dict.fromkeys(found) if other != urn]
+            urns.append(make_urn(spec.stack or stack, spec.project or project, parent, spec.type or goal.type, name))
+    return [alias for alias in dict.fromkeys(urns) if alias != urn]
 
 
 def _inherited_name(goal: Goal, parent: str, parent_aliases: list[str]) -> str:

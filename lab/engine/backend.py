@@ -19,8 +19,8 @@ class FileBackend:
     def __init__(self, url: str, project: str, stack: str):
         if not url.startswith("file://"):
             raise EngineError(f"PULUMI_BACKEND_URL is {url!r}; lab/engine stores state only under file://<folder>")
-        folder = Path(os.path.expanduser(urllib.parse.unquote(url[len("file://") :].split("?")[0]) or "."))
-        self.root = folder / ".pulumi"
+        folder = urllib.parse.unquote(url[len("file://") :].split("?")[0]) or "."
+        self.root = Path(folder).expanduser() / ".pulumi"
         self.name = f"organization/{project}/{stack}"
         self.path = self.root / "stacks" / project / f"{stack}.json"
         self.locks = self.root / "locks" / "organization" / project / stack
@@ -55,7 +55,7 @@ class FileBackend:
         temporary.write_text(
             f'{{"version":3,"checkpoint":{{"stack":{json.dumps(self.name)},"latest":{deployment}}}}}\n'
         )
-        os.replace(temporary, self.path)
+        temporary.replace(self.path)
 
     def keep_previous(self) -> None:
         shutil.copyfile(self.path, self.path.with_name(self.path.name + ".bak"))
@@ -88,10 +88,10 @@ class FileBackend:
 
     def unlock(self) -> int:
         """Remove all locks; how many there were."""
-        found = list(self.locks.glob("*.json"))
-        for path in found:
+        locks = list(self.locks.glob("*.json"))
+        for path in locks:
             path.unlink(missing_ok=True)
-        return len(found)
+        return len(locks)
 
 
 def _describe(lock: Path) -> str:

@@ -122,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.verb == "stack":
             from lab.engine import stack_commands
 
-            return getattr(stack_commands, args.noun.replace("import", "import_"))(session, args)
+            return stack_commands.COMMANDS[args.noun](session, args)
         if args.verb == "cancel":
             print(f"removed {session.backend.unlock()} lock(s) of {session.backend.name}")
             return 0
@@ -142,14 +142,14 @@ def operate(session: Session, args: argparse.Namespace) -> int:
         raise EngineError(f"`{verb}` without --yes changes nothing; look with `preview`, then pass --yes")
     session.backend.read()  # no such stack: say so before anything else
     if preview_only:
-        return _one(session, args, verb, preview=True)
+        return _run_operation(session, args, verb, preview=True)
     with session.backend.lock():
-        if not args.skip_preview and (code := _one(session, args, verb, preview=True, expect=False)):
+        if not args.skip_preview and (code := _run_operation(session, args, verb, preview=True, expect=False)):
             return code
-        return _one(session, args, verb, preview=False)
+        return _run_operation(session, args, verb, preview=False)
 
 
-def _one(session: Session, args: argparse.Namespace, verb: str, preview: bool, expect: bool = True) -> int:
+def _run_operation(session: Session, args: argparse.Namespace, verb: str, preview: bool, expect: bool = True) -> int:
     from lab.engine import operations
     from lab.engine.events import Events
     from lab.engine.state import decode_deployment
@@ -181,10 +181,7 @@ def _one(session: Session, args: argparse.Namespace, verb: str, preview: bool, e
         print(events.preview_object(config.masked()))
     if not succeeded:
         return EXIT_FAILED
-    if (
-        expect
-        and args.expect_no_changes
-        and (changed := {op: n for op, n in events.counts.items() if n and op != "same"})
-    ):
+    changed = {op: n for op, n in events.counts.items() if n and op != "same"}
+    if expect and args.expect_no_changes and changed:
         raise EngineError(f"no changes were expected, but there are: {json.dumps(changed)}", EXIT_CHANGES)
     return 0

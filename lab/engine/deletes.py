@@ -32,8 +32,8 @@ def delete_all(deployment: Deployment, handles: list[int]) -> None:
     for entry in (entries[h] for h in kept if entries[h].protect):
         deployment.events.failed(Step("delete", entry.urn, entry))
         deployment.fail(
-            f"{entry.urn} cannot be deleted because it is protected; remove `protect` from it in the program and run `up` "
-            "first",
+            f"{entry.urn} cannot be deleted because it is protected; "
+            "remove `protect` from it in the program and run `up` first",
             entry.urn,
         )
 

@@ -1,28 +1,25 @@
 """The engine's core: takes the program's wishes one by one, decides the operation of each, and carries it out."""
 
-import contextlib
 import dataclasses
 import threading
 import uuid
 from collections.abc import Callable
 
 from lab.engine.aliases import alias_urns
-from lab.engine.callbacks import Callbacks
-from lab.engine.errors import EngineError, Refused, StepFailed, Terminated
+from lab.engine.errors import Refused, StepFailed
 from lab.engine.events import Events, Step
 from lab.engine.goal import Goal, package_of
 from lab.engine.journal import Journal
 from lab.engine.project import Config
 from lab.engine.properties import UNKNOWN, Props, has_unknown, is_secret, reset_paths, same, secret
-from lab.engine.provider import Diff, InitFailed, Outcome, Provider
+from lab.engine.provider import Diff, Outcome, Provider
 from lab.engine.registry import Registry
 from lab.engine.replace import dependents_to_replace
+from lab.engine.run import Run
 from lab.engine.state import PROVIDER_TYPE, STACK_TYPE, Resource, make_urn, provider_urn
 
-PENDING = {"Create": "creating", "Update": "updating", "Delete": "deleting"}
 
-
-class Deployment:
+class Deployment(Run):
     """One preview, update, refresh or destroy. Methods are called from many threads, one a request of the program."""
 
     def __init__(
@@ -37,17 +34,12 @@ class Deployment:
         parallel: int,
         answer_only: bool = False,
     ):
-        self.project, self.stack, self.config = project, stack, config
-        self.journal, self.events, self.registry = journal, events, registry
-        self.callbacks = Callbacks(events, preview)
-        self.preview, self.parallel = preview, parallel
+        super().__init__(journal, events, preview, parallel)
+        self.project, self.stack = project, stack
+        self.config, self.registry = config, registry
         self.answer_only = answer_only  # `destroy --run-program`: registrations are answered from the state
-        self.condition = threading.Condition()
-        self.failed = self.interrupted = self.signalled = self.released = False
         self.goals: dict[str, Goal] = {}
         self.doomed: set[str] = set()  # URNs that this run deletes (for deletedWith)
-        self._active = 0
-        self._slots = threading.BoundedSemaphore(parallel)
         self._claims = threading.Condition(threading.RLock())
         self._claimed: set[int] = set()
         self._busy: set[int] = set()  # old entries that a replacement elsewhere is deleting right now
@@ -55,46 +47,6 @@ class Deployment:
         self._aliases: dict[str, list[str]] = {}
         self._defaults: dict[tuple[str, str], str] = {}
         self._default_lock = threading.RLock()
-
-    # -- life cycle ----------------------------------------------------------------------------------------------------
-
-    @property
-    def stopping(self) -> bool:
-        return self.failed or self.interrupted
-
-    def check_running(self) -> None:
-        if self.stopping:
-            raise Terminated
-
-    def fail(self, message: str, urn: str = "") -> None:
-        """Report an error; no step starts any more."""
-        self.events.diagnostic("error", message, urn)
-        self.failed = True
-        self.wake()
-
-    def wake(self) -> None:
-        with self.condition:
-            self.condition.notify_all()
-
-    @contextlib.contextmanager
-    def step(self):
-        """Around everything that must be finished before the run may end. Failures become Terminated."""
-        with self.condition:
-            self.check_running()
-            self._active += 1
-        try:
-            yield
-        except EngineError as error:
-            self.fail(str(error), getattr(error, "urn", ""))
-            raise Terminated from None
-        finally:
-            with self.condition:
-                self._active -= 1
-                self.condition.notify_all()
-
-    def wait_idle(self) -> None:
-        with self.condition:
-            self.condition.wait_for(lambda: self._active == 0)
 
     # -- registering ---------------------------------------------------------------------------------------------------
 
@@ -182,7 +134,7 @@ class Deployment:
         step = Step("create" if old is None else "same" if same(old.inputs, new.inputs) else "update", urn, old, new)
         if step.op == "same":
             return self._same(step, handle)
-        return self._operate(step, step.op.title(), None, lambda _: self._record(new, handle))
+        return self.operate(step, step.op.title(), None, lambda _: self.record(new, handle))
 
     def register_outputs(self, urn: str, outputs: Props) -> None:
         if self.answer_only:
@@ -212,24 +164,23 @@ class Deployment:
             diff = provider.diff(old, urn, checked, goal.ignore_changes)
             diff.replace_on(goal.replace_on_changes)
         if diff.replaces:
-            return self._replace(
-                goal, provider, Step("replace", urn, old, self._resource(goal, urn, inputs), diff), handle
-            )
+            step = Step("replace", urn, old, self._resource(goal, urn, inputs), diff)
+            return self._replace(goal, provider, step, handle)
         new = self._resource(goal, urn, checked, id=old.id, outputs=old.outputs)
         if diff.changed or old.initErrors:
             return self._update(goal, provider, Step("update", urn, old, new, diff), handle)
-        return self._same(
-            Step("same", urn, old, dataclasses.replace(new, outputs=with_secrets(new, old.outputs))), handle
-        )
+        unchanged = dataclasses.replace(new, outputs=with_secrets(new, old.outputs))
+        return self._same(Step("same", urn, old, unchanged), handle)
 
     def _provider_replaces(self, old: Resource, goal: Goal) -> bool:
         """Whether a change of the resource's provider needs a new resource."""
         if not old.provider or old.provider == goal.provider:
             return False
         now, entry = provider_urn(goal.provider), self.journal.providers.get(old.provider)
-        return bool(
-            entry and self.registry.get(goal.provider).diff_config(now, entry, self.journal.new[now].inputs).replaces
-        )
+        if not entry:
+            return False
+        wanted = self.journal.new[now].inputs
+        return bool(self.registry.get(goal.provider).diff_config(now, entry, wanted).replaces)
 
     def _create(self, provider: Provider, step: Step, over: int | None, keep: int | None = None) -> Resource:
         """`keep`: the old entry that stays, marked for deletion at the end."""
@@ -238,30 +189,31 @@ class Deployment:
         def commit(outcome: Outcome) -> Resource:
             if keep is not None:
                 self.journal.change(keep, delete=True)
-            return self._record(_finished(new, outcome), over)
+            return self.record(_finished(new, outcome), over)
 
         timeout = new.customTimeouts.get("create", 0)
-        return self._operate(step, "Create", lambda: provider.create(new.urn, new.type, new.inputs, timeout), commit)
+        return self.operate(step, "Create", lambda: provider.create(new.urn, new.type, new.inputs, timeout), commit)
 
     def _update(self, goal: Goal, provider: Provider, step: Step, over: int) -> Resource:
         old, new = step.old, step.new
         timeout = new.customTimeouts.get("update", 0)
-        return self._operate(
+        return self.operate(
             step,
             "Update",
             lambda: provider.update(old, new.urn, new.inputs, timeout, goal.ignore_changes),
-            lambda outcome: self._record(_finished(new, outcome), over),
+            lambda outcome: self.record(_finished(new, outcome), over),
         )
 
     def _same(self, step: Step, over: int) -> Resource:
-        self._record(step.new, over)
+        self.record(step.new, over)
         self.events.done(step)
         return step.new
 
     def _replace(self, goal: Goal, provider: Provider, step: Step, handle: int) -> Resource:
         if goal.protect:
             raise StepFailed(
-                f"unable to replace {step.urn} as it is marked for protection; remove `protect` from it in the program first",
+                f"unable to replace {step.urn} as it is marked for protection; "
+                "remove `protect` from it in the program first",
                 step.urn,
             )
         self._replaced.add(step.urn)
@@ -305,43 +257,7 @@ class Deployment:
             or old.deletedWith in self.doomed
         )
         call = (lambda: self.registry.get(old.provider).delete(old)) if real else None
-        self._operate(step, "Delete", call, lambda _: commit() if commit else self.journal.drop(handle))
-
-    def _operate(self, step: Step, kind: str, call: Callable | None, commit: Callable) -> Resource | None:
-        """Hooks, the provider's call (none: only the state changes), and its outcome in the state, all at once."""
-        self.events.before(step)
-        try:
-            self.callbacks.run_hooks("Before" + kind, step)
-            with self._slots:
-                self.check_running()
-                entry = self.journal.begin(PENDING[kind], step.resource) if call and not self.preview else None
-                failure = outcome = done = None
-                try:
-                    outcome = call() if call else None
-                    done = True
-                except InitFailed as error:
-                    failure, outcome, done = error, error.outcome, True
-                finally:
-                    with self.journal.lock:
-                        if entry:
-                            self.journal.end(entry)
-                        if done:
-                            step.new = commit(outcome)
-                    self.journal.save()
-            if failure:
-                raise failure
-            if kind == "Delete":
-                step.new = None
-            self.callbacks.run_hooks("After" + kind, step)
-        except EngineError:
-            self.events.failed(step)
-            raise
-        self.events.done(step)
-        return step.new
-
-    def _record(self, new: Resource, over: int | None) -> Resource:
-        self.journal.record(new, over)
-        return new
+        self.operate(step, "Delete", call, lambda _: commit() if commit else self.journal.drop(handle))
 
     # -- providers -----------------------------------------------------------------------------------------------------
 
@@ -371,25 +287,25 @@ class Deployment:
         elif op == "same":
             self._same(step, handle)
         elif op == "replace":
-            self._operate(
-                step, "Create", None, lambda _: (self.journal.change(handle, delete=True), self._record(new, None))[1]
-            )
+            self.operate(step, "Create", None, lambda _: self._record_beside(new, handle))
         else:
-            self._operate(step, op.title(), None, lambda _: self._record(new, handle))
+            self.operate(step, op.title(), None, lambda _: self.record(new, handle))
         return new
+
+    def _record_beside(self, new: Resource, handle: int) -> Resource:
+        """Record a replacement; the old entry stays, marked for deletion at the end."""
+        self.journal.change(handle, delete=True)
+        return self.record(new, None)
 
     def default_provider(self, package: str, version: str) -> str:
         """The reference of the package's default provider; it is registered on first use."""
         with self._default_lock:
             if (package, version) not in self._defaults:
                 name = "default" + ("_" + version.translate(str.maketrans(".-+", "___")) if version else "")
-                inputs = {
-                    key: secret(text) if is_secret_ else text
-                    for key, (text, is_secret_) in self.config.namespace(package).items()
-                }
-                new = self.register(
-                    Goal(type=PROVIDER_TYPE + package, name=name, custom=False, inputs=inputs, version=version)
-                )
+                settings = self.config.namespace(package).items()
+                inputs = {key: secret(text) if hidden else text for key, (text, hidden) in settings}
+                kind = PROVIDER_TYPE + package
+                new = self.register(Goal(type=kind, name=name, custom=False, inputs=inputs, version=version))
                 self._defaults[package, version] = f"{new.urn}::{new.id}"
             return self._defaults[package, version]
 
@@ -423,7 +339,7 @@ class Deployment:
             provider, old = self.registry.get(goal.provider), self.journal.old.get(handle)
             outputs: Props = {}
             if id_ != UNKNOWN and provider.configured:
-                with self._slots:
+                with self.slots:
                     self.check_running()
                     outcome = provider.read(urn, goal.type, id_, goal.inputs, goal.inputs, goal.timeouts.get("read", 0))
                 if not outcome.id:
@@ -435,7 +351,7 @@ class Deployment:
             if old and not old.external and old.id != id_:
                 self.journal.change(handle, delete=True)  # the program manages it no more: deleted at the end
                 handle, op, counted = None, "replace", True
-            self._record(new, handle)
+            self.record(new, handle)
             self.journal.save()
             self.events.done(Step(op, urn, old, new), counted)
             return new
@@ -454,6 +370,7 @@ class Deployment:
 
 
 def with_secrets(resource: Resource, outputs: Props) -> Props:
+    """`outputs`, with those secret that the program marked."""
     marks = [key for key in resource.additionalSecretOutputs if key in outputs and not is_secret(outputs[key])]
     return {**outputs, **{key: secret(outputs[key]) for key in marks}}
 

@@ -169,7 +169,7 @@ def _why(step: Step) -> str:
 
 def shown_state(resource: Resource) -> dict:
     hidden = dataclasses.replace(resource, inputs=masked(resource.inputs), outputs=masked(resource.outputs))
-    return encode_resource(hidden, lambda text: {})
+    return encode_resource(hidden, lambda _text: {})
 
 
 def _metadata(step: Step) -> dict:

@@ -45,21 +45,21 @@ class Engine(engine_pb2_grpc.EngineServicer):
         self._deployment = deployment
         self._root = ""
 
-    def Log(self, request, context):
+    def Log(self, request, _context):
         self._deployment.events.diagnostic(SEVERITIES[request.severity], request.message, request.urn)
         return EMPTY
 
-    def GetRootResource(self, request, context):
+    def GetRootResource(self, _request, _context):
         return engine_pb2.GetRootResourceResponse(urn=self._root)
 
-    def SetRootResource(self, request, context):
+    def SetRootResource(self, request, _context):
         self._root = request.urn
         return engine_pb2.SetRootResourceResponse()
 
-    def RequirePulumiVersion(self, request, context):
+    def RequirePulumiVersion(self, _request, _context):
         return engine_pb2.RequirePulumiVersionResponse()
 
-    def StartDebugging(self, request, context):
+    def StartDebugging(self, _request, context):
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "lab/engine does not implement debugging")
 
 
@@ -86,7 +86,7 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
         with self._errors(context):
             raise Refused(f"{what} are not implemented by lab/engine")
 
-    def GetDeploymentInfo(self, request, context):
+    def GetDeploymentInfo(self, _request, _context):
         d = self._deployment
         return resource_pb2.DeploymentInfo(
             project=d.project,
@@ -101,7 +101,7 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             ],
         )
 
-    def SupportsFeature(self, request, context):
+    def SupportsFeature(self, request, _context):
         return resource_pb2.SupportsFeatureResponse(
             hasSupport=request.id
             in ("secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks")
@@ -168,7 +168,7 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
                 **{"return": getattr(answer, "return")}, failures=answer.failures
             )
 
-    def RegisterStackTransform(self, request, context):
+    def RegisterStackTransform(self, request, _context):
         self._deployment.callbacks.add_stack_transform(request)
         return EMPTY
 
@@ -177,7 +177,7 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             self._deployment.callbacks.add_hook(request)
             return EMPTY
 
-    def SignalAndWaitForShutdown(self, request, context):
+    def SignalAndWaitForShutdown(self, _request, _context):
         """The program's text is done; it stays for the delete hooks until the run is over."""
         d = self._deployment
         with d.condition:
@@ -186,17 +186,17 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             d.condition.wait_for(lambda: d.released)
         return EMPTY
 
-    def Call(self, request, context):
+    def Call(self, _request, context):
         self._refuse(context, "method calls")
 
-    def ExistsResource(self, request, context):
+    def ExistsResource(self, _request, context):
         self._refuse(context, "existence checks")
 
-    def RegisterStackInvokeTransform(self, request, context):
+    def RegisterStackInvokeTransform(self, _request, context):
         self._refuse(context, "invoke transforms")
 
-    def RegisterErrorHook(self, request, context):
+    def RegisterErrorHook(self, _request, context):
         self._refuse(context, "error hooks")
 
-    def RegisterPackage(self, request, context):
+    def RegisterPackage(self, _request, context):
         self._refuse(context, "parameterized packages")

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from lab.engine.deletes import delete_all
 from lab.engine.deployment import Deployment
@@ -43,7 +44,7 @@ class Setting:
 def update(setting: Setting) -> bool:
     """`up`, or with `write` None a preview. True when all went well."""
     _warn_of_pending(setting)
-    return _run(setting, lambda d, processes, address: _run_program(d, setting, processes, address))
+    return _run(setting, partial(_run_program, setting))
 
 
 def destroy(setting: Setting, run_program: bool) -> bool:
@@ -52,17 +53,16 @@ def destroy(setting: Setting, run_program: bool) -> bool:
     if hooked and not run_program:
         raise EngineError(f"{hooked[0].urn} has delete hooks, which live in the program; run `destroy --run-program`")
     if run_program:
-        return _run(
-            setting, lambda d, processes, address: _run_program(d, setting, processes, address), answer_only=True
-        )
-    return _run(setting, lambda d, processes, address: delete_all(d, list(d.journal.old)))
+        return _run(setting, partial(_run_program, setting), answer_only=True)
+    return _run(setting, lambda d, *_: delete_all(d, list(d.journal.old)))
 
 
 def refresh(setting: Setting, clear_pending_creates: bool) -> bool:
+    """Take over what the providers report. True when all went well."""
     if clear_pending_creates:
         setting.snapshot.pending = []
     _warn_of_pending(setting)
-    return _run(setting, lambda d, processes, address: refresh_all(d))
+    return _run(setting, lambda d, *_: refresh_all(d))
 
 
 def _warn_of_pending(setting: Setting) -> None:
@@ -134,12 +134,14 @@ def _catch_signals(deployment: Deployment, processes: Processes) -> dict:
         deployment.registry.cancel()
         deployment.wake()
 
-    # A handler runs between any two instructions of the main thread: leave it before taking a lock.
-    handler = lambda number, frame: threading.Thread(target=stop, daemon=True).start()  # noqa: E731
+    def handler(*_: object) -> None:
+        # It runs between any two instructions of the main thread: leave it before taking a lock.
+        threading.Thread(target=stop, daemon=True).start()
+
     return {number: signal.signal(number, handler) for number in STOP_SIGNALS}
 
 
-def _run_program(deployment: Deployment, setting: Setting, processes: Processes, address: str) -> None:
+def _run_program(setting: Setting, deployment: Deployment, processes: Processes, address: str) -> None:
     """Run the program; when it is content, delete what it did not ask for."""
     program = Program(setting.project, setting.stack, setting.config, setting.preview, setting.parallel)
 

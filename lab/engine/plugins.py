@@ -104,8 +104,8 @@ def find_plugin(package: str, folders: dict[str, Path]) -> Path:
         if not os.access(path, os.X_OK):
             raise EngineError(f"Pulumi.yaml: plugins.providers: {folders[package]} has no executable {name}")
         return path
-    if found := shutil.which(name):
-        return Path(found)
+    if on_path := shutil.which(name):
+        return Path(on_path)
     raise EngineError(
         f"no provider plugin for the package {package!r}: {name} is neither named by path under plugins.providers in "
         "Pulumi.yaml nor found on PATH"

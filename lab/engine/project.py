@@ -72,8 +72,11 @@ class Config:
 
     def namespace(self, name: str) -> dict[str, tuple[str, bool]]:
         """`key` -> (text, whether it is secret) of one namespace."""
-        found = ((key.split(":", 1), key) for key in self.values)
-        return {parts[1]: (self.values[key], key in self.secret_keys) for parts, key in found if parts[0] == name}
+        return {
+            key.removeprefix(f"{name}:"): (value, key in self.secret_keys)
+            for key, value in self.values.items()
+            if key.startswith(f"{name}:")
+        }
 
 
 class Project:
@@ -87,7 +90,7 @@ class Project:
         path = self.root / "Pulumi.yaml"
         data = read_yaml(path)
         if unknown := data.keys() - PROJECT_KEYS:
-            raise Refused(f"{path}: the key {sorted(unknown)[0]!r} is not implemented by lab/engine")
+            raise Refused(f"{path}: the key {min(unknown)!r} is not implemented by lab/engine")
         self.name = data.get("name")
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
             raise EngineError(f"{path}: name must be made of letters, digits, '_', '.' and '-', not {self.name!r}")
@@ -103,15 +106,11 @@ class Project:
 
     def _plugins(self, path: Path, plugins: dict) -> dict[str, Path]:
         if others := plugins.keys() - {"providers"}:
-            raise Refused(
-                f"{path}: plugins.{sorted(others)[0]} is not implemented by lab/engine; only plugins.providers"
-            )
+            raise Refused(f"{path}: plugins.{min(others)} is not implemented by lab/engine; only plugins.providers")
         folders = {}
         for entry in plugins.get("providers") or []:
             if others := entry.keys() - {"name", "path", "version"}:
-                raise Refused(
-                    f"{path}: plugins.providers: the field {sorted(others)[0]!r} is not implemented by lab/engine"
-                )
+                raise Refused(f"{path}: plugins.providers: the field {min(others)!r} is not implemented by lab/engine")
             folders[entry["name"]] = (self.root / entry["path"]).resolve()
         return folders
 
@@ -138,7 +137,7 @@ class Project:
         path = self.stack_file(stack)
         data = read_yaml(path) if path.exists() else {}
         if unknown := data.keys() - {"config", "encryptionsalt", "secretsprovider", "encryptedkey", "environment"}:
-            raise EngineError(f"{path}: unknown key {sorted(unknown)[0]!r}; allowed are config and encryptionsalt")
+            raise EngineError(f"{path}: unknown key {min(unknown)!r}; allowed are config and encryptionsalt")
         if (
             data.get("environment")
             or data.get("secretsprovider") not in (None, "", "passphrase")
@@ -167,22 +166,22 @@ class Project:
             raise EngineError(f"{path}: config: {full!r} is missing; Pulumi.yaml declares it without a default")
 
     def _add(self, config: Config, key: str, value: Any, crypter) -> None:
-        found: list[str] = []
-        value = _decrypt(value, crypter, found)
+        secrets: list[str] = []
+        value = _decrypt(value, crypter, secrets)
         config.values[key] = to_text(value)
-        if found:
+        if secrets:
             config.secret_keys.add(key)
-            config.secret_texts.update(text for text in found if text)
+            config.secret_texts.update(text for text in secrets if text)
 
 
-def _decrypt(value: Any, crypter, found: list[str]) -> Any:
+def _decrypt(value: Any, crypter, secrets: list[str]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"secure"} and isinstance(value["secure"], str):
             crypt: Crypter = crypter()
-            found.append(crypt.decrypt(value["secure"]))
-            return found[-1]
-        return {str(key): _decrypt(item, crypter, found) for key, item in value.items()}
-    return [_decrypt(item, crypter, found) for item in value] if isinstance(value, list) else value
+            secrets.append(crypt.decrypt(value["secure"]))
+            return secrets[-1]
+        return {str(key): _decrypt(item, crypter, secrets) for key, item in value.items()}
+    return [_decrypt(item, crypter, secrets) for item in value] if isinstance(value, list) else value
 
 
 def to_text(value: Any) -> str:

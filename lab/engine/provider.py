@@ -1,5 +1,6 @@
 """One provider resource's plugin process: ResourceProvider calls with plain property maps."""
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -112,14 +113,7 @@ class Provider:
         return {**checked, "version": news["version"]} if "version" in news else checked
 
     def diff_config(self, urn: str, old: Resource, news: Props) -> Diff:
-        request = provider_pb2.DiffRequest(
-            id=old.id,
-            urn=urn,
-            olds=self._send(old.outputs),
-            old_inputs=self._send(old.inputs),
-            news=self._send(news),
-            **_named(urn, self.type),
-        )
+        request = provider_pb2.DiffRequest(**self._change(old, urn, news))
         answer = self._optional("DiffConfig", request)
         keys = changed_keys(old.inputs, news)
         return Diff(bool(keys), [], keys) if answer is None else _diff(answer, keys)
@@ -150,10 +144,8 @@ class Provider:
         self.configured = True
 
     def cancel(self) -> None:
-        try:
+        with contextlib.suppress(grpc.RpcError):  # the process is ended next
             self._stub.Cancel(empty_pb2.Empty(), timeout=2)
-        except grpc.RpcError:
-            pass  # the process is ended next
 
     # -- resources -----------------------------------------------------------------------------------------------------
 
@@ -176,15 +168,7 @@ class Provider:
             return Diff(bool(keys), [], keys)
         answer = self._call(
             "Diff",
-            provider_pb2.DiffRequest(
-                id=old.id,
-                urn=urn,
-                olds=self._send(old.outputs),
-                old_inputs=self._send(old.inputs),
-                news=self._send(news),
-                ignoreChanges=ignore,
-                **_named(urn, old.type),
-            ),
+            provider_pb2.DiffRequest(ignoreChanges=ignore, **self._change(old, urn, news)),
             urn,
         )
         return _diff(answer, keys)
@@ -211,15 +195,7 @@ class Provider:
         answer = self._call(
             "Update",
             provider_pb2.UpdateRequest(
-                id=old.id,
-                urn=urn,
-                olds=self._send(old.outputs),
-                old_inputs=self._send(old.inputs),
-                news=self._send(inputs),
-                timeout=timeout,
-                ignoreChanges=ignore,
-                preview=self.preview,
-                **_named(urn, old.type),
+                timeout=timeout, ignoreChanges=ignore, preview=self.preview, **self._change(old, urn, inputs)
             ),
             urn,
             inputs,
@@ -255,13 +231,24 @@ class Provider:
             urn,
             inputs,
         )
-        found = self._receive(answer.inputs, inputs) if answer.HasField("inputs") else None
-        return Outcome(answer.id, self._receive(answer.properties, {**inputs, **outputs}), found)
+        read = self._receive(answer.inputs, inputs) if answer.HasField("inputs") else None
+        return Outcome(answer.id, self._receive(answer.properties, {**inputs, **outputs}), read)
 
     def invoke(self, token: str, args: Props) -> provider_pb2.InvokeResponse:
         return self._call("Invoke", provider_pb2.InvokeRequest(tok=token, args=to_struct(plain(args))), "")
 
     # -- wire ----------------------------------------------------------------------------------------------------------
+
+    def _change(self, old: Resource, urn: str, news: Props) -> dict[str, Any]:
+        """The fields that every request has which compares an entry with what is wanted."""
+        return {
+            "id": old.id,
+            "olds": self._send(old.outputs),
+            "old_inputs": self._send(old.inputs),
+            "news": self._send(news),
+            "urn": urn,
+            **_named(urn, old.type),
+        }
 
     def _send(self, props: Props):
         value: Any = props if self._accept_secrets else plain(props)

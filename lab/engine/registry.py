@@ -46,9 +46,8 @@ class Registry:
             if reference not in self._by_reference:
                 entry = self._journal.providers.get(reference)
                 if entry is None:
-                    raise StepFailed(
-                        f"unknown provider {provider_urn(reference) or reference!r}: not registered, and not in the state"
-                    )
+                    named = provider_urn(reference) or reference
+                    raise StepFailed(f"unknown provider {named!r}: not registered, and not in the state")
                 provider = self.start(entry.urn, entry.type)
                 provider.configure(entry.inputs, entry.id)
                 self._by_reference[reference] = provider

@@ -12,7 +12,7 @@ def dependents_to_replace(journal: Journal, registry: Registry, root: int, claim
 
     A dependent joins when its provider or its `deletedWith` is in the set, or when an input comes from the set and its
     provider answers that a change of this input (to something unknown) needs a replacement. Entries that already
-    registered in this run (`claimed`) are settled and stay out.
+    registered in this run (`claimed`) are decided and stay out.
     """
     chosen = {journal.old[root].urn: root}
     for handle, entry in list(journal.old.items()):
@@ -33,8 +33,8 @@ def dependents_to_replace(journal: Journal, registry: Registry, root: int, claim
             continue
         if entry.protect:
             raise StepFailed(
-                f"unable to replace {journal.old[root].urn}: {entry.urn} depends on it, must be deleted first and is marked "
-                "for protection",
+                f"unable to replace {journal.old[root].urn}: "
+                f"{entry.urn} depends on it, must be deleted first and is marked for protection",
                 entry.urn,
             )
         chosen[entry.urn] = handle

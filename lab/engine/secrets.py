@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import secrets as random
+from pathlib import Path
 
 from lab.engine.errors import EngineError
 
@@ -22,8 +23,7 @@ def passphrase_from_environment(env=os.environ) -> str:
         return env["PULUMI_CONFIG_PASSPHRASE"]
     if path := env.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
         try:
-            with open(path) as file:
-                return file.read().strip()
+            return Path(path).read_text().strip()
         except OSError as error:
             raise EngineError(f"PULUMI_CONFIG_PASSPHRASE_FILE: {path} cannot be read: {error.strerror}") from None
     raise EngineError("no passphrase: set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE")

@@ -12,6 +12,7 @@ import os
 import runpy
 import sys
 import traceback
+from pathlib import Path
 
 import pulumi
 import pulumi.runtime
@@ -20,6 +21,7 @@ ALREADY_REPORTED = 32
 
 
 def main() -> int:
+    """Run the program; returns the process's exit code."""
     parser = argparse.ArgumentParser()
     for name in ("monitor", "engine", "project", "stack", "root_directory", "organization", "dry_run"):
         parser.add_argument(f"--{name}", required=True)
@@ -48,11 +50,11 @@ def main() -> int:
     loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(max(args.parallel, 1) * 4))
     asyncio.set_event_loop(loop)
 
-    program = os.path.abspath(args.program)
-    sys.path.insert(0, program if os.path.isdir(program) else os.path.dirname(program))
+    program = Path(args.program).absolute()
+    sys.path.insert(0, str(program if program.is_dir() else program.parent))
     try:
         loop.run_until_complete(
-            pulumi.runtime.run_in_stack(lambda: (runpy.run_path(program, run_name="__main__"), None)[1])
+            pulumi.runtime.run_in_stack(lambda: (runpy.run_path(str(program), run_name="__main__"), None)[1])
         )
     except pulumi.RunError as error:
         pulumi.log.error(str(error))

@@ -9,7 +9,8 @@ from lab.engine.properties import masked, plain
 from lab.engine.state import check_order, decode_deployment, encode_deployment, magic
 
 
-def init(session, args: argparse.Namespace) -> int:
+def init(session, _args: argparse.Namespace) -> int:
+    """Make an empty stack."""
     session.crypter()  # verifies the passphrase against an existing salt, else makes one
     session.backend.create()
     print(f"created stack {session.backend.name}")
@@ -17,6 +18,7 @@ def init(session, args: argparse.Namespace) -> int:
 
 
 def output(session, args: argparse.Namespace) -> int:
+    """Print the stack's outputs, or one of them."""
     outputs = decode_deployment(session.backend.read(), session.crypter_of).stack_outputs
     shown = plain(outputs) if args.show_secrets else masked(outputs)
     if args.property is not None:
@@ -33,6 +35,7 @@ def output(session, args: argparse.Namespace) -> int:
 
 
 def export(session, args: argparse.Namespace) -> int:
+    """Print the state, or write it to a file."""
     deployment = session.backend.read()
     if args.show_secrets:
         snapshot = decode_deployment(deployment, session.crypter_of)
@@ -49,6 +52,7 @@ def export(session, args: argparse.Namespace) -> int:
 
 
 def import_(session, args: argparse.Namespace) -> int:
+    """Replace the state by what `export` wrote."""
     session.backend.read()
     try:
         data = json.loads(args.file.read_text() if args.file else sys.stdin.read())
@@ -79,16 +83,19 @@ def import_(session, args: argparse.Namespace) -> int:
 
 
 def rm(session, args: argparse.Namespace) -> int:
+    """Remove an empty stack and its configuration file."""
     resources = session.backend.read().get("resources") or []
     if not args.yes:
         raise EngineError("`stack rm` without --yes removes nothing")
     if resources and not args.force:
-        raise EngineError(
-            f"the stack {session.backend.name} still has {len(resources)} resources; run `destroy` first, or pass --force"
-        )
+        left = f"the stack {session.backend.name} still has {len(resources)} resources"
+        raise EngineError(f"{left}; run `destroy` first, or pass --force")
     with session.backend.lock():
         session.backend.remove()
     if not args.preserve_config:
         session.project.stack_file(session.stack).unlink(missing_ok=True)
     print(f"removed stack {session.backend.name}")
     return 0
+
+
+COMMANDS = {"init": init, "output": output, "export": export, "import": import_, "rm": rm}

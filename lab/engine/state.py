@@ -77,7 +77,7 @@ class Resource:
     def with_urns(self, change: Callable[[str], str | None]) -> "Resource":
         """The entry with every reference to another resource rewritten; None removes a reference."""
 
-        def each(urns):
+        def moved(urns):
             return [new for urn in urns if (new := change(urn))]
 
         provider = self.provider
@@ -89,8 +89,8 @@ class Resource:
             parent=change(self.parent) or "" if self.parent else "",
             provider=provider,
             deletedWith=change(self.deletedWith) or "" if self.deletedWith else "",
-            dependencies=each(self.dependencies),
-            propertyDependencies={key: each(urns) for key, urns in self.propertyDependencies.items()},
+            dependencies=moved(self.dependencies),
+            propertyDependencies={key: moved(urns) for key, urns in self.propertyDependencies.items()},
         )
 
 
@@ -132,9 +132,8 @@ def encode_resource(resource: Resource, write_secret: Callable[[str], dict]) -> 
 def decode_resource(data: dict, crypter: Callable[[], Crypter]) -> Resource:
     unknown = {key for key, value in data.items() if value} - set(FIELDS) - IGNORED_FIELDS
     if unknown:
-        raise Refused(
-            f"{data.get('urn')}: the state's field {sorted(unknown)[0]!r} is not implemented by lab/engine; use the pulumi CLI"
-        )
+        field_ = f"{data.get('urn')}: the state's field {min(unknown)!r}"
+        raise Refused(f"{field_} is not implemented by lab/engine; use the pulumi CLI")
     values = {name: data[name] for name in FIELDS if data.get(name)}
     for name in ("inputs", "outputs"):
         if name in values:
@@ -204,7 +203,5 @@ def check_order(resources: list[Resource]) -> None:
     for resource in resources:
         missing = set() if resource.delete else resource.needs() - seen
         if missing:
-            raise EngineError(
-                f"{resource.urn} refers to {sorted(missing)[0]}, which does not stand before it in the state"
-            )
+            raise EngineError(f"{resource.urn} refers to {min(missing)}, which does not stand before it in the state")
         seen.add(resource.urn)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.adapters import ansible
-from lab.box import wait_for
+from lab.system import wait_for
 
 
 def running(pid):

@@ -15,7 +15,7 @@ from ironburst.adapters import leftovers
 from ironburst.adapters.ansible import Tasks, connection_of, event_of
 from ironburst.adapters.remote import ask, python_command
 from ironburst.convergence.ports import Answer, Connection, RemoteProgram, TaskEvent
-from lab.box import wait_for
+from lab.system import wait_for
 
 SSH = """#!/bin/sh
 # stand-in: the word before the last is the host; runs the command here

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from ironburst import document
-from lab import bmc
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
+from lab.bmc import Bmc
+from lab.hosts.bmcs import machine_of
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "ami-0ba5e0000000000a1"
@@ -44,9 +45,8 @@ def cloud():
 @pytest.fixture
 def bmcs():
     """node name -> its BMC's URL"""
-    running = {
-        name: bmc.Bmc(bmc.lab_machine(name), On(), "secret-of-the-test", port=0) for name in ("head", "dgx01", "dgx02")
-    }
+    names = ("head", "dgx01", "dgx02")
+    running = {name: Bmc(machine_of(name), On(), "secret-of-the-test", port=0) for name in names}
     for each in running.values():
         each.__enter__()
     yield {name: each.url for name, each in running.items()}

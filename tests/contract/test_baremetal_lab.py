@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from lab.box import LabError, wait_for
-from lab.check import check
+from lab.hosts.check import check
 from lab.site import Site
+from lab.system import LabError, wait_for
 
 CLIENT = """
 import dataclasses, json, sys, sushy

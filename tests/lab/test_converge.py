@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import hardware
-from lab.box import wait_for
+from lab.hosts import hardware
+from lab.system import wait_for
 from tests.playbooks import sample
 from tests.sites import NAMES, converge, drivers
 
@@ -70,8 +70,8 @@ def test_drift_is_told_and_left_then_repaired(site, inside, converged):
 
 
 def submit(site, node, seconds):
-    command = f"cd /shared/alice && runuser -u alice -- sbatch --parsable --no-requeue --gres=gpu:1 -w {node} --wrap 'sleep {seconds}'"
-    job = site.ssh("head", command).stdout.strip()
+    sbatch = f"sbatch --parsable --no-requeue --gres=gpu:1 -w {node} --wrap 'sleep {seconds}'"
+    job = site.ssh("head", f"cd /shared/alice && runuser -u alice -- {sbatch}").stdout.strip()
     wait_for(lambda: state_of(site, job) == "RUNNING", 60, f"job {job} to run")
     return job
 

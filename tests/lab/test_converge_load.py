@@ -9,9 +9,10 @@ import threading
 
 import pytest
 
-from lab import hall, hardware
-from lab.box import wait_for
+from lab import hall
 from lab.demo.inside import Inside
+from lab.hosts import hardware
+from lab.system import wait_for
 from tests import sites
 from tests.playbooks import sample
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lab.box import LAB_ROOT, REPO, Box, wait_for
+from lab.hosts.box import Box
+from lab.system import CHECKOUT, LAB_ROOT, wait_for
 from tests.sites import need_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -33,7 +34,7 @@ def demo(prefix):
     with output.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "lab.demo"],
-            cwd=REPO,
+            cwd=CHECKOUT,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -52,7 +53,9 @@ def demo(prefix):
 
 
 def clean(prefix):
-    subprocess.run(["make", "-s", "clean-lab", f"LAB_PREFIX={prefix}"], cwd=REPO, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["make", "-s", "clean-lab", f"LAB_PREFIX={prefix}"], cwd=CHECKOUT, check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def leftovers(prefix):

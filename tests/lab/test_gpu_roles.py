@@ -158,4 +158,7 @@ def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
         driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver")
     )
     said = sentence(node.play(ok=(2,))[0])
-    assert "4 × NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said and "no fabric manager" in said
+    assert (
+        "4 \N{MULTIPLICATION SIGN} NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said
+        and "no fabric manager" in said
+    )

@@ -15,8 +15,8 @@ import zipfile
 
 import pytest
 
-from lab.box import wait_for
 from lab.demo.inside import Inside
+from lab.system import wait_for
 from tests import sites
 from tests.playbooks import sample
 

@@ -40,6 +40,11 @@ def scratch(verb, *devices):
     return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 
+def first_megabyte(device):
+    with Path(device).open("rb") as raw:
+        return raw.read(1 << 20)
+
+
 def test_a_blank_device_gets_a_file_system_once(device):
     code, plan = scratch("plan", device)
     assert (code, plan["state"]) == (0, "create"), plan
@@ -53,15 +58,15 @@ def test_a_blank_device_gets_a_file_system_once(device):
 @pytest.mark.parametrize("kind", ["swap", "ext4", "encrypted"])
 def test_a_device_with_a_signature_is_left_as_it_is(device, kind):
     if kind == "encrypted":
-        with open(device, "r+b") as raw:
+        with Path(device).open("r+b") as raw:
             raw.write(b"LUKS\xba\xbe\x00\x01".ljust(1024, b"\0"))
     else:
         make = {"swap": ["mkswap", device], "ext4": ["mkfs.ext4", "-q", device]}[kind]
         subprocess.run(make, check=True, capture_output=True)
-    before = Path(device).open("rb").read(1 << 20)
+    before = first_megabyte(device)
     code, said = scratch("apply", device)
     assert code == 1 and "has a signature" in said
-    assert Path(device).open("rb").read(1 << 20) == before
+    assert first_megabyte(device) == before
 
 
 def test_a_device_that_somebody_holds_is_left_alone(device):

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from lab import fabric, hardware, host, names, repo
-from lab.box import REPO, LabError, wait_for
+from lab import names
+from lab.hosts import cabling, hardware, spec
+from lab.packages import repository
+from lab.system import CHECKOUT, LabError, wait_for
 from tests import sites
 
 pytestmark = pytest.mark.lab
@@ -19,7 +21,7 @@ ADDRESS = "10.90.3.7"
 def site():
     """A lab with head, dgx01 and one rented p5 node; dgx02 stays off."""
     with sites.running(f"t-site-{os.getpid()}", "head", "dgx01") as site:
-        site.start_host(host.cloud(INSTANCE, ADDRESS, "p5.48xlarge"))
+        site.start_host(spec.cloud(INSTANCE, ADDRESS, "p5.48xlarge"))
         site.wait([INSTANCE])
         yield site
 
@@ -29,8 +31,8 @@ def output(site, name, command):
 
 
 def add_repositories(site, name):
-    for repository in ("nv", "debian"):
-        for path, text in repo.client_files(repository).items():
+    for served in ("nv", "debian"):
+        for path, text in repository.client_files(served).items():
             site.ssh(name, f"cat > {path}", stdin=text)
     fetch = (
         f"import urllib.request as u; u.urlretrieve('{names.REPOSITORY_URL}/lab.gpg', '/usr/share/keyrings/lab.gpg')"
@@ -51,18 +53,21 @@ def test_hosts_have_booted_cleanly(site):
 
 @pytest.mark.parametrize("name", ["dgx01", INSTANCE])
 def test_every_way_to_ask_gives_the_published_identity(site, name):
-    spec = site.host(name).spec
+    published = site.host(name).spec
     asked = output(
         site,
         name,
         "cat /sys/class/dmi/id/product_serial /sys/devices/virtual/dmi/id/product_uuid /sys/class/net/eth0/address; "
         "dmidecode -s system-serial-number; dmidecode -s system-uuid; hostname",
     )
-    assert asked.split() == [spec.serial, spec.uuid, spec.mac, spec.serial, spec.uuid, spec.hostname]
+    assert asked.split() == [
+        *(published.serial, published.uuid, published.mac),
+        *(published.serial, published.uuid, published.hostname),
+    ]
     assert output(site, name, "lspci -d 10de:2330 | wc -l; lspci -d 10de:22a3 | wc -l").split() == ["8", "4"]
     devices = output(site, name, "ls /sys/class/infiniband").split()
-    assert sorted(devices) == sorted(hardware.rdma_devices(spec.hardware)) and len(devices) == (
-        32 if spec.kind == "cloud" else 8
+    assert sorted(devices) == sorted(hardware.rdma_devices(published.hardware)) and len(devices) == (
+        32 if published.kind == "cloud" else 8
     )
 
 
@@ -133,7 +138,7 @@ def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
     # a key that did not sign: refused, also with the earlier lists there
     site.ssh(
         "dgx01",
-        "cp /usr/share/keyrings/lab.gpg /root/good.gpg; cp /usr/share/keyrings/debian-archive-keyring.gpg /usr/share/keyrings/lab.gpg",
+        "cd /usr/share/keyrings; cp lab.gpg /root/good.gpg; cp debian-archive-keyring.gpg lab.gpg",
     )
     refused = site.ssh("dgx01", "apt-get update -o APT::Update::Error-Mode=any", check=False)
     site.ssh("dgx01", "mv /root/good.gpg /usr/share/keyrings/lab.gpg")
@@ -173,12 +178,12 @@ def test_a_reboot_from_within_keeps_the_host_on(site):
 def test_power_works_from_inside_the_box(site):
     """As a BMC or the cloud's API does it."""
     code = (
-        "import json, sys; from lab.site import Site; from lab.host import bare_metal\n"
+        "import json, sys; from lab.site import Site; from lab.hosts.spec import bare_metal\n"
         "site = Site(sys.argv[1]); h = site.host('dgx02'); seen = [h.state()]\n"
         "h.start(bare_metal('dgx02')); seen += [h.state(), h.wait()]; h.stop(); seen.append(h.state())\n"
         "h.start(); h.off(); h.off(); h.wipe(); seen.append(h.state()); print(json.dumps([site.box.inside(), seen]))"
     )
-    site.spawn([sys.executable, "-c", code, site.prefix], "power", env={"PYTHONPATH": str(REPO)})
+    site.spawn([sys.executable, "-c", code, site.prefix], "power", env={"PYTHONPATH": str(CHECKOUT)})
     log = site.log("power")
     wait_for(lambda: log.read_text().endswith("\n"), 30, "the process in the box")
     assert json.loads(log.read_text()) == [True, ["off", "on", "running", "off", "off"]]
@@ -186,7 +191,7 @@ def test_power_works_from_inside_the_box(site):
 
 def test_image_carries_software_and_no_identity(site):
     baker, rented = "i-00000000000000001", "i-00000000000000002"
-    site.start_host(host.cloud(baker, "10.90.9.1", "p5.48xlarge"))
+    site.start_host(spec.cloud(baker, "10.90.9.1", "p5.48xlarge"))
     site.wait([baker])
     site.ssh(
         baker,
@@ -197,7 +202,7 @@ def test_image_carries_software_and_no_identity(site):
     site.bake_image(baker, "ami-0lab1")
     assert site.host(baker).state() == "off"
     site.destroy_host(baker)
-    site.start_host(host.cloud(rented, "10.90.9.2", "p5.48xlarge", image="ami-0lab1"))
+    site.start_host(spec.cloud(rented, "10.90.9.2", "p5.48xlarge", image="ami-0lab1"))
     assert site.wait([rented]) == {rented: "running"}
     assert output(site, rented, "cat /opt/software; hostname").split() == ["soft", "ip-10-90-9-2"]
     assert (
@@ -208,7 +213,7 @@ def test_image_carries_software_and_no_identity(site):
     )
     assert output(site, rented, "cat /etc/machine-id") not in ("", old_id)
     with pytest.raises(LabError, match="no image 'ami-1'; it has: ami-0lab1"):
-        site.start_host(host.cloud("i-00000000000000003", "10.90.9.3", "p5.48xlarge", image="ami-1"))
+        site.start_host(spec.cloud("i-00000000000000003", "10.90.9.3", "p5.48xlarge", image="ami-1"))
     site.destroy_host(rented)
     assert {h.name for h in site.hosts()} == {"head", "dgx01", "dgx02", INSTANCE}
 
@@ -218,9 +223,9 @@ def test_the_fabric_is_swept_by_a_real_opensm(site):
     for name in ("head", "dgx01"):
         add_repositories(site, name)
         site.ssh(name, "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends infiniband-diags")
-    fabric.wait_active([head, gpu])
-    fabric.link_down(head, gpu)
+    cabling.wait_active([head, gpu])
+    cabling.link_down(head, gpu)
     wait_for(lambda: "State: Down" in gpu.ssh("ibstat").stdout, 10, "the port going down", pause=0.1)
     assert output(site, "dgx01", "cat /sys/class/infiniband/mlx5_0/ports/1/state") == "1: DOWN"
-    fabric.link_up(head, gpu)
-    fabric.wait_active([gpu])
+    cabling.link_up(head, gpu)
+    cabling.wait_active([gpu])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import host
-from lab.box import REPO, Box, LabError, wait_for
-from lab.host import Host
+from lab.hosts import spec
+from lab.hosts.box import Box
+from lab.hosts.host import Host
+from lab.system import CHECKOUT, LabError, wait_for
 from tests.sites import need_lab
 
 pytestmark = pytest.mark.lab
@@ -33,7 +34,7 @@ def boxes():
 
 def start(box: Box, name: str) -> Host:
     machine = Host(box, name)
-    machine.start(host.bare_metal(name))
+    machine.start(spec.bare_metal(name))
     return machine
 
 
@@ -98,10 +99,11 @@ def test_a_killed_nspawn_does_not_leave_its_host_running(boxes):
 def test_a_tied_box_dies_with_its_starter(boxes):
     box = boxes("tied")
     code = (
-        "import sys; from lab.box import Box; Box(sys.argv[1]).up(tied=True); print('up', flush=True); sys.stdin.read()"
+        "import sys; from lab.hosts.box import Box; Box(sys.argv[1]).up(tied=True);"
+        "print('up', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, box.prefix], cwd=REPO, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, box.prefix], cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as starter:
         assert starter.stdout.readline() == b"up\n"
         assert box.is_up()
@@ -122,7 +124,7 @@ def test_command_line(boxes):
     box = boxes("cli")
 
     def lab(*words):
-        return subprocess.run([sys.executable, "-m", "lab", *words], cwd=REPO, text=True, capture_output=True)
+        return subprocess.run([sys.executable, "-m", "lab", *words], cwd=CHECKOUT, text=True, capture_output=True)
 
     up = lab("up", box.prefix, "--hosts", "dgx01")
     assert (

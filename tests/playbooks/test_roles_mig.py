@@ -36,7 +36,7 @@ def program():
 @pytest.fixture
 def node(tmp_path):
     """A folder with a stand-in for nvidia-smi of 2 GPUs; call it with a layout to run the program."""
-    (tmp_path / "mig.py").write_text((REPOSITORY / "lab/stubs/nvidia-smi-mig.py").read_text())
+    (tmp_path / "mig.py").write_text((REPOSITORY / "lab/packages/stubs/nvidia-smi-mig.py").read_text())
     smi = tmp_path / "nvidia-smi"
     smi.write_text(
         f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\nimport mig\n"

@@ -19,7 +19,8 @@ from lab.aws_plugin.spec import Resource
 MODULES = (network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage)
 RESOURCES: dict[str, Resource] = {spec.token: spec for module in MODULES for spec in module.SPECS}
 DIRECT_CONNECT = "aws:directconnect/gatewayAssociation:GatewayAssociation"
+CAPACITY_BLOCK = "aws:ec2/capacityBlockReservation:CapacityBlockReservation"
 REFUSED = {
     DIRECT_CONNECT: "the lab's AWS has no Direct Connect gateway: use hall_link kind vpn in the lab's stack",
-    "aws:ec2/capacityBlockReservation:CapacityBlockReservation": "it buys capacity on create: reference a capacity block by its id instead",
+    CAPACITY_BLOCK: "it buys capacity on create: reference a capacity block by its id instead",
 }

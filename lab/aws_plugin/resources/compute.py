@@ -26,23 +26,26 @@ from lab.aws_plugin.spec import (
 from lab.aws_plugin.wire import UNKNOWN, Props
 
 RUN = (
-    "instanceType subnetId keyName privateIpAddress userData ebsOptimized disableApiTermination instanceInitiatedShutdownBehavior "
-    "metadataOptions capacityReservationSpecification instanceMarketOptions cpuOptions monitoring placement iamInstanceProfile "
-    "launchTemplate blockDeviceMappings imageId securityGroupIds"
+    "instanceType subnetId keyName privateIpAddress userData ebsOptimized disableApiTermination "
+    "instanceInitiatedShutdownBehavior metadataOptions capacityReservationSpecification instanceMarketOptions "
+    "cpuOptions monitoring placement iamInstanceProfile launchTemplate blockDeviceMappings imageId securityGroupIds"
 )
 # Not a replacement, but EC2 stops and starts the machine for it, under its jobs: the stand-in refuses it at preview.
 RESTARTS = "instanceType userData"
+RESTART_REFUSED = (
+    "a change stops and starts the machine under its jobs: not done; ignore the change, or replace the drained node"
+)
 
 
 # ---- Instance
 def instance(aws: Aws, rid: str) -> Props | None:
     try:
-        found = one(aws.ec2.describe_instances(InstanceIds=[rid])["Reservations"])
+        described = one(aws.ec2.describe_instances(InstanceIds=[rid])["Reservations"])
     except ClientError as error:
         if not is_gone(error):
             raise
         return None
-    return found["Instances"][0] if found else None
+    return described["Instances"][0] if described else None
 
 
 def run_parameters(aws: Aws, new: Props) -> Props:
@@ -89,12 +92,11 @@ def create_instance(aws: Aws, new: Props) -> str:
 
 
 def running(aws: Aws, rid: str) -> bool:
-    found = instance(aws, rid)
-    if found and found["State"]["Name"] in ("shutting-down", "terminated"):
-        raise PluginError(
-            f"{rid} ended while it was expected to run: {found.get('StateReason', {}).get('Message', 'no reason given')}"
-        )
-    return bool(found) and found["State"]["Name"] == "running"
+    described = instance(aws, rid)
+    if described and described["State"]["Name"] in ("shutting-down", "terminated"):
+        reason = described.get("StateReason", {}).get("Message", "no reason given")
+        raise PluginError(f"{rid} ended while it was expected to run: {reason}")
+    return bool(described) and described["State"]["Name"] == "running"
 
 
 def finish_instance(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -132,43 +134,43 @@ def move_profile(aws: Aws, rid: str, name: str | None) -> None:
         aws.ec2.associate_iam_instance_profile(InstanceId=rid, IamInstanceProfile={"Name": name})
 
 
-def read_instance(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = instance(aws, rid)
-    if not found or found["State"]["Name"] in ("shutting-down", "terminated"):
+def read_instance(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = instance(aws, rid)
+    if not described or described["State"]["Name"] in ("shutting-down", "terminated"):
         return None
-    profile = (found.get("IamInstanceProfile") or {}).get("Arn", "").rsplit("/", 1)[-1]
+    profile = (described.get("IamInstanceProfile") or {}).get("Arn", "").rsplit("/", 1)[-1]
     primary = next(
         (
             n
-            for n in found.get("NetworkInterfaces", [])
+            for n in described.get("NetworkInterfaces", [])
             if n.get("Attachment", {}).get("DeviceIndex") == 0 and n["Attachment"].get("NetworkCardIndex", 0) == 0
         ),
         None,
     )
     place, out = (
-        found.get("Placement", {}),
-        pick(found, "instanceType subnetId keyName ebsOptimized instanceLifecycle spotInstanceRequestId"),
+        described.get("Placement", {}),
+        pick(described, "instanceType subnetId keyName ebsOptimized instanceLifecycle spotInstanceRequestId"),
     )
     out |= {
-        "ami": found["ImageId"],
+        "ami": described["ImageId"],
         "availabilityZone": place.get("AvailabilityZone"),
         "placementGroup": place.get("GroupName") or "",
         "tenancy": place.get("Tenancy") or "default",
-        "privateIp": found.get("PrivateIpAddress"),
-        "privateDns": found.get("PrivateDnsName"),
-        "publicIp": found.get("PublicIpAddress") or "",
-        "publicDns": found.get("PublicDnsName") or "",
-        "instanceState": found["State"]["Name"],
+        "privateIp": described.get("PrivateIpAddress"),
+        "privateDns": described.get("PrivateDnsName"),
+        "publicIp": described.get("PublicIpAddress") or "",
+        "publicDns": described.get("PublicDnsName") or "",
+        "instanceState": described["State"]["Name"],
         "iamInstanceProfile": profile,
-        "monitoring": found.get("Monitoring", {}).get("State") in ("enabled", "pending"),
-        "vpcSecurityGroupIds": [g["GroupId"] for g in found.get("SecurityGroups", [])],
-        "sourceDestCheck": found.get("SourceDestCheck"),
+        "monitoring": described.get("Monitoring", {}).get("State") in ("enabled", "pending"),
+        "vpcSecurityGroupIds": [g["GroupId"] for g in described.get("SecurityGroups", [])],
+        "sourceDestCheck": described.get("SourceDestCheck"),
         "primaryNetworkInterfaceId": primary["NetworkInterfaceId"] if primary else None,
         "arn": aws.arn("ec2", f"instance/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
-    if found.get("MetadataOptions"):
-        shown = from_boto(found["MetadataOptions"])
+    if described.get("MetadataOptions"):
+        shown = from_boto(described["MetadataOptions"])
         out["metadataOptions"] = {
             k: shown[k]
             for k in ("httpEndpoint", "httpTokens", "httpPutResponseHopLimit", "instanceMetadataTags")
@@ -177,7 +179,7 @@ def read_instance(aws: Aws, rid: str, state: Props) -> Props | None:
     return {k: v for k, v in out.items() if v is not None}
 
 
-def delete_instance(aws: Aws, rid: str, state: Props) -> None:
+def delete_instance(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.terminate_instances(InstanceIds=[rid])
     aws.wait(
         f"{rid} terminated",
@@ -191,12 +193,7 @@ def check_instance(olds: Props, news: Props) -> list[tuple[str, str]]:
         out = [(k, "is required where no launchTemplate is given") for k in ("ami", "instanceType") if not news.get(k)]
     if olds and not news.get("userDataReplaceOnChange"):
         out += [
-            (
-                k,
-                "a change stops and starts the machine under its jobs: not done; ignore the change, or replace the drained node",
-            )
-            for k in changed(olds, news, RESTARTS)
-            if UNKNOWN not in (olds.get(k), news.get(k))
+            (k, RESTART_REFUSED) for k in changed(olds, news, RESTARTS) if UNKNOWN not in (olds.get(k), news.get(k))
         ]
     return out
 
@@ -211,18 +208,18 @@ def create_group(aws: Aws, new: Props) -> str:
 
 
 def group(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_placement_groups(GroupNames=[rid])["PlacementGroups"])
-    return found if found and found.get("State") not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_placement_groups(GroupNames=[rid])["PlacementGroups"])
+    return described if described and described.get("State") not in ("deleted", "deleting") else None
 
 
-def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = group(aws, rid)
-    return found and {
-        **pick(found, "strategy partitionCount spreadLevel"),
-        "name": found["GroupName"],
-        "placementGroupId": found.get("GroupId"),
+def read_group(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = group(aws, rid)
+    return described and {
+        **pick(described, "strategy partitionCount spreadLevel"),
+        "name": described["GroupName"],
+        "placementGroupId": described.get("GroupId"),
         "arn": aws.arn("ec2", f"placement-group/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
@@ -241,44 +238,48 @@ def key(aws: Aws, rid: str) -> Props:
     return first(aws.ec2.describe_key_pairs(KeyNames=[rid])["KeyPairs"])
 
 
-def read_key(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = key(aws, rid)
+def read_key(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = key(aws, rid)
     return {
-        **pick(found, "keyName keyPairId keyType"),
-        "fingerprint": found.get("KeyFingerprint"),
+        **pick(described, "keyName keyPairId keyType"),
+        "fingerprint": described.get("KeyFingerprint"),
         "arn": aws.arn("ec2", f"key-pair/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
 INSTANCE = (
-    f"ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData userDataReplaceOnChange "
-    f"placementGroup tenancy ebsOptimized monitoring sourceDestCheck privateIp disableApiTermination "
-    f"instanceInitiatedShutdownBehavior volumeTags launchTemplate{{id name version}} rootBlockDevice{{{DISK}}} "
-    f"ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
+    "ami instanceType subnetId availabilityZone vpcSecurityGroupIds keyName iamInstanceProfile userData "
+    "userDataReplaceOnChange placementGroup tenancy ebsOptimized monitoring sourceDestCheck privateIp "
+    f"disableApiTermination instanceInitiatedShutdownBehavior volumeTags launchTemplate{{id name version}} "
+    f"rootBlockDevice{{{DISK}}} ebsBlockDevices{{deviceName {EBS}}} cpuOptions{{coreCount threadsPerCore}} "
     f"{METADATA} {RESERVATION} {MARKET}"
+)
+INSTANCE_REPLACED = (
+    "ami availabilityZone cpuOptions ebsBlockDevices ebsOptimized instanceMarketOptions keyName launchTemplate "
+    "placementGroup privateIp subnetId tenancy rootBlockDevice.encrypted rootBlockDevice.kmsKeyId "
+    "userData?userDataReplaceOnChange"
 )
 SPECS = [
     Resource(
         "aws:ec2/instance:Instance",
         INSTANCE,
-        create_instance,
-        read_instance,
-        delete_instance,
-        finish_instance,
+        create=create_instance,
+        read=read_instance,
+        delete=delete_instance,
+        apply=finish_instance,
         finish=True,
         tag=ec2_tag,
         ready=running,
         check=check_instance,
-        replace="ami availabilityZone cpuOptions ebsBlockDevices ebsOptimized instanceMarketOptions keyName launchTemplate placementGroup "
-        "privateIp subnetId tenancy rootBlockDevice.encrypted rootBlockDevice.kmsKeyId userData?userDataReplaceOnChange",
+        replace=INSTANCE_REPLACED,
     ),
     Resource(
         "aws:ec2/placementGroup:PlacementGroup",
         "name strategy partitionCount spreadLevel",
-        create_group,
-        read_group,
-        lambda aws, rid, state: aws.ec2.delete_placement_group(GroupName=rid),
+        create=create_group,
+        read=read_group,
+        delete=lambda aws, rid, _state: aws.ec2.delete_placement_group(GroupName=rid),
         tag=tag_group,
         name="name",
         ready=lambda aws, rid: (group(aws, rid) or {}).get("State") == "available",
@@ -287,9 +288,9 @@ SPECS = [
     Resource(
         "aws:ec2/keyPair:KeyPair",
         "keyName publicKey",
-        create_key,
-        read_key,
-        lambda aws, rid, state: aws.ec2.delete_key_pair(KeyName=rid),
+        create=create_key,
+        read=read_key,
+        delete=lambda aws, rid, _state: aws.ec2.delete_key_pair(KeyName=rid),
         tag=lambda aws, rid, state, put, drop: ec2_tag(aws, key(aws, rid)["KeyPairId"], state, put, drop),
         name="keyName",
         replace="publicKey",

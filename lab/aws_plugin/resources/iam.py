@@ -21,11 +21,11 @@ def text(document: Any) -> str:
 
 
 def tags(new: Props) -> Props:
-    return {"Tags": found} if (found := tag_list(new.get("tagsAll"))) else {}
+    return {"Tags": described} if (described := tag_list(new.get("tagsAll"))) else {}
 
 
 def tagger(kind: str, parameter: str) -> Any:
-    def tag(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+    def tag(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
         if drop:
             getattr(iam(aws), f"untag_{kind}")(**{parameter: rid}, TagKeys=drop)
         if put:
@@ -64,7 +64,7 @@ def apply_role(aws: Aws, rid: str, old: Props, new: Props) -> None:
         iam(aws).attach_role_policy(RoleName=rid, PolicyArn=arn)
 
 
-def read_role(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_role(aws: Aws, rid: str, _state: Props) -> Props | None:
     role = iam(aws).get_role(RoleName=rid)["Role"]
     policies = iam(aws).list_attached_role_policies(RoleName=rid)["AttachedPolicies"]
     boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
@@ -93,13 +93,13 @@ def put_role_policy(aws: Aws, new: Props) -> str:
     return f"{new['role']}:{new['name']}"
 
 
-def read_role_policy(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_role_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
     role, name = rid.split(":", 1)
-    found = iam(aws).get_role_policy(RoleName=role, PolicyName=name)
-    return {"role": role, "name": name, "policy": text(found["PolicyDocument"])}
+    described = iam(aws).get_role_policy(RoleName=role, PolicyName=name)
+    return {"role": role, "name": name, "policy": text(described["PolicyDocument"])}
 
 
-def delete_role_policy(aws: Aws, rid: str, state: Props) -> None:
+def delete_role_policy(aws: Aws, rid: str, _state: Props) -> None:
     role, name = rid.split(":", 1)
     iam(aws).delete_role_policy(RoleName=role, PolicyName=name)
 
@@ -109,13 +109,13 @@ def attach(aws: Aws, new: Props) -> str:
     return f"{new['role']}/{new['policyArn']}"
 
 
-def read_attachment(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_attachment(aws: Aws, rid: str, _state: Props) -> Props | None:
     role, arn = rid.split("/", 1)
     there = iam(aws).list_attached_role_policies(RoleName=role)["AttachedPolicies"]
     return {"role": role, "policyArn": arn} if any(p["PolicyArn"] == arn for p in there) else None
 
 
-def detach(aws: Aws, rid: str, state: Props) -> None:
+def detach(aws: Aws, rid: str, _state: Props) -> None:
     role, arn = rid.split("/", 1)
     iam(aws).detach_role_policy(RoleName=role, PolicyArn=arn)
 
@@ -123,9 +123,8 @@ def detach(aws: Aws, rid: str, state: Props) -> None:
 # ---- InstanceProfile
 def create_profile(aws: Aws, new: Props) -> str:
     asked = given(new, "path")
-    return iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))["InstanceProfile"][
-        "InstanceProfileName"
-    ]
+    made = iam(aws).create_instance_profile(InstanceProfileName=new["name"], **asked, **tags(new))
+    return made["InstanceProfile"]["InstanceProfileName"]
 
 
 def apply_profile(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -136,19 +135,19 @@ def apply_profile(aws: Aws, rid: str, old: Props, new: Props) -> None:
             iam(aws).add_role_to_instance_profile(InstanceProfileName=rid, RoleName=new["role"])
 
 
-def read_profile(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = iam(aws).get_instance_profile(InstanceProfileName=rid)["InstanceProfile"]
+def read_profile(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = iam(aws).get_instance_profile(InstanceProfileName=rid)["InstanceProfile"]
     return {
-        **pick(found, "arn path"),
-        "name": found["InstanceProfileName"],
-        "uniqueId": found["InstanceProfileId"],
-        "createDate": found["CreateDate"].isoformat(),
-        "role": next((r["RoleName"] for r in found["Roles"]), None),
-        "tags": tag_map(found.get("Tags")),
+        **pick(described, "arn path"),
+        "name": described["InstanceProfileName"],
+        "uniqueId": described["InstanceProfileId"],
+        "createDate": described["CreateDate"].isoformat(),
+        "role": next((r["RoleName"] for r in described["Roles"]), None),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_profile(aws: Aws, rid: str, state: Props) -> None:
+def delete_profile(aws: Aws, rid: str, _state: Props) -> None:
     for role in iam(aws).get_instance_profile(InstanceProfileName=rid)["InstanceProfile"]["Roles"]:
         iam(aws).remove_role_from_instance_profile(InstanceProfileName=rid, RoleName=role["RoleName"])
     iam(aws).delete_instance_profile(InstanceProfileName=rid)
@@ -157,36 +156,34 @@ def delete_profile(aws: Aws, rid: str, state: Props) -> None:
 # ---- Policy
 def create_policy(aws: Aws, new: Props) -> str:
     asked = given(new, "path description")
-    return iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))["Policy"][
-        "Arn"
-    ]
+    made = iam(aws).create_policy(PolicyName=new["name"], PolicyDocument=new["policy"], **asked, **tags(new))
+    return made["Policy"]["Arn"]
 
 
 def other_versions(aws: Aws, rid: str) -> list[str]:
-    found = [v for v in iam(aws).list_policy_versions(PolicyArn=rid)["Versions"] if not v["IsDefaultVersion"]]
-    return [v["VersionId"] for v in sorted(found, key=lambda v: v["CreateDate"])]
+    described = [v for v in iam(aws).list_policy_versions(PolicyArn=rid)["Versions"] if not v["IsDefaultVersion"]]
+    return [v["VersionId"] for v in sorted(described, key=lambda v: v["CreateDate"])]
 
 
-def apply_policy(aws: Aws, rid: str, old: Props, new: Props) -> None:
+def apply_policy(aws: Aws, rid: str, _old: Props, new: Props) -> None:
     if len(others := other_versions(aws, rid)) >= VERSIONS_KEPT - 1:
         iam(aws).delete_policy_version(PolicyArn=rid, VersionId=others[0])
     iam(aws).create_policy_version(PolicyArn=rid, PolicyDocument=new["policy"], SetAsDefault=True)
 
 
-def read_policy(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = iam(aws).get_policy(PolicyArn=rid)["Policy"]
-    document = iam(aws).get_policy_version(PolicyArn=rid, VersionId=found["DefaultVersionId"])["PolicyVersion"][
-        "Document"
-    ]
+def read_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = iam(aws).get_policy(PolicyArn=rid)["Policy"]
+    version = iam(aws).get_policy_version(PolicyArn=rid, VersionId=described["DefaultVersionId"])
+    document = version["PolicyVersion"]["Document"]
     return {
-        **pick(found, "arn path description attachmentCount policyId"),
-        "name": found["PolicyName"],
+        **pick(described, "arn path description attachmentCount policyId"),
+        "name": described["PolicyName"],
         "policy": text(document),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_policy(aws: Aws, rid: str, state: Props) -> None:
+def delete_policy(aws: Aws, rid: str, _state: Props) -> None:
     for version in other_versions(aws, rid):
         iam(aws).delete_policy_version(PolicyArn=rid, VersionId=version)
     iam(aws).delete_policy(PolicyArn=rid)
@@ -195,11 +192,12 @@ def delete_policy(aws: Aws, rid: str, state: Props) -> None:
 SPECS = [
     Resource(
         "aws:iam/role:Role",
-        "name path description assumeRolePolicy maxSessionDuration permissionsBoundary managedPolicyArns forceDetachPolicies",
-        create_role,
-        read_role,
-        delete_role,
-        apply_role,
+        "name path description assumeRolePolicy maxSessionDuration permissionsBoundary managedPolicyArns "
+        "forceDetachPolicies",
+        create=create_role,
+        read=read_role,
+        delete=delete_role,
+        apply=apply_role,
         finish=True,
         tag=tagger("role", "RoleName"),
         name="name",
@@ -209,10 +207,10 @@ SPECS = [
     Resource(
         "aws:iam/rolePolicy:RolePolicy",
         "name role policy",
-        put_role_policy,
-        read_role_policy,
-        delete_role_policy,
-        lambda aws, rid, old, new: put_role_policy(aws, new),
+        create=put_role_policy,
+        read=read_role_policy,
+        delete=delete_role_policy,
+        apply=lambda aws, _rid, _old, new: put_role_policy(aws, new),
         name="name",
         replace="role",
         regional=False,
@@ -220,19 +218,19 @@ SPECS = [
     Resource(
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
         "role policyArn",
-        attach,
-        read_attachment,
-        detach,
+        create=attach,
+        read=read_attachment,
+        delete=detach,
         replace="role policyArn",
         regional=False,
     ),
     Resource(
         "aws:iam/instanceProfile:InstanceProfile",
         "name role path",
-        create_profile,
-        read_profile,
-        delete_profile,
-        apply_profile,
+        create=create_profile,
+        read=read_profile,
+        delete=delete_profile,
+        apply=apply_profile,
         finish=True,
         tag=tagger("instance_profile", "InstanceProfileName"),
         name="name",
@@ -242,10 +240,10 @@ SPECS = [
     Resource(
         "aws:iam/policy:Policy",
         "name path description policy",
-        create_policy,
-        read_policy,
-        delete_policy,
-        apply_policy,
+        create=create_policy,
+        read=read_policy,
+        delete=delete_policy,
+        apply=apply_policy,
         tag=tagger("policy", "PolicyArn"),
         name="name",
         replace="path description",

@@ -14,13 +14,13 @@ RESERVATION = (
 MARKET = "instanceMarketOptions{marketType spotOptions{instanceInterruptionBehavior spotInstanceType maxPrice}}"
 METADATA = "metadataOptions{httpEndpoint httpTokens httpPutResponseHopLimit instanceMetadataTags}"
 DATA = (
-    f"imageId instanceType keyName ebsOptimized userData disableApiTermination instanceInitiatedShutdownBehavior vpcSecurityGroupIds "
-    f"networkInterfaces{{deviceIndex networkCardIndex interfaceType subnetId securityGroups deleteOnTermination "
-    f"associatePublicIpAddress description privateIpAddress}} {METADATA} "
+    f"imageId instanceType keyName ebsOptimized userData disableApiTermination instanceInitiatedShutdownBehavior "
+    f"vpcSecurityGroupIds networkInterfaces{{deviceIndex networkCardIndex interfaceType subnetId securityGroups "
+    f"deleteOnTermination associatePublicIpAddress description privateIpAddress}} {METADATA} "
     f"blockDeviceMappings{{deviceName ebs{{{EBS}}}}} {MARKET} {RESERVATION} "
-    f"placement{{groupName groupId availabilityZone tenancy partitionNumber}} iamInstanceProfile{{arn name}} monitoring{{enabled}} "
-    f"cpuOptions{{coreCount threadsPerCore}} privateDnsNameOptions{{hostnameType enableResourceNameDnsARecord}} "
-    f"tagSpecifications{{resourceType tags}}"
+    f"placement{{groupName groupId availabilityZone tenancy partitionNumber}} iamInstanceProfile{{arn name}} "
+    f"monitoring{{enabled}} cpuOptions{{coreCount threadsPerCore}} "
+    f"privateDnsNameOptions{{hostnameType enableResourceNameDnsARecord}} tagSpecifications{{resourceType tags}}"
 )
 OWN = ("name", "description", "updateDefaultVersion", "defaultVersion", "tags", "tagsAll", "region")
 
@@ -63,7 +63,7 @@ def apply(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
+    described = first(aws.ec2.describe_launch_templates(LaunchTemplateIds=[rid])["LaunchTemplates"])
     version = first(
         aws.ec2.describe_launch_template_versions(LaunchTemplateId=rid, Versions=["$Latest"])["LaunchTemplateVersions"]
     )
@@ -76,16 +76,16 @@ def read(aws: Aws, rid: str, state: Props) -> Props | None:
     return {
         **seen,
         **data,
-        "name": found["LaunchTemplateName"],
+        "name": described["LaunchTemplateName"],
         "arn": aws.arn("ec2", f"launch-template/{rid}"),
         "description": version.get("VersionDescription"),
-        "latestVersion": found["LatestVersionNumber"],
-        "defaultVersion": found["DefaultVersionNumber"],
-        "tags": tag_map(found.get("Tags")),
+        "latestVersion": described["LatestVersionNumber"],
+        "defaultVersion": described["DefaultVersionNumber"],
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def check(olds: Props, news: Props) -> list[tuple[str, str]]:
+def check(_olds: Props, news: Props) -> list[tuple[str, str]]:
     if news.get("networkInterfaces") and news.get("vpcSecurityGroupIds"):
         return [
             (
@@ -100,10 +100,10 @@ SPECS = [
     Resource(
         "aws:ec2/launchTemplate:LaunchTemplate",
         f"name description updateDefaultVersion defaultVersion {DATA}",
-        create,
-        read,
-        lambda aws, rid, state: aws.ec2.delete_launch_template(LaunchTemplateId=rid),
-        apply,
+        create=create,
+        read=read,
+        delete=lambda aws, rid, _state: aws.ec2.delete_launch_template(LaunchTemplateId=rid),
+        apply=apply,
         tag=ec2_tag,
         name="name",
         check=check,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, changed, given, pick, tag_list, tag_map
+from lab.aws_plugin.spec import (
+    Aws,
+    Resource,
+    changed,
+    given,
+    pick,
+    tag_list,
+    tag_map,
+    tagger_by_arn,
+)
 from lab.aws_plugin.wire import Props
 
 QUEUE = {
@@ -34,9 +43,8 @@ def as_text(value: Any) -> str:
 # ---- Queue: its id is its URL
 def create_queue(aws: Aws, new: Props) -> str:
     attributes = {boto: as_text(new[wire]) for wire, boto in QUEUE.items() if new.get(wire) is not None}
-    return aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})[
-        "QueueUrl"
-    ]
+    made = aws.client("sqs").create_queue(QueueName=new["name"], Attributes=attributes, tags=new.get("tagsAll") or {})
+    return made["QueueUrl"]
 
 
 def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -45,25 +53,25 @@ def apply_queue(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
+    described = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["All"])["Attributes"]
     seen = {
-        wire: int(found[boto]) if wire in NUMBERS else found[boto]
+        wire: int(described[boto]) if wire in NUMBERS else described[boto]
         for wire, boto in QUEUE.items()
-        if found.get(boto) not in (None, "")
+        if described.get(boto) not in (None, "")
     }
     if "sqsManagedSseEnabled" in seen:
         seen["sqsManagedSseEnabled"] = seen["sqsManagedSseEnabled"] == "true"
     seen.pop("policy", None) if "policy" not in state else None  # a QueuePolicy's business
     return {
         **seen,
-        "name": found["QueueArn"].rsplit(":", 1)[-1],
-        "arn": found["QueueArn"],
+        "name": described["QueueArn"].rsplit(":", 1)[-1],
+        "arn": described["QueueArn"],
         "url": rid,
         "tags": aws.client("sqs").list_queue_tags(QueueUrl=rid).get("Tags", {}),
     }
 
 
-def tag_queue(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_queue(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("sqs").untag_queue(QueueUrl=rid, TagKeys=drop)
     if put:
@@ -76,14 +84,14 @@ def put_queue_policy(aws: Aws, new: Props) -> str:
     return new["queueUrl"]
 
 
-def read_queue_policy(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = (
+def read_queue_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = (
         aws.client("sqs")
         .get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
         .get("Attributes", {})
         .get("Policy")
     )
-    return {"queueUrl": rid, "policy": found} if found else None
+    return {"queueUrl": rid, "policy": described} if described else None
 
 
 # ---- EventRule, EventTarget
@@ -99,19 +107,12 @@ def put_rule(aws: Aws, new: Props, tags: bool = True) -> str:
 
 
 def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("events").describe_rule(Name=rid, **bus(state))
-    tags = aws.client("events").list_tags_for_resource(ResourceARN=found["Arn"])["Tags"]
+    described = aws.client("events").describe_rule(Name=rid, **bus(state))
+    tags = aws.client("events").list_tags_for_resource(ResourceARN=described["Arn"])["Tags"]
     return {
-        **pick(found, "name arn description eventPattern scheduleExpression state roleArn eventBusName"),
+        **pick(described, "name arn description eventPattern scheduleExpression state roleArn eventBusName"),
         "tags": tag_map(tags),
     }
-
-
-def tag_rule(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("events").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
-    if put:
-        aws.client("events").tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
 
 
 def put_target(aws: Aws, new: Props) -> str:
@@ -120,13 +121,13 @@ def put_target(aws: Aws, new: Props) -> str:
     return f"{new['rule']}-{new['targetId']}"
 
 
-def read_target(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
-    target = next((t for t in found if t["Id"] == state["targetId"]), None)
+def read_target(aws: Aws, _rid: str, state: Props) -> Props | None:
+    described = aws.client("events").list_targets_by_rule(Rule=state["rule"], **bus(state))["Targets"]
+    target = next((t for t in described if t["Id"] == state["targetId"]), None)
     return target and {"rule": state["rule"], "targetId": target["Id"], **pick(target, "arn input inputPath roleArn")}
 
 
-def delete_target(aws: Aws, rid: str, state: Props) -> None:
+def delete_target(aws: Aws, _rid: str, state: Props) -> None:
     aws.client("events").remove_targets(Rule=state["rule"], Ids=[state["targetId"]], **bus(state))
 
 
@@ -137,9 +138,8 @@ SUBSCRIPTION = {"rawMessageDelivery": "RawMessageDelivery", "filterPolicy": "Fil
 
 def create_topic(aws: Aws, new: Props) -> str:
     attributes = {boto: new[wire] for wire, boto in TOPIC.items() if new.get(wire)}
-    return aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))[
-        "TopicArn"
-    ]
+    made = aws.client("sns").create_topic(Name=new["name"], Attributes=attributes, Tags=tag_list(new.get("tagsAll")))
+    return made["TopicArn"]
 
 
 def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -149,18 +149,18 @@ def apply_topic(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_topic(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
+def read_topic(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = aws.client("sns").get_topic_attributes(TopicArn=rid)["Attributes"]
     return {
-        **{wire: found[boto] for wire, boto in TOPIC.items() if found.get(boto)},
+        **{wire: described[boto] for wire, boto in TOPIC.items() if described.get(boto)},
         "name": rid.rsplit(":", 1)[-1],
         "arn": rid,
-        "owner": found.get("Owner"),
+        "owner": described.get("Owner"),
         "tags": tag_map(aws.client("sns").list_tags_for_resource(ResourceArn=rid)["Tags"]),
     }
 
 
-def tag_topic(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_topic(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("sns").untag_resource(ResourceArn=rid, TagKeys=drop)
     if put:
@@ -185,16 +185,16 @@ def apply_subscription(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_subscription(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
+def read_subscription(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = aws.client("sns").get_subscription_attributes(SubscriptionArn=rid)["Attributes"]
     return {
-        "topic": found["TopicArn"],
-        "protocol": found.get("Protocol"),
-        "endpoint": found["Endpoint"],
+        "topic": described["TopicArn"],
+        "protocol": described.get("Protocol"),
+        "endpoint": described["Endpoint"],
         "arn": rid,
-        "ownerId": found.get("Owner"),
-        **{wire: found[boto] for wire, boto in SUBSCRIPTION.items() if found.get(boto)},
-        "pendingConfirmation": found.get("PendingConfirmation") == "true",
+        "ownerId": described.get("Owner"),
+        **{wire: described[boto] for wire, boto in SUBSCRIPTION.items() if described.get(boto)},
+        "pendingConfirmation": described.get("PendingConfirmation") == "true",
     }
 
 
@@ -202,60 +202,60 @@ SPECS = [
     Resource(
         "aws:sqs/queue:Queue",
         "name " + " ".join(QUEUE),
-        create_queue,
-        read_queue,
-        lambda aws, rid, state: aws.client("sqs").delete_queue(QueueUrl=rid),
-        apply_queue,
+        create=create_queue,
+        read=read_queue,
+        delete=lambda aws, rid, _state: aws.client("sqs").delete_queue(QueueUrl=rid),
+        apply=apply_queue,
         tag=tag_queue,
         name="name",
     ),
     Resource(
         "aws:sqs/queuePolicy:QueuePolicy",
         "queueUrl policy",
-        put_queue_policy,
-        read_queue_policy,
-        lambda aws, rid, state: aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={"Policy": ""}),
-        lambda aws, rid, old, new: put_queue_policy(aws, new),
+        create=put_queue_policy,
+        read=read_queue_policy,
+        delete=lambda aws, rid, _state: aws.client("sqs").set_queue_attributes(QueueUrl=rid, Attributes={"Policy": ""}),
+        apply=lambda aws, _rid, _old, new: put_queue_policy(aws, new),
         replace="queueUrl",
     ),
     Resource(
         "aws:cloudwatch/eventRule:EventRule",
         "name description eventPattern scheduleExpression state roleArn eventBusName",
-        put_rule,
-        read_rule,
-        lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
-        lambda aws, rid, old, new: put_rule(aws, new, tags=False),
-        tag=tag_rule,
+        create=put_rule,
+        read=read_rule,
+        delete=lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
+        apply=lambda aws, _rid, _old, new: put_rule(aws, new, tags=False),
+        tag=tagger_by_arn("events"),
         name="name",
         replace="eventBusName",
     ),
     Resource(
         "aws:cloudwatch/eventTarget:EventTarget",
         "rule arn targetId input inputPath roleArn eventBusName",
-        put_target,
-        read_target,
-        delete_target,
-        lambda aws, rid, old, new: put_target(aws, new),
+        create=put_target,
+        read=read_target,
+        delete=delete_target,
+        apply=lambda aws, _rid, _old, new: put_target(aws, new),
         name="targetId",
         replace="rule eventBusName",
     ),
     Resource(
         "aws:sns/topic:Topic",
         "name " + " ".join(TOPIC),
-        create_topic,
-        read_topic,
-        lambda aws, rid, state: aws.client("sns").delete_topic(TopicArn=rid),
-        apply_topic,
+        create=create_topic,
+        read=read_topic,
+        delete=lambda aws, rid, _state: aws.client("sns").delete_topic(TopicArn=rid),
+        apply=apply_topic,
         tag=tag_topic,
         name="name",
     ),
     Resource(
         "aws:sns/topicSubscription:TopicSubscription",
         "topic protocol endpoint " + " ".join(SUBSCRIPTION),
-        subscribe,
-        read_subscription,
-        lambda aws, rid, state: aws.client("sns").unsubscribe(SubscriptionArn=rid),
-        apply_subscription,
+        create=subscribe,
+        read=read_subscription,
+        delete=lambda aws, rid, _state: aws.client("sns").unsubscribe(SubscriptionArn=rid),
+        apply=apply_subscription,
         replace="topic protocol endpoint",
     ),
 ]

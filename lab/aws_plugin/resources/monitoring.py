@@ -5,16 +5,28 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, changed, from_boto, input_shape, one, tag_list, tag_map, to_boto
+from lab.aws_plugin.spec import (
+    Aws,
+    Resource,
+    changed,
+    from_boto,
+    input_shape,
+    one,
+    tag_list,
+    tag_map,
+    tagger_by_arn,
+    to_boto,
+)
 from lab.aws_plugin.wire import Props
 
 ALARM = (
-    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic extendedStatistic threshold dimensions "
-    "unit actionsEnabled alarmActions okActions insufficientDataActions alarmDescription treatMissingData"
+    "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic "
+    "extendedStatistic threshold dimensions unit actionsEnabled alarmActions okActions insufficientDataActions "
+    "alarmDescription treatMissingData"
 )
 COST_TYPES = (
-    "includeCredit includeDiscount includeOtherSubscription includeRecurring includeRefund includeSubscription includeSupport includeTax "
-    "includeUpfront useAmortized useBlended"
+    "includeCredit includeDiscount includeOtherSubscription includeRecurring includeRefund includeSubscription "
+    "includeSupport includeTax includeUpfront useAmortized useBlended"
 )
 NOTIFICATION = "comparisonOperator notificationType threshold thresholdType"
 SUBSCRIBERS = {"subscriberEmailAddresses": "EMAIL", "subscriberSnsTopicArns": "SNS"}
@@ -30,26 +42,21 @@ def put_alarm(aws: Aws, new: Props) -> str:
     return new["name"]
 
 
-def read_alarm(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = one(aws.client("cloudwatch").describe_alarms(AlarmNames=[rid])["MetricAlarms"])
-    if not found:
+def read_alarm(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = one(aws.client("cloudwatch").describe_alarms(AlarmNames=[rid])["MetricAlarms"])
+    if not described:
         return None
-    tags = aws.client("cloudwatch").list_tags_for_resource(ResourceARN=found["AlarmArn"])["Tags"]
-    seen = {k: v for k, v in from_boto({**found, "Dimensions": None}).items() if k in ALARM.split() and v is not None}
+    tags = aws.client("cloudwatch").list_tags_for_resource(ResourceARN=described["AlarmArn"])["Tags"]
+    seen = {
+        k: v for k, v in from_boto({**described, "Dimensions": None}).items() if k in ALARM.split() and v is not None
+    }
     return {
         **seen,
-        "dimensions": {d["Name"]: d["Value"] for d in found.get("Dimensions", [])},
-        "name": found["AlarmName"],
-        "arn": found["AlarmArn"],
+        "dimensions": {d["Name"]: d["Value"] for d in described.get("Dimensions", [])},
+        "name": described["AlarmName"],
+        "arn": described["AlarmArn"],
         "tags": tag_map(tags),
     }
-
-
-def tag_alarm(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("cloudwatch").untag_resource(ResourceARN=state["arn"], TagKeys=drop)
-    if put:
-        aws.client("cloudwatch").tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
 
 
 # ---- Budget: its id is `account:name`
@@ -120,9 +127,9 @@ def apply_budget(aws: Aws, rid: str, old: Props, new: Props) -> None:
             budgets(aws).create_notification(**where, Notification=notification(n), Subscribers=subscribers(n))
 
 
-def read_budget(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_budget(aws: Aws, rid: str, _state: Props) -> Props | None:
     where = split(rid)
-    found = budgets(aws).describe_budget(**where)["Budget"]
+    described = budgets(aws).describe_budget(**where)["Budget"]
     arn = f"arn:aws:budgets::{where['AccountId']}:budget/{where['BudgetName']}"
     notes = []
     for n in budgets(aws).describe_notifications_for_budget(**where).get("Notifications", []):
@@ -133,28 +140,28 @@ def read_budget(aws: Aws, rid: str, state: Props) -> Props | None:
         }
         notes.append({**from_boto(asked), **{k: v for k, v in sent.items() if v}})
     period = {
-        wire: found["TimePeriod"][boto].astimezone(dt.UTC).strftime(TIME)
+        wire: described["TimePeriod"][boto].astimezone(dt.UTC).strftime(TIME)
         for wire, boto in (("timePeriodStart", "Start"), ("timePeriodEnd", "End"))
-        if boto in found.get("TimePeriod", {})
+        if boto in described.get("TimePeriod", {})
     }
-    limit = found.get("BudgetLimit", {})
+    limit = described.get("BudgetLimit", {})
     return {
-        "name": found["BudgetName"],
-        "budgetType": found["BudgetType"],
-        "timeUnit": found["TimeUnit"],
+        "name": described["BudgetName"],
+        "budgetType": described["BudgetType"],
+        "timeUnit": described["TimeUnit"],
         "accountId": where["AccountId"],
         **period,
         "limitAmount": limit.get("Amount"),
         "limitUnit": limit.get("Unit"),
         "arn": arn,
         "notifications": notes,
-        "costFilters": [{"name": k, "values": v} for k, v in (found.get("CostFilters") or {}).items()],
-        "costTypes": from_boto(found.get("CostTypes") or {}),
+        "costFilters": [{"name": k, "values": v} for k, v in (described.get("CostFilters") or {}).items()],
+        "costTypes": from_boto(described.get("CostTypes") or {}),
         "tags": tag_map(budgets(aws).list_tags_for_resource(ResourceARN=arn)["ResourceTags"]),
     }
 
 
-def tag_budget(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_budget(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         budgets(aws).untag_resource(ResourceARN=state["arn"], ResourceTagKeys=drop)
     if put:
@@ -165,21 +172,21 @@ SPECS = [
     Resource(
         "aws:cloudwatch/metricAlarm:MetricAlarm",
         "name " + ALARM,
-        put_alarm,
-        read_alarm,
-        lambda aws, rid, state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
-        lambda aws, rid, old, new: put_alarm(aws, new),
-        tag=tag_alarm,
+        create=put_alarm,
+        read=read_alarm,
+        delete=lambda aws, rid, _state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
+        apply=lambda aws, _rid, _old, new: put_alarm(aws, new),
+        tag=tagger_by_arn("cloudwatch"),
         name="name",
     ),
     Resource(
         "aws:budgets/budget:Budget",
         f"name accountId budgetType limitAmount limitUnit timeUnit timePeriodStart timePeriodEnd "
         f"costFilters{{name values}} costTypes{{{COST_TYPES}}} notifications{{{NOTIFICATION} {' '.join(SUBSCRIBERS)}}}",
-        create_budget,
-        read_budget,
-        lambda aws, rid, state: budgets(aws).delete_budget(**split(rid)),
-        apply_budget,
+        create=create_budget,
+        read=read_budget,
+        delete=lambda aws, rid, _state: budgets(aws).delete_budget(**split(rid)),
+        apply=apply_budget,
         tag=tag_budget,
         name="name",
         replace="accountId",

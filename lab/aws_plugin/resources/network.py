@@ -18,18 +18,16 @@ def apply_vpc(aws: Aws, rid: str, old: Props, new: Props) -> None:
         aws.ec2.modify_vpc_attribute(VpcId=rid, **given({name: {"Value": {**defaults, **new}[name]}}, name))
 
 
-def read_vpc(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_vpc(aws: Aws, rid: str, _state: Props) -> Props | None:
     vpc = first(aws.ec2.describe_vpcs(VpcIds=[rid])["Vpcs"])
-    in_vpc = {"Name": "vpc-id", "Values": [rid]}
-    main = one(
-        aws.ec2.describe_route_tables(Filters=[in_vpc, {"Name": "association.main", "Values": ["true"]}])["RouteTables"]
-    )
-    group = one(
-        aws.ec2.describe_security_groups(Filters=[in_vpc, {"Name": "group-name", "Values": ["default"]}])[
-            "SecurityGroups"
-        ]
-    )
-    acl = one(aws.ec2.describe_network_acls(Filters=[in_vpc, {"Name": "default", "Values": ["true"]}])["NetworkAcls"])
+
+    def default(name: str, value: str) -> list[Props]:
+        """Filters for the VPC's own one of its kind."""
+        return [{"Name": "vpc-id", "Values": [rid]}, {"Name": name, "Values": [value]}]
+
+    main = one(aws.ec2.describe_route_tables(Filters=default("association.main", "true"))["RouteTables"])
+    group = one(aws.ec2.describe_security_groups(Filters=default("group-name", "default"))["SecurityGroups"])
+    acl = one(aws.ec2.describe_network_acls(Filters=default("default", "true"))["NetworkAcls"])
     dns = {
         name: aws.ec2.describe_vpc_attribute(VpcId=rid, Attribute=name)[name[:1].upper() + name[1:]]["Value"]
         for name in ("enableDnsSupport", "enableDnsHostnames")
@@ -60,7 +58,7 @@ def apply_subnet(aws: Aws, rid: str, old: Props, new: Props) -> None:
         )
 
 
-def read_subnet(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_subnet(aws: Aws, rid: str, _state: Props) -> Props | None:
     subnet = first(aws.ec2.describe_subnets(SubnetIds=[rid])["Subnets"])
     return {
         **pick(subnet, "vpcId cidrBlock availabilityZone availabilityZoneId mapPublicIpOnLaunch ownerId"),
@@ -82,18 +80,18 @@ def apply_igw(aws: Aws, rid: str, old: Props, new: Props) -> None:
             aws.ec2.attach_internet_gateway(InternetGatewayId=rid, VpcId=new["vpcId"])
 
 
-def read_igw(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
-    attached = one(found.get("Attachments", []))
+def read_igw(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"])
+    attached = one(described.get("Attachments", []))
     return {
         "vpcId": attached["VpcId"] if attached else None,
         "ownerId": aws.account,
         "arn": aws.arn("ec2", f"internet-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_igw(aws: Aws, rid: str, state: Props) -> None:
+def delete_igw(aws: Aws, rid: str, _state: Props) -> None:
     for attached in first(aws.ec2.describe_internet_gateways(InternetGatewayIds=[rid])["InternetGateways"]).get(
         "Attachments", []
     ):
@@ -107,19 +105,19 @@ def create_eip(aws: Aws, new: Props) -> str:
     return aws.ec2.allocate_address(**asked, **tag_spec("elastic-ip", new))["AllocationId"]
 
 
-def read_eip(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_eip(aws: Aws, rid: str, _state: Props) -> Props | None:
     """Without the association, which appears when a gateway takes the address: every refresh after the first up would
     be a change.
     """
-    found = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
-    seen = pick(found, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
-    return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(found.get("Tags"))}
+    described = first(aws.ec2.describe_addresses(AllocationIds=[rid])["Addresses"])
+    seen = pick(described, "allocationId domain publicIp networkBorderGroup publicIpv4Pool")
+    return {**seen, "arn": aws.arn("ec2", f"elastic-ip/{rid}"), "tags": tag_map(described.get("Tags"))}
 
 
 # ---- NatGateway
 def nat(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"])
-    return found if found and found["State"] not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_nat_gateways(NatGatewayIds=[rid])["NatGateways"])
+    return described if described and described["State"] not in ("deleted", "deleting") else None
 
 
 def create_nat(aws: Aws, new: Props) -> str:
@@ -127,19 +125,19 @@ def create_nat(aws: Aws, new: Props) -> str:
     return aws.ec2.create_nat_gateway(**asked, **tag_spec("natgateway", new))["NatGateway"]["NatGatewayId"]
 
 
-def read_nat(aws: Aws, rid: str, state: Props) -> Props | None:
-    if not (found := nat(aws, rid)):
+def read_nat(aws: Aws, rid: str, _state: Props) -> Props | None:
+    if not (described := nat(aws, rid)):
         return None
-    address = one(found.get("NatGatewayAddresses", [])) or {}
+    address = one(described.get("NatGatewayAddresses", [])) or {}
     return {
-        **pick(found, "subnetId connectivityType"),
+        **pick(described, "subnetId connectivityType"),
         **pick(address, "allocationId publicIp networkInterfaceId associationId"),
         "privateIp": address.get("PrivateIp"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_nat(aws: Aws, rid: str, state: Props) -> None:
+def delete_nat(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.delete_nat_gateway(NatGatewayId=rid)
     aws.wait(
         f"{rid} deleted",
@@ -155,8 +153,8 @@ ATTACHED = {"routeTableIds": "RouteTableIds", "subnetIds": "SubnetIds", "securit
 
 
 def endpoint(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpc_endpoints(VpcEndpointIds=[rid])["VpcEndpoints"])
-    return found if found and found["State"].lower() not in ("deleted", "deleting") else None
+    described = one(aws.ec2.describe_vpc_endpoints(VpcEndpointIds=[rid])["VpcEndpoints"])
+    return described if described and described["State"].lower() not in ("deleted", "deleting") else None
 
 
 def create_endpoint(aws: Aws, new: Props) -> str:
@@ -182,26 +180,26 @@ def apply_endpoint(aws: Aws, rid: str, old: Props, new: Props) -> None:
         aws.ec2.modify_vpc_endpoint(VpcEndpointId=rid, **asked)
 
 
-def read_endpoint(aws: Aws, rid: str, state: Props) -> Props | None:
-    if not (found := endpoint(aws, rid)):
+def read_endpoint(aws: Aws, rid: str, _state: Props) -> Props | None:
+    if not (described := endpoint(aws, rid)):
         return None
-    groups = [g["GroupId"] for g in found.get("Groups", [])]
+    groups = [g["GroupId"] for g in described.get("Groups", [])]
     return {
-        **pick(found, "vpcId serviceName vpcEndpointType state privateDnsEnabled networkInterfaceIds ownerId"),
-        "routeTableIds": found.get("RouteTableIds", []),
-        "subnetIds": found.get("SubnetIds", []),
+        **pick(described, "vpcId serviceName vpcEndpointType state privateDnsEnabled networkInterfaceIds ownerId"),
+        "routeTableIds": described.get("RouteTableIds", []),
+        "subnetIds": described.get("SubnetIds", []),
         **({"securityGroupIds": groups} if groups else {}),
-        **({"policy": found["PolicyDocument"]} if found.get("PolicyDocument") else {}),
+        **({"policy": described["PolicyDocument"]} if described.get("PolicyDocument") else {}),
         "dnsEntries": [
             {k: v for k, v in (("dnsName", d.get("DnsName")), ("hostedZoneId", d.get("HostedZoneId"))) if v}
-            for d in found.get("DnsEntries", [])
+            for d in described.get("DnsEntries", [])
         ],
         "arn": aws.arn("ec2", f"vpc-endpoint/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_endpoint(aws: Aws, rid: str, state: Props) -> None:
+def delete_endpoint(aws: Aws, rid: str, _state: Props) -> None:
     if not endpoint(aws, rid):
         return
     failed = aws.ec2.delete_vpc_endpoints(VpcEndpointIds=[rid]).get("Unsuccessful")
@@ -210,7 +208,7 @@ def delete_endpoint(aws: Aws, rid: str, state: Props) -> None:
     aws.wait(f"{rid} deleted", lambda: endpoint(aws, rid) is None)
 
 
-def check_endpoint(olds: Props, news: Props) -> list[tuple[str, str]]:
+def check_endpoint(_olds: Props, news: Props) -> list[tuple[str, str]]:
     gateway = same(news.get("vpcEndpointType", "Gateway"), "Gateway")
     wrong = ("subnetIds", "securityGroupIds", "privateDnsEnabled") if gateway else ("routeTableIds",)
     return [
@@ -224,10 +222,10 @@ SPECS = [
     Resource(
         "aws:ec2/vpc:Vpc",
         "cidrBlock enableDnsSupport enableDnsHostnames instanceTenancy",
-        create_vpc,
-        read_vpc,
-        lambda aws, rid, state: aws.ec2.delete_vpc(VpcId=rid),
-        apply_vpc,
+        create=create_vpc,
+        read=read_vpc,
+        delete=lambda aws, rid, _state: aws.ec2.delete_vpc(VpcId=rid),
+        apply=apply_vpc,
         finish=True,
         tag=ec2_tag,
         replace="cidrBlock instanceTenancy",
@@ -235,10 +233,10 @@ SPECS = [
     Resource(
         "aws:ec2/subnet:Subnet",
         "vpcId cidrBlock availabilityZone availabilityZoneId mapPublicIpOnLaunch",
-        create_subnet,
-        read_subnet,
-        lambda aws, rid, state: aws.ec2.delete_subnet(SubnetId=rid),
-        apply_subnet,
+        create=create_subnet,
+        read=read_subnet,
+        delete=lambda aws, rid, _state: aws.ec2.delete_subnet(SubnetId=rid),
+        apply=apply_subnet,
         finish=True,
         tag=ec2_tag,
         replace="vpcId cidrBlock availabilityZone availabilityZoneId",
@@ -246,28 +244,28 @@ SPECS = [
     Resource(
         "aws:ec2/internetGateway:InternetGateway",
         "vpcId",
-        create_igw,
-        read_igw,
-        delete_igw,
-        apply_igw,
+        create=create_igw,
+        read=read_igw,
+        delete=delete_igw,
+        apply=apply_igw,
         finish=True,
         tag=ec2_tag,
     ),
     Resource(
         "aws:ec2/eip:Eip",
         "domain networkBorderGroup publicIpv4Pool",
-        create_eip,
-        read_eip,
-        lambda aws, rid, state: aws.ec2.release_address(AllocationId=rid),
+        create=create_eip,
+        read=read_eip,
+        delete=lambda aws, rid, _state: aws.ec2.release_address(AllocationId=rid),
         tag=ec2_tag,
         replace="domain networkBorderGroup publicIpv4Pool",
     ),
     Resource(
         "aws:ec2/natGateway:NatGateway",
         "allocationId subnetId connectivityType",
-        create_nat,
-        read_nat,
-        delete_nat,
+        create=create_nat,
+        read=read_nat,
+        delete=delete_nat,
         tag=ec2_tag,
         ready=lambda aws, rid: (nat(aws, rid) or {}).get("State") == "available",
         replace="allocationId subnetId connectivityType",
@@ -275,10 +273,10 @@ SPECS = [
     Resource(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
         "vpcId serviceName vpcEndpointType policy privateDnsEnabled routeTableIds subnetIds securityGroupIds",
-        create_endpoint,
-        read_endpoint,
-        delete_endpoint,
-        apply_endpoint,
+        create=create_endpoint,
+        read=read_endpoint,
+        delete=delete_endpoint,
+        apply=apply_endpoint,
         tag=ec2_tag,
         check=check_endpoint,
         ready=lambda aws, rid: (endpoint(aws, rid) or {}).get("State", "").lower() == "available",

@@ -110,15 +110,15 @@ def apply_group(aws: Aws, rid: str, old: Props, new: Props) -> None:
 
 
 def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = group(aws, rid)
+    described = group(aws, rid)
     out = {
-        **pick(found, "vpcId description ownerId"),
-        "name": found["GroupName"],
+        **pick(described, "vpcId description ownerId"),
+        "name": described["GroupName"],
         "arn": aws.arn("ec2", f"security-group/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
     for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
-        there, known = atoms_of(found.get(key, [])), state.get(side)
+        there, known = atoms_of(described.get(key, [])), state.get(side)
         out[side] = (
             known
             if known is not None and atoms(known, rid) == there
@@ -129,9 +129,9 @@ def read_group(aws: Aws, rid: str, state: Props) -> Props | None:
 
 def delete_group(aws: Aws, rid: str, state: Props) -> None:
     if state.get("revokeRulesOnDelete"):
-        found = group(aws, rid)
+        described = group(aws, rid)
         for side, key in (("ingress", "IpPermissions"), ("egress", "IpPermissionsEgress")):
-            if there := sorted(atoms_of(found.get(key, [])), key=str):
+            if there := sorted(atoms_of(described.get(key, [])), key=str):
                 getattr(aws.ec2, f"revoke_security_group_{side}")(
                     GroupId=rid, IpPermissions=list(map(permission, there))
                 )
@@ -155,25 +155,21 @@ def atom_of(props: Props) -> Atom:
     return protocol, *ports, kind, peer, props.get("description") or ""
 
 
-def check_rule(olds: Props, news: Props) -> list[tuple[str, str]]:
-    count = sum(k in news for k in ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId"))
-    out = (
-        []
-        if count == 1
-        else [
-            (
-                "cidrIpv4",
-                f"exactly one of cidrIpv4, cidrIpv6, prefixListId, referencedSecurityGroupId is needed, {count} are given",
-            )
-        ]
-    )
+PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+
+
+def check_rule(_olds: Props, news: Props) -> list[tuple[str, str]]:
+    problems = []
+    count = sum(k in news for k in PEERS)
+    if count != 1:
+        problems.append(("cidrIpv4", f"exactly one of {', '.join(PEERS)} is needed, {count} are given"))
     ports = news.get("fromPort", -1) != -1 or news.get("toPort", -1) != -1
-    return out + (
-        [("fromPort", "a rule of protocol -1 takes no ports")] if str(news.get("ipProtocol")) == "-1" and ports else []
-    )
+    if ports and str(news.get("ipProtocol")) == "-1":
+        problems.append(("fromPort", "a rule of protocol -1 takes no ports"))
+    return problems
 
 
-def apply_rule(aws: Aws, rid: str, old: Props, new: Props) -> None:
+def apply_rule(aws: Aws, rid: str, _old: Props, new: Props) -> None:
     ports = {"FromPort": -1, "ToPort": -1} if str(new["ipProtocol"]) == "-1" else {}
     flat = {"IpProtocol": str(new["ipProtocol"]), **ports, **pick_rule(new)}
     aws.ec2.modify_security_group_rules(
@@ -194,21 +190,21 @@ def pick_rule(new: Props) -> Props:
     return {boto: new[wire] for wire, boto in names.items() if new.get(wire) is not None}
 
 
-def read_rule(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = aws.ec2.describe_security_group_rules(SecurityGroupRuleIds=[rid])["SecurityGroupRules"]
-    if not found:
+def read_rule(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = aws.ec2.describe_security_group_rules(SecurityGroupRuleIds=[rid])["SecurityGroupRules"]
+    if not described:
         return None
-    seen = pick(found[0], "ipProtocol fromPort toPort cidrIpv4 cidrIpv6 prefixListId description")
+    seen = pick(described[0], "ipProtocol fromPort toPort cidrIpv4 cidrIpv6 prefixListId description")
     if seen["ipProtocol"] == "-1":
         seen = {k: v for k, v in seen.items() if k not in ("fromPort", "toPort")}
-    referenced = found[0].get("ReferencedGroupInfo", {}).get("GroupId")
+    referenced = described[0].get("ReferencedGroupInfo", {}).get("GroupId")
     return {
         **seen,
-        "securityGroupId": found[0]["GroupId"],
+        "securityGroupId": described[0]["GroupId"],
         "securityGroupRuleId": rid,
         **({"referencedSecurityGroupId": referenced} if referenced else {}),
         "arn": aws.arn("ec2", f"security-group-rule/{rid}"),
-        "tags": tag_map(found[0].get("Tags")),
+        "tags": tag_map(described[0].get("Tags")),
     }
 
 
@@ -228,10 +224,10 @@ def rule(side: str) -> Resource:
     return Resource(
         f"aws:vpc/securityGroup{side.title()}Rule:{name}",
         RULE,
-        create,
-        read_rule,
-        delete,
-        apply_rule,
+        create=create,
+        read=read_rule,
+        delete=delete,
+        apply=apply_rule,
         tag=ec2_tag,
         check=check_rule,
         replace="securityGroupId",
@@ -242,10 +238,10 @@ SPECS = [
     Resource(
         "aws:ec2/securityGroup:SecurityGroup",
         f"name vpcId description ingress{{{BLOCK}}} egress{{{BLOCK}}} revokeRulesOnDelete",
-        create_group,
-        read_group,
-        delete_group,
-        apply_group,
+        create=create_group,
+        read=read_group,
+        delete=delete_group,
+        apply=apply_group,
         finish=True,
         tag=ec2_tag,
         name="name",

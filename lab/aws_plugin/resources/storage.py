@@ -25,27 +25,21 @@ def finish_parameter(aws: Aws, rid: str, old: Props, new: Props) -> None:
         tag_parameter(aws, rid, {}, new["tagsAll"], [])
 
 
-def read_parameter(aws: Aws, rid: str, state: Props) -> Props | None:
+def read_parameter(aws: Aws, rid: str, _state: Props) -> Props | None:
     ssm = aws.client("ssm")
-    found = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
-    about = (
-        one(
-            ssm.describe_parameters(ParameterFilters=[{"Key": "Name", "Option": "Equals", "Values": [rid]}])[
-                "Parameters"
-            ]
-        )
-        or {}
-    )
+    described = ssm.get_parameter(Name=rid, WithDecryption=True)["Parameter"]
+    named = [{"Key": "Name", "Option": "Equals", "Values": [rid]}]
+    about = one(ssm.describe_parameters(ParameterFilters=named)["Parameters"]) or {}
     tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=rid)["TagList"]
     return {
-        **pick(found, "name type value version dataType"),
+        **pick(described, "name type value version dataType"),
         **pick(about, "description tier keyId allowedPattern"),
-        "arn": found.get("ARN"),
+        "arn": described.get("ARN"),
         "tags": tag_map(tags),
     }
 
 
-def tag_parameter(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_parameter(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         aws.client("ssm").remove_tags_from_resource(ResourceType="Parameter", ResourceId=rid, TagKeys=drop)
     if put:
@@ -67,11 +61,15 @@ def apply_secret(aws: Aws, rid: str, old: Props, new: Props) -> None:
         secrets(aws).update_secret(SecretId=rid, Description=new.get("description") or "", **given(new, "kmsKeyId"))
 
 
-def read_secret(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = secrets(aws).describe_secret(SecretId=rid)
-    if found.get("DeletedDate"):
+def read_secret(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = secrets(aws).describe_secret(SecretId=rid)
+    if described.get("DeletedDate"):
         return None
-    return {**pick(found, "name description kmsKeyId"), "arn": found["ARN"], "tags": tag_map(found.get("Tags"))}
+    return {
+        **pick(described, "name description kmsKeyId"),
+        "arn": described["ARN"],
+        "tags": tag_map(described.get("Tags")),
+    }
 
 
 def delete_secret(aws: Aws, rid: str, state: Props) -> None:
@@ -80,7 +78,7 @@ def delete_secret(aws: Aws, rid: str, state: Props) -> None:
     secrets(aws).delete_secret(SecretId=rid, **how)
 
 
-def tag_secret(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+def tag_secret(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
     if drop:
         secrets(aws).untag_resource(SecretId=rid, TagKeys=drop)
     if put:
@@ -91,25 +89,25 @@ SPECS = [
     Resource(
         "aws:ssm/parameter:Parameter",
         f"name {PARAMETER} overwrite",
-        create_parameter,
-        read_parameter,
-        lambda aws, rid, state: aws.client("ssm").delete_parameter(Name=rid),
-        finish_parameter,
+        create=create_parameter,
+        read=read_parameter,
+        delete=lambda aws, rid, _state: aws.client("ssm").delete_parameter(Name=rid),
+        apply=finish_parameter,
         finish=True,
         tag=tag_parameter,
         name="name",
         secret="value",
         volatile="version",
         replace="dataType",
-        check=lambda olds, news: [] if "value" in news else [("value", "is required by the stand-in")],
+        check=lambda _olds, news: [] if "value" in news else [("value", "is required by the stand-in")],
     ),
     Resource(
         "aws:secretsmanager/secret:Secret",
         "name description kmsKeyId recoveryWindowInDays",
-        create_secret,
-        read_secret,
-        delete_secret,
-        apply_secret,
+        create=create_secret,
+        read=read_secret,
+        delete=delete_secret,
+        apply=apply_secret,
         tag=tag_secret,
         name="name",
     ),

@@ -24,39 +24,32 @@ def create_customer(aws: Aws, new: Props) -> str:
     return made["CustomerGateway"]["CustomerGatewayId"]
 
 
-def read_customer(aws: Aws, rid: str, state: Props) -> Props | None:
-    found = one(aws.ec2.describe_customer_gateways(CustomerGatewayIds=[rid])["CustomerGateways"])
-    if not found or found["State"] in ENDED:
+def read_customer(aws: Aws, rid: str, _state: Props) -> Props | None:
+    described = one(aws.ec2.describe_customer_gateways(CustomerGatewayIds=[rid])["CustomerGateways"])
+    if not described or described["State"] in ENDED:
         return None
     return {
-        **pick(found, "bgpAsn ipAddress type deviceName"),
+        **pick(described, "bgpAsn ipAddress type deviceName"),
         "arn": aws.arn("ec2", f"customer-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
 # ---- VpnGateway
 def vpn_gateway(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpn_gateways(VpnGatewayIds=[rid])["VpnGateways"])
-    return found if found and found.get("State") not in ENDED else None
+    described = one(aws.ec2.describe_vpn_gateways(VpnGatewayIds=[rid])["VpnGateways"])
+    return described if described and described.get("State") not in ENDED else None
 
 
-def attached(found: Props | None) -> str | None:
-    return next(
-        (
-            a["VpcId"]
-            for a in (found or {}).get("VpcAttachments", [])
-            if a.get("State") not in ("detached", "detaching")
-        ),
-        None,
-    )
+def attached(described: Props | None) -> str | None:
+    attachments = (described or {}).get("VpcAttachments", [])
+    return next((a["VpcId"] for a in attachments if a.get("State") not in ("detached", "detaching")), None)
 
 
 def create_gateway(aws: Aws, new: Props) -> str:
     asn = {"AmazonSideAsn": int(new["amazonSideAsn"])} if new.get("amazonSideAsn") else {}
-    return aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))["VpnGateway"][
-        "VpnGatewayId"
-    ]
+    made = aws.ec2.create_vpn_gateway(Type="ipsec.1", **asn, **tag_spec("vpn-gateway", new))
+    return made["VpnGateway"]["VpnGatewayId"]
 
 
 def apply_gateway(aws: Aws, rid: str, old: Props, new: Props) -> None:
@@ -74,18 +67,18 @@ def detach(aws: Aws, rid: str, vpc: str) -> None:
     aws.wait(f"{rid} detached", lambda: attached(vpn_gateway(aws, rid)) is None)
 
 
-def read_gateway(aws: Aws, rid: str, state: Props) -> Props | None:
-    if not (found := vpn_gateway(aws, rid)):
+def read_gateway(aws: Aws, rid: str, _state: Props) -> Props | None:
+    if not (described := vpn_gateway(aws, rid)):
         return None
     return {
-        "vpcId": attached(found),
-        "amazonSideAsn": str(found.get("AmazonSideAsn") or ""),
+        "vpcId": attached(described),
+        "amazonSideAsn": str(described.get("AmazonSideAsn") or ""),
         "arn": aws.arn("ec2", f"vpn-gateway/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_gateway(aws: Aws, rid: str, state: Props) -> None:
+def delete_gateway(aws: Aws, rid: str, _state: Props) -> None:
     if vpc := attached(vpn_gateway(aws, rid)):
         detach(aws, rid, vpc)
     aws.ec2.delete_vpn_gateway(VpnGatewayId=rid)
@@ -93,8 +86,8 @@ def delete_gateway(aws: Aws, rid: str, state: Props) -> None:
 
 # ---- VpnConnection
 def connection(aws: Aws, rid: str) -> Props | None:
-    found = one(aws.ec2.describe_vpn_connections(VpnConnectionIds=[rid])["VpnConnections"])
-    return found if found and found["State"] not in ENDED else None
+    described = one(aws.ec2.describe_vpn_connections(VpnConnectionIds=[rid])["VpnConnections"])
+    return described if described and described["State"] not in ENDED else None
 
 
 def tunnel_options(new: Props, n: int) -> Props:
@@ -149,10 +142,10 @@ def tunnels(xml: str | None) -> Props:
     return out
 
 
-def read_connection(aws: Aws, rid: str, state: Props) -> Props | None:
-    if not (found := connection(aws, rid)):
+def read_connection(aws: Aws, rid: str, _state: Props) -> Props | None:
+    if not (described := connection(aws, rid)):
         return None
-    options = found.get("Options", {})
+    options = described.get("Options", {})
     cidrs = {
         f"tunnel{n}InsideCidr": t["TunnelInsideCidr"]
         for n, t in enumerate(options.get("TunnelOptions", []), start=1)
@@ -164,20 +157,20 @@ def read_connection(aws: Aws, rid: str, state: Props) -> Props | None:
             "status": t.get("Status"),
             "acceptedRouteCount": t.get("AcceptedRouteCount", 0),
         }
-        for t in found.get("VgwTelemetry", [])
+        for t in described.get("VgwTelemetry", [])
     ]
     return {
-        **pick(found, "customerGatewayId vpnGatewayId type customerGatewayConfiguration"),
+        **pick(described, "customerGatewayId vpnGatewayId type customerGatewayConfiguration"),
         **cidrs,
         "vgwTelemetries": telemetry,
         "staticRoutesOnly": bool(options.get("StaticRoutesOnly")),
-        **tunnels(found.get("CustomerGatewayConfiguration")),
+        **tunnels(described.get("CustomerGatewayConfiguration")),
         "arn": aws.arn("ec2", f"vpn-connection/{rid}"),
-        "tags": tag_map(found.get("Tags")),
+        "tags": tag_map(described.get("Tags")),
     }
 
 
-def delete_connection(aws: Aws, rid: str, state: Props) -> None:
+def delete_connection(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.delete_vpn_connection(VpnConnectionId=rid)
     aws.wait(f"{rid} deleted", lambda: connection(aws, rid) is None)
 
@@ -186,34 +179,35 @@ SPECS = [
     Resource(
         "aws:ec2/customerGateway:CustomerGateway",
         "bgpAsn ipAddress type deviceName",
-        create_customer,
-        read_customer,
-        lambda aws, rid, state: aws.ec2.delete_customer_gateway(CustomerGatewayId=rid),
+        create=create_customer,
+        read=read_customer,
+        delete=lambda aws, rid, _state: aws.ec2.delete_customer_gateway(CustomerGatewayId=rid),
         tag=ec2_tag,
         replace="bgpAsn ipAddress type deviceName",
     ),
     Resource(
         "aws:ec2/vpnGateway:VpnGateway",
         "vpcId amazonSideAsn",
-        create_gateway,
-        read_gateway,
-        delete_gateway,
-        apply_gateway,
+        create=create_gateway,
+        read=read_gateway,
+        delete=delete_gateway,
+        apply=apply_gateway,
         finish=True,
         tag=ec2_tag,
         replace="amazonSideAsn",
     ),
     Resource(
         "aws:ec2/vpnConnection:VpnConnection",
-        "customerGatewayId vpnGatewayId type staticRoutesOnly tunnel1InsideCidr tunnel2InsideCidr tunnel1PresharedKey tunnel2PresharedKey",
-        create_connection,
-        read_connection,
-        delete_connection,
-        apply_connection,
+        "customerGatewayId vpnGatewayId type staticRoutesOnly "
+        "tunnel1InsideCidr tunnel2InsideCidr tunnel1PresharedKey tunnel2PresharedKey",
+        create=create_connection,
+        read=read_connection,
+        delete=delete_connection,
+        apply=apply_connection,
         tag=ec2_tag,
         ready=lambda aws, rid: (connection(aws, rid) or {}).get("State") == "available",
         secret="tunnel1PresharedKey tunnel2PresharedKey customerGatewayConfiguration",
         replace="type staticRoutesOnly tunnel1InsideCidr tunnel2InsideCidr",
-        check=lambda olds, news: [] if news.get("vpnGatewayId") else [("vpnGatewayId", "is required by the stand-in")],
+        check=lambda _olds, news: [] if news.get("vpnGatewayId") else [("vpnGatewayId", "is required by the stand-in")],
     ),
 ]

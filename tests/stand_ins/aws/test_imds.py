@@ -129,9 +129,10 @@ def test_the_spot_warning_appears(imds):
 ON_THE_NODE = """
 import boto3, json
 session = boto3.Session(region_name="us-east-1")
-print(json.dumps({"key": session.get_credentials().get_frozen_credentials().access_key, "method": session.get_credentials().method,
-                  "arn": session.client("sts").get_caller_identity()["Arn"],
-                  "secret": session.client("secretsmanager").get_secret_value(SecretId="ironburst/lab/munge-key")["SecretString"]}))
+credentials = session.get_credentials()
+secret = session.client("secretsmanager").get_secret_value(SecretId="ironburst/lab/munge-key")
+print(json.dumps({"key": credentials.get_frozen_credentials().access_key, "method": credentials.method,
+                  "arn": session.client("sts").get_caller_identity()["Arn"], "secret": secret["SecretString"]}))
 """
 
 

@@ -11,7 +11,7 @@ from lab.aws.cloud import Cloud
 from lab.aws.control import Control
 from lab.aws.imds import tree
 from lab.aws.testing import client, live, network, refused
-from lab.box import wait_for
+from lab.system import wait_for
 
 P5, IMAGE = "p5.48xlarge", "ami-0123456789abcdef0"
 

@@ -11,19 +11,22 @@ import uuid
 
 import pytest
 
-from lab.box import wait_for
 from lab.site import Site
+from lab.system import wait_for
 
 ON_THE_HOST = """
 import json, os, socket, urllib.request
 BASE = "http://169.254.169.254/latest/"
 def read(path, method="GET", **headers):
-    request = urllib.request.Request(BASE + path, method=method, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    names = {key.replace("_", "-"): value for key, value in headers.items()}
+    request = urllib.request.Request(BASE + path, method=method, headers=names)
     return urllib.request.urlopen(request, timeout=5).read().decode()
 token = read("api/token", "PUT", X_aws_ec2_metadata_token_ttl_seconds="60")
 get = lambda path: read(path, X_aws_ec2_metadata_token=token)
-print(json.dumps({"id": get("meta-data/instance-id"), "data": get("user-data"), "index": get("meta-data/ami-launch-index"),
-                  "key": json.loads(get("meta-data/iam/security-credentials/node"))["AccessKeyId"], "name": socket.gethostname()}))
+credentials = json.loads(get("meta-data/iam/security-credentials/node"))
+print(json.dumps({"id": get("meta-data/instance-id"), "data": get("user-data"),
+                  "index": get("meta-data/ami-launch-index"),
+                  "key": credentials["AccessKeyId"], "name": socket.gethostname()}))
 """
 IN_THE_NET = """
 import json, sys
@@ -34,8 +37,9 @@ if sys.argv[1] == "launch":
     iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
-    got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=2, MaxCount=2, SubnetId=network(clients())[1],
-                                  UserData='{"ironburst": 1}', IamInstanceProfile={"Name": "node"},
+    got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=2, MaxCount=2,
+                                  SubnetId=network(clients())[1], UserData='{"ironburst": 1}',
+                                  IamInstanceProfile={"Name": "node"},
                                   InstanceMarketOptions={"MarketType": "spot"})["Instances"]
     print(json.dumps([(i["InstanceId"], i["PrivateIpAddress"]) for i in got]))
 else:

@@ -22,11 +22,12 @@ vpc = aws.ec2.Vpc("net", cidr_block="10.90.0.0/16")
 subnet = aws.ec2.Subnet("a", vpc_id=vpc.id, cidr_block="10.90.1.0/24")
 everything = {"protocol": "-1", "from_port": 0, "to_port": 0, "self": True}
 group = aws.ec2.SecurityGroup("efa", vpc_id=vpc.id, description="nodes", ingress=[everything])
-nics = [{"deviceIndex": min(i, 1), "networkCardIndex": i, "%s": "efa" if i == 0 else "efa-only", "subnetId": subnet.id,
-         "securityGroups": [group.id], "deleteOnTermination": "true"} for i in range(2)]
+nics = [{"deviceIndex": min(i, 1), "networkCardIndex": i, "%s": "efa" if i == 0 else "efa-only",
+         "subnetId": subnet.id, "securityGroups": [group.id], "deleteOnTermination": "true"} for i in range(2)]
 template = aws.ec2.LaunchTemplate("node", instance_type="p5.48xlarge", network_interfaces=nics)
-node = aws.ec2.Instance("fixed-1", ami=aws.ssm.get_parameter(name="/image").value, launch_template={"id": template.id, "version":
-                        template.latest_version.apply(str)}, opts=pulumi.ResourceOptions(additional_secret_outputs=["privateDns"]))
+launch = {"id": template.id, "version": template.latest_version.apply(str)}
+node = aws.ec2.Instance("fixed-1", ami=aws.ssm.get_parameter(name="/image").value, launch_template=launch,
+                        opts=pulumi.ResourceOptions(additional_secret_outputs=["privateDns"]))
 pulumi.export("subnet", node.subnet_id)
 pulumi.export("address", node.private_ip)
 pulumi.export("dns", node.private_dns)

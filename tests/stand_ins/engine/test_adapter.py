@@ -39,7 +39,7 @@ def test_one_error_names_the_resource_and_its_reason(project: Project):
     project.program('a = Thing("a", value=1)\nThing("b", value=a.serial)')
     project.knobs(fail_create=["b"])
     with pytest.raises(
-        PulumiError, match="`up` of stack dev failed .*probe:index:Thing b: probe: create of b was told to fail"
+        PulumiError, match=r"`up` of stack dev failed .*probe:index:Thing b: probe: create of b was told to fail"
     ) as failure:
         pulumi.up()
     assert failure.value.code == 1 and failure.value.diagnostics[0]["urn"].endswith("::b")

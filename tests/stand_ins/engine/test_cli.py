@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -16,16 +17,18 @@ BANNER = "lab/engine, a stand-in for the pulumi CLI"
 
 def alive(word: str) -> list[int]:
     """Processes whose environment or command line holds `word` (a test's own folder)."""
-    found = []
-    for pid in (p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()):
+    living = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
         try:
-            text = open(f"/proc/{pid}/cmdline").read() + open(f"/proc/{pid}/environ").read()
-            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+            text = (process / "cmdline").read_text() + (process / "environ").read_text()
+            state = (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
         if word in text and state != "Z":
-            found.append(int(pid))
-    return found
+            living.append(int(process.name))
+    return living
 
 
 def test_the_first_line_says_what_it_is(project: Project):
@@ -98,7 +101,8 @@ def test_structured_and_secret_configuration(project: Project):
 """
     )
     project.program(
-        'c = pulumi.Config()\nprint("the password is hush-pw")\npulumi.export("site", c.require_secret_object("site"))\n'
+        'c = pulumi.Config()\nprint("the password is hush-pw")\n'
+        'pulumi.export("site", c.require_secret_object("site"))\n'
         'pulumi.export("texts", [c.require("mac"), c.require("when"), c.require("on")])'
     )
     done = project.up()

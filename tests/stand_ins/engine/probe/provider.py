@@ -69,7 +69,8 @@ def knob(key, name):
 
 
 class Probe(provider_pb2_grpc.ResourceProviderServicer):
-    config = {}
+    def __init__(self):
+        self.config = {}
 
     def Handshake(self, request, context):
         if "no_handshake" in FLAGS:

@@ -4,17 +4,12 @@ Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab
 it.
 """
 
-import ast
-import hashlib
-import inspect
-import os
 import re
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from lab.box import LAB_ROOT, Box, LabError, locked, run
+from lab.hosts import cache
+from lab.system import LAB_ROOT, LabError, run
 
 SUITE = "trixie"
 PACKAGES = [
@@ -85,37 +80,30 @@ def apt_sources() -> str:
     codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.MULTILINE)
     if not codename or "ID=debian" not in release.splitlines():
         raise LabError(
-            "the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; use a Debian 12 or 13"
+            "the lab builds its hosts from the machine's own apt sources: this machine isn't Debian; "
+            "use a Debian 12 or 13"
         )
-    targets = run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
-    )
-    found = set()
+    wanted = re.compile(rf"{codename[1]}(-updates|-security)?")
+    columns = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
+    targets = run(["apt-get", "indextargets", "--format", columns, "Created-By: Packages"])
+    sources = set()
     for line in targets.splitlines():
         uri, suite, component = line.split()
-        if re.fullmatch(rf"{codename[1]}(-updates|-security)?", suite) and component == "main":
-            found.add(f"deb {uri} {suite.replace(codename[1], SUITE)} {component}")
-    if not found:
+        if wanted.fullmatch(suite) and component == "main":
+            sources.add(f"deb {uri} {suite.replace(codename[1], SUITE)} {component}")
+    if not sources:
         raise LabError(
-            f"no Debian package source found: apt-get indextargets names none for {codename[1]}; run 'apt-get update' first"
+            f"no Debian package source found: apt-get indextargets names none for {codename[1]}; "
+            "run 'apt-get update' first"
         )
-    return "\n".join(sorted(found)) + "\n"
-
-
-def recipe_hash(*parts: object) -> str:
-    """Short hash of a recipe: the same parts give the same cache folder."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
-
-
-def code_of(function: Callable) -> str:
-    """A function's code without its comments and layout, to be part of a recipe."""
-    return ast.dump(ast.parse(inspect.getsource(function)))
+    return "\n".join(sorted(sources)) + "\n"
 
 
 def base_path(root: Path = LAB_ROOT) -> Path:
     """Where the base image of today's recipe lies (or will lie)."""
-    recipe = recipe_hash(SUITE, PACKAGES, SUBNET_MANAGER, SUBNET_MANAGER_HOME, LEFT_OUT, MASKED, FILES, code_of(_build))
-    return root / "cache" / f"base-{recipe}"
+    apart = (SUBNET_MANAGER, SUBNET_MANAGER_HOME)
+    code = [cache.code_of(function) for function in (_build, _bootstrap, _strip, _furnish)]
+    return cache.path_of("base", root, SUITE, PACKAGES, apart, LEFT_OUT, MASKED, FILES, code)
 
 
 def ssh_key(root: Path = LAB_ROOT) -> Path:
@@ -125,44 +113,7 @@ def ssh_key(root: Path = LAB_ROOT) -> Path:
 
 def base_image(root: Path = LAB_ROOT) -> Path:
     """Folder of the base image; built now (half a minute) if it isn't there. Several callers at once build it once."""
-    target = base_path(root)
-    if target.is_dir():
-        return target
-    with locked(root / "locks" / "base.lock"):
-        if not target.is_dir():
-            build_apart("lab.rootfs", root, target)
-            forget_older(root, target)
-    return target
-
-
-def forget_older(root: Path, target: Path) -> None:
-    """Remove what older recipes left beside `target`, unless a lab is up that may still use it."""
-    if any(Box(folder.parent.name, root).is_up() for folder in root.glob("*/box.pid")):
-        return
-    for folder in target.parent.glob(f"{target.name.split('-')[0]}-*"):
-        if folder != target:
-            shutil.rmtree(folder)
-
-
-def build_apart(module: str, root: Path, target: Path) -> None:
-    """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no
-    process.
-    """
-    repo = Path(__file__).resolve().parents[1]
-    namespaces = [
-        "unshare",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child=KILL",
-        "--mount-proc",
-        "--propagation",
-        "private",
-    ]
-    command = ["setpriv", "--pdeathsig", "KILL", *namespaces, sys.executable, "-m", module, str(root)]
-    run(command, cwd=repo, env=os.environ | {"PYTHONPATH": str(repo)})
-    if not target.is_dir():
-        raise LabError(f"the recipe in {module} was edited while it was built: run the same again")
+    return cache.built("lab.hosts.rootfs", root, base_path(root))
 
 
 def _build(root: Path, target: Path) -> None:
@@ -172,33 +123,46 @@ def _build(root: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     key = ssh_key(root)
     if not key.exists():
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(key)])
+        _make_key(key, "lab")
     sources = root / "cache" / "sources.list"
     sources.write_text(apt_sources())
+    _bootstrap(new, sources)
+    _strip(new)
+    _furnish(new, key)
+    new.rename(target)
+
+
+def _make_key(path: Path, comment: str) -> None:
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
+
+
+def _bootstrap(new: Path, sources: Path) -> None:
+    """Debian and PACKAGES into `new`, and the subnet manager beside the system."""
     unpack = (
         f"cd /tmp && apt-get -qq -o APT::Sandbox::User=root download {' '.join(SUBNET_MANAGER)}"
         f" && for deb in *.deb; do dpkg -x $deb {SUBNET_MANAGER_HOME}; done && rm *.deb"
     )
-    run(
-        [
-            "mmdebstrap",
-            "--quiet",
-            "--variant=apt",
-            "--mode=root",
-            f"--include={','.join(PACKAGES)}",
-            *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
-            f"--customize-hook=chroot $1 sh -c '{unpack}'",
-            SUITE,
-            str(new),
-            str(sources),
-        ]
-    )
+    options = [
+        *("--quiet", "--variant=apt", "--mode=root"),
+        f"--include={','.join(PACKAGES)}",
+        *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
+        f"--customize-hook=chroot $1 sh -c '{unpack}'",
+    ]
+    run(["mmdebstrap", *options, SUITE, str(new), str(sources)])
+
+
+def _strip(new: Path) -> None:
+    """Take away the sources of packages, host keys and identity that came with the packages."""
     sources_folder = new / "etc/apt/sources.list.d"
     for path in [*sources_folder.iterdir(), *(new / "etc/ssh").glob("ssh_host_*"), new / "etc/apt/sources.list"]:
         path.unlink(missing_ok=True)
     for name in ("etc/machine-id", "etc/resolv.conf"):  # empty machine-id; "uninitialized" would mean a first boot
         (new / name).unlink(missing_ok=True)
         (new / name).touch()
+
+
+def _furnish(new: Path, key: Path) -> None:
+    """What makes it a host of the lab: FILES, keys, alice, /shared, and no unit of MASKED."""
     for name, text in FILES.items():
         (new / name).parent.mkdir(parents=True, exist_ok=True)
         (new / name).write_text(text)
@@ -206,20 +170,7 @@ def _build(root: Path, target: Path) -> None:
     ssh.mkdir(mode=0o700, exist_ok=True)
     shutil.copy(f"{key}.pub", ssh / "authorized_keys")
     # one host key for all hosts: nothing to generate at boot, and nothing of a host's identity in a baked image
-    run(
-        [
-            "ssh-keygen",
-            "-q",
-            "-t",
-            "ed25519",
-            "-N",
-            "",
-            "-C",
-            "lab host",
-            "-f",
-            str(new / "etc/ssh/ssh_host_ed25519_key"),
-        ]
-    )
+    _make_key(new / "etc/ssh/ssh_host_ed25519_key", "lab host")
     run(["chroot", str(new), "useradd", "-u", "1500", "-m", "-s", "/bin/bash", "alice"])
     (new / "shared").mkdir(mode=0o755)
     for unit in MASKED:
@@ -227,17 +178,7 @@ def _build(root: Path, target: Path) -> None:
         link.unlink(missing_ok=True)
         link.symlink_to("/dev/null")
     run(["chroot", str(new), "systemctl", "enable", "-q", "lab-hw.service"])
-    new.rename(target)
-
-
-def _main(root: Path) -> None:
-    target = base_path(root)
-    if not target.is_dir():
-        _build(root, target)
 
 
 if __name__ == "__main__":
-    try:
-        _main(Path(sys.argv[1]))
-    except LabError as error:
-        sys.exit(str(error))
+    cache.main(base_path, _build)

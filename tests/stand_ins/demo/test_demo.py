@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ironburst.controller.records import EventRow
-from lab.box import LabError
 from lab.demo import boot, declare, figures, history, report, trace
 from lab.demo.history import History, JobHistory, LeaseHistory, Mark, Run
 from lab.demo.steps import Steps
+from lab.system import LabError
 
 
 def test_the_slice_has_gangs_and_starts_at_zero():

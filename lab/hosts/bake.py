@@ -1,17 +1,12 @@
-"""Images: the software of a baked host as a layer over the base image, in .lab/<prefix>/images/<image id>/."""
-
-from __future__ import annotations
+"""Baking: a host's disk becomes an image, without its identity."""
 
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lab import rootfs
-from lab.box import Box, LabError, run
-
-if TYPE_CHECKING:
-    from lab.host import Host
+from lab.hosts import layers
+from lab.hosts.host import Host
+from lab.system import LabError, run
 
 # A baked image carries software, never an identity; these are removed from the baked host's layer
 IDENTITY = [
@@ -34,26 +29,9 @@ IDENTITY = [
 ]
 
 
-def image_dir(box: Box, image: str) -> Path:
-    return box.dir / "images" / image
-
-
-def layers(box: Box, image: str | None) -> list[Path]:
-    """Lower layers of a host's disk, uppermost first."""
-    found: list[Path] = []
-    while image is not None:
-        folder = image_dir(box, image)
-        if not (folder / "image.json").is_file():
-            known = ", ".join(sorted(path.parent.name for path in box.dir.glob("images/*/image.json"))) or "none"
-            raise LabError(f"lab {box.prefix!r} has no image {image!r}; it has: {known}")
-        found.append(folder / "layer")
-        image = json.loads((folder / "image.json").read_text())["parent"]
-    return [*found, rootfs.base_image(box.root)]
-
-
 def bake(host: Host, image: str) -> Path:
     """Stop `host` and make image `image` of its disk, without identity; the host stays, off. Returns images/<image>."""
-    target = image_dir(host.box, image)
+    target = layers.image_dir(host.box, image)
     if target.exists():
         raise LabError(f"image {image!r} exists already in lab {host.box.prefix!r}")
     spec = host.spec

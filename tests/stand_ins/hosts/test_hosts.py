@@ -1,4 +1,4 @@
-"""The pure parts of the lab's site: identity, hardware, fabric file, stub packages, checks."""
+"""The pure parts of the lab's hosts: identity, hardware, fabric file, specs, cache, checks."""
 
 import re
 import struct
@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from lab import check, fabric, hardware, host, names, rootfs
-from lab.box import Box, LabError, locked, wait_for
-from lab.stub_packages import DRIVER_VERSIONS, stub_packages
+from lab import names
+from lab.hosts import cache, check, fabric, hardware, rootfs
+from lab.hosts.box import Box
+from lab.hosts.host import Host, all_hosts
+from lab.hosts.spec import HostSpec, bare_metal, cloud
+from lab.system import LabError, locked, wait_for
 
 
 def metal(name="dgx01"):
-    return host.bare_metal(name)
+    return bare_metal(name)
 
 
 def files_of(spec):
@@ -59,7 +62,7 @@ def test_gpu_machine():
 
 
 def test_p5_instance_has_efa_and_no_infiniband():
-    spec = host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
+    spec = cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
     ids = pci_ids(spec)
     assert {i: ids.count(i) for i in set(ids)} == {(0x10DE, 0x2330): 8, (0x10DE, 0x22A3): 4, (0x1D0F, 0xEFA2): 32}
     devices = list(hardware.rdma_devices(spec.hardware))
@@ -78,8 +81,8 @@ def test_p5_instance_has_efa_and_no_infiniband():
     [
         metal("head"),
         metal(),
-        host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge"),
-        host.cloud("i-0123456789abcdef1", "10.90.3.8", "m7i.large"),
+        cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge"),
+        cloud("i-0123456789abcdef1", "10.90.3.8", "m7i.large"),
     ],
     ids=lambda spec: spec.hardware.product,
 )
@@ -107,10 +110,10 @@ def test_faults_are_written_in_place(tmp_path):
 
 
 def test_spec_survives_json():
-    for spec in (metal(), host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge", image="ami-1", shared=False)):
-        assert host.HostSpec.from_json(spec.to_json()) == spec
+    for spec in (metal(), cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge", image="ami-1", shared=False)):
+        assert HostSpec.from_json(spec.to_json()) == spec
     with pytest.raises(LabError, match="'dgx77' has no known address"):
-        host.bare_metal("dgx77")
+        bare_metal("dgx77")
 
 
 def test_fabric_file_names_every_link_at_both_ends():
@@ -126,27 +129,13 @@ def test_fabric_file_names_every_link_at_both_ends():
     assert all((peer, peer_port, node, port) in links for node, port, peer, peer_port in links)
 
 
-def test_stub_packages_say_so_and_their_relations_close():
-    packages = stub_packages()
-    keys = {(p.name, p.version) for p in packages}
-    assert len(keys) == len(packages)
-    for package in packages:
-        for relation in filter(None, package.depends.split(", ")):
-            name, version = re.fullmatch(r"(\S+?)(?: \(= (.+)\))?", relation).groups()
-            assert version is None or (name, version) in keys, f"{package.name} needs {relation}"
-    assert {p.version for p in packages if p.name == "nvidia-fabricmanager"} == {f"{v}-1" for v in DRIVER_VERSIONS}
-    for package in packages:
-        for path, text in package.files.items():
-            assert "STUB" in text or path.startswith("usr/share/lab-nvidia/"), path
-
-
 def test_check_names_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(check.os, "geteuid", lambda: 1000)
     with pytest.raises(LabError, match="needs root"):
         check.check(tmp_path)
     monkeypatch.setattr(check.os, "geteuid", lambda: 0)
     monkeypatch.setattr(check.shutil, "which", lambda name: None if name == "mmdebstrap" else "/bin/" + name)
-    with pytest.raises(LabError, match="needs mmdebstrap, .*make lab-packages"):
+    with pytest.raises(LabError, match=r"needs mmdebstrap, .*make lab-packages"):
         check.check(tmp_path)
     monkeypatch.setattr(check.shutil, "which", lambda name: "/bin/" + name)
     monkeypatch.setattr(check, "FREE_BYTES", 10**18)
@@ -163,12 +152,12 @@ def test_older_images_go_unless_a_lab_is_up(tmp_path):
     try:
         (box / "box.pid").write_text(str(process.pid))
         wait_for(lambda: Box("busy", tmp_path).is_up(), 10, "the process to have its environment")
-        rootfs.forget_older(tmp_path, tmp_path / "cache" / "base-new")
+        cache.forget_older(tmp_path, tmp_path / "cache" / "base-new")
         assert (tmp_path / "cache" / "base-old").is_dir()
     finally:
         process.kill()
         process.wait()
-    rootfs.forget_older(tmp_path, tmp_path / "cache" / "base-new")
+    cache.forget_older(tmp_path, tmp_path / "cache" / "base-new")
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["base-new", "repo-old"]
 
 
@@ -184,25 +173,25 @@ def test_a_lab_that_is_down_has_nothing_and_says_so(tmp_path):
     with pytest.raises(LabError, match="is not up: start it with"):
         box.net_prefix()
     with pytest.raises(LabError, match="has no host 'dgx01'; it has: none"):
-        _ = host.Host(box, "dgx01").spec
+        _ = Host(box, "dgx01").spec
 
 
 def test_a_host_keeps_its_spec_and_its_address(tmp_path):
     box = Box("specs", tmp_path)
-    host.rootfs.base_path(tmp_path).mkdir(parents=True)  # an empty image: nothing is booted here
-    one = host.cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
-    machine = host.Host(box, one.name)
+    rootfs.base_path(tmp_path).mkdir(parents=True)  # an empty image: nothing is booted here
+    one = cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
+    machine = Host(box, one.name)
     machine.define(one)
     machine.define(one)
     assert (machine.spec, machine.state()) == (one, "off")
     with pytest.raises(LabError, match="exists with another hostname, shared: destroy it first"):
         machine.define(replace(one, hostname="x", shared=False))
-    two = host.cloud("i-0123456789abcdef1", "10.90.3.7", "p5.48xlarge")
-    with pytest.raises(LabError, match="address 10.90.3.7 .* is taken by 'i-0123456789abcdef0'"):
-        host.Host(box, two.name).define(two)
+    two = cloud("i-0123456789abcdef1", "10.90.3.7", "p5.48xlarge")
+    with pytest.raises(LabError, match=r"address 10.90.3.7 .* is taken by 'i-0123456789abcdef0'"):
+        Host(box, two.name).define(two)
     with pytest.raises(LabError, match="no image 'ami-0'; it has: none"):
-        host.Host(box, two.name).define(replace(two, address="10.90.3.8", image="ami-0"))
-    assert [known.name for known in host.all_hosts(box)] == [one.name]
+        Host(box, two.name).define(replace(two, address="10.90.3.8", image="ami-0"))
+    assert [known.name for known in all_hosts(box)] == [one.name]
 
 
 def test_a_lock_that_is_removed_still_excludes(tmp_path):

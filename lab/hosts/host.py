@@ -4,9 +4,9 @@ hardware.
 All methods work from outside and from inside the box (a BMC, a cloud API): from outside they enter it first.
 """
 
+import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import shlex
 import shutil
@@ -15,101 +15,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
-from lab import fabric, hardware, image, names, rootfs
-from lab.box import Box, LabError, cgroup_roots, locked, remove_cgroup, run, wait_for
-from lab.hardware import Hardware
+from lab.hosts import cgroups, hardware, layers, rootfs
+from lab.hosts.box import Box
+from lab.hosts.spec import HostSpec
+from lab.system import LabError, locked, run, wait_for
 
-SSH_OPTIONS = [
-    "-o",
+SSH_SETTINGS = (
     "StrictHostKeyChecking=no",
-    "-o",
     "UserKnownHostsFile=/dev/null",
-    "-o",
     "LogLevel=ERROR",
-    "-o",
     "ConnectTimeout=2",
-    "-o",
     "BatchMode=yes",
-]
+)
+SSH_OPTIONS = [word for setting in SSH_SETTINGS for word in ("-o", setting)]
+STOP_S = 15  # a clean shutdown has this long, then the plug is pulled
+JOURNAL_OPTIONS = ("--no-pager", "--quiet", "--lines=1000", "--output=short-precise")
 SUPERVISOR = Path(__file__).with_name("nspawn.sh")
-
-
-@dataclass(frozen=True)
-class HostSpec:
-    """All that identifies a host. It is stored when the host is defined or first started; `destroy` forgets it."""
-
-    name: str  # bare metal: head, dgx01; cloud: the instance id
-    address: str  # IPv4, in 10.78.0.0/16 (bare metal) or 10.90.0.0/16 (cloud)
-    kind: str  # "bare_metal" or "cloud"
-    hostname: str
-    mac: str
-    serial: str
-    uuid: str
-    gateway: str
-    hardware: Hardware
-    prefix_length: int = 16
-    image: str | None = None  # id of a baked image (images/<id>), None: the base image
-    shared: bool = True  # /shared is bound in (stand-in for NFS); False for fault tests
-    environment: dict[str, str] = field(default_factory=dict)  # systemd's DefaultEnvironment
-    hosts: dict[str, str] = field(
-        default_factory=dict
-    )  # {name: address} for /etc/hosts: the lab's stand-in for the hall's DNS
-    # {path without leading /: text} put on the disk at every start; "#!..." is executable, "-> target" a symbolic link
-    files: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str) -> "HostSpec":
-        values = json.loads(text)
-        return cls(**(values | {"hardware": Hardware(**values["hardware"])}))
-
-
-def bare_metal(name: str, address: str | None = None, **changes) -> HostSpec:
-    """Spec of a bare-metal host with the published identity of its name; `changes` override fields of HostSpec."""
-    address = address or names.ADDRESSES.get(name)
-    if address is None:
-        raise LabError(
-            f"bare-metal host {name!r} has no known address: give one in 10.78.0.0/16, or use one of {', '.join(names.ADDRESSES)}"
-        )
-    values = dict(
-        name=name,
-        address=address,
-        kind="bare_metal",
-        hostname=name,
-        mac=names.mac_of(name),
-        serial=names.serial_of(name),
-        uuid=names.uuid_of(name),
-        gateway=names.HALL_GATEWAY,
-        hardware=hardware.bare_metal(name),
-        hosts=names.ADDRESSES,
-        files=fabric.host_files(name, names.ADDRESSES),
-    )
-    return HostSpec(**(values | changes))
-
-
-def cloud(instance_id: str, address: str, instance_type: str, image: str | None = None, **changes) -> HostSpec:
-    """Spec of a cloud instance: hostname ip-A-B-C-D, knows no other host, and gets the AWS endpoint in systemd's
-    environment.
-    """
-    values = dict(
-        name=instance_id,
-        address=address,
-        kind="cloud",
-        hostname=names.cloud_hostname(address),
-        mac=names.mac_of(instance_id),
-        serial=names.serial_of(instance_id),
-        uuid=names.uuid_of(instance_id),
-        gateway=names.VPC_GATEWAY,
-        hardware=hardware.instance(instance_type),
-        image=image,
-        environment={"AWS_ENDPOINT_URL": names.AWS_ENDPOINT},
-    )
-    return HostSpec(**(values | changes))
 
 
 class Host:
@@ -128,29 +52,25 @@ class Host:
         try:
             return HostSpec.from_json((self.dir / "spec.json").read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise LabError(
-                f"lab {self.box.prefix!r} has no host {self.name!r}; it has: "
-                f"{', '.join(host.name for host in all_hosts(self.box)) or 'none'}"
-            ) from None
+            known = ", ".join(host.name for host in all_hosts(self.box)) or "none"
+            raise LabError(f"lab {self.box.prefix!r} has no host {self.name!r}; it has: {known}") from None
 
     @property
     def hardware_dir(self) -> Path:
-        """Folder for the fault functions of lab.hardware (exists once the host was started)."""
+        """Folder for the fault functions of lab.hosts.hardware (exists once the host was started)."""
         return self.dir / "hw"
 
     def state(self) -> str:
-        """ "on" from the moment `start` returns until the host is off for good; also through its own reboots. "off"
-        otherwise.
+        """Either "on" or "off". It is on from the moment `start` returns until it is off for good, also through its own
+        reboots.
         """
         try:
-            handle = open(self.dir / "power")
+            with (self.dir / "power").open() as handle:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the supervisor has it exclusively
         except FileNotFoundError:
             return "off"
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the supervisor holds it exclusively
-            except BlockingIOError:
-                return "on"
+        except BlockingIOError:
+            return "on"
         return "off"
 
     def define(self, spec: HostSpec) -> None:
@@ -168,43 +88,36 @@ class Host:
         """
         if spec is not None:
             self.define(spec)
-        self._in_box("start")
+        self.in_box("start")
 
     def stop(self) -> None:
         """Clean shutdown, at most 15 s, then the plug is pulled. Returns when it is off; the disk stays."""
-        self._in_box("stop")
+        self.in_box("stop")
 
     def off(self) -> None:
         """Pull the plug. Returns when it is off; the disk stays."""
-        self._in_box("off")
+        self.in_box("off")
 
     def destroy(self) -> None:
         """Power off and wipe: disk and spec are gone. A host that doesn't exist is fine."""
-        self._in_box("destroy")
+        self.in_box("destroy")
 
     def wipe(self) -> None:
         """Power off and empty the disk: the next start boots the image of the spec as if for the first time (a
         reinstall).
         """
-        self._in_box("wipe")
+        self.in_box("wipe")
 
     # --- talking to it -----------------------------------------------------------------------------------------
 
     def ssh_argv(self, *command: str) -> list[str]:
         """Command line that runs `command` on the host as root; usable from where Box.net_prefix works."""
-        return [
-            *self.box.net_prefix(),
-            "ssh",
-            "-i",
-            str(rootfs.ssh_key(self.box.root)),
-            *SSH_OPTIONS,
-            f"root@{self.spec.address}",
-            *command,
-        ]
+        client = ["ssh", "-i", str(rootfs.ssh_key(self.box.root)), *SSH_OPTIONS]
+        return [*self.box.net_prefix(), *client, f"root@{self.spec.address}", *command]
 
     def ssh(
         self, command: str | Sequence[str], *, check: bool = True, timeout: float = 60, stdin: str = ""
-    ) -> subprocess.CompletedProcess:
+    ) -> subprocess.CompletedProcess[str]:
         """Run a shell command (str) or an argv as root; LabError if it fails and `check`."""
         line = command if isinstance(command, str) else shlex.join(command)
         done = subprocess.run(self.ssh_argv(line), input=stdin, text=True, capture_output=True, timeout=timeout)
@@ -214,9 +127,9 @@ class Host:
         return done
 
     def wait(self, seconds: float = 30) -> str:
-        """Wait until sshd answers and systemd has settled; returns systemd's state, "running" or "degraded"."""
+        """Wait until sshd answers and systemd has finished starting; returns its state, "running" or "degraded"."""
 
-        def settled() -> str:
+        def started() -> str:
             left = max(1.0, end - time.monotonic())
             try:
                 return self.ssh("systemctl is-system-running --wait", check=False, timeout=left).stdout.strip()
@@ -225,12 +138,9 @@ class Host:
 
         end = time.monotonic() + seconds
         console = self.dir / "console.log"
-        return wait_for(settled, seconds, f"host {self.name} (see {console})", pause=0.05)
+        return wait_for(started, seconds, f"host {self.name} (see {console})", pause=0.05)
 
     # --- below: inside the box ---------------------------------------------------------------------------------
-
-    def _lock(self):
-        return locked(self.box.dir / "run" / f"{self.name}.lock")
 
     def _store(self, spec: HostSpec) -> None:
         path = self.dir / "spec.json"
@@ -239,23 +149,24 @@ class Host:
         if path.exists() and (old := HostSpec.from_json(path.read_text())) != spec:
             changed = [key for key in asdict(spec) if asdict(spec)[key] != asdict(old)[key]]
             raise LabError(f"host {self.name!r} exists with another {', '.join(changed)}: destroy it first")
-        for other in all_hosts(self.box):
-            if other.name != self.name and other.spec.address == spec.address:
+        for host in all_hosts(self.box):
+            if host.name != self.name and host.spec.address == spec.address:
                 raise LabError(
-                    f"address {spec.address} of host {self.name!r} is taken by {other.name!r}: choose another"
+                    f"address {spec.address} of host {self.name!r} is taken by {host.name!r}: choose another"
                 )
-        image.layers(self.box, spec.image)  # says so if the image is missing
+        layers.of_image(self.box, spec.image)  # says so if the image is missing
         self.dir.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".new")
         temporary.write_text(spec.to_json())
         temporary.rename(path)
 
-    def _in_box(self, verb: str) -> None:
+    def in_box(self, verb: str) -> None:
+        """Do one of VERBS in the box, one at a time for this host; from outside, a process that enters it does."""
         if self.box.inside():
-            with self._lock():
-                getattr(self, f"_{verb}")()
+            with locked(self.box.dir / "run" / f"{self.name}.lock"):
+                VERBS[verb](self)
         else:
-            self.box.call("lab.host", verb, self.name)
+            self.box.call("lab.hosts.host", verb, self.name)
 
     def _start(self) -> None:
         if self.state() == "on":
@@ -268,22 +179,11 @@ class Host:
         self._connect(spec)
         (self.dir / "started").unlink(missing_ok=True)
         shared = str(self.box.dir / "shared") if spec.shared else "-"
-        self.box.spawn(
-            [
-                "sh",
-                str(SUPERVISOR),
-                str(self.dir),
-                self.name,
-                spec.uuid,
-                self.box.cgroup(self.name),
-                shared,
-                " ".join(map(str, cgroup_roots())),
-            ],
-            self.dir / "console.log",
-        )
-        wait_for(
-            (self.dir / "started").exists, 10, f"power-on of {self.name} (see {self.dir / 'console.log'})", pause=0.005
-        )
+        groups = " ".join(map(str, cgroups.roots()))
+        supervisor = ["sh", str(SUPERVISOR), str(self.dir), self.name, spec.uuid, self.box.cgroup(self.name)]
+        console = self.dir / "console.log"
+        self.box.spawn([*supervisor, shared, groups], console)
+        wait_for((self.dir / "started").exists, 10, f"power-on of {self.name} (see {console})", pause=0.005)
 
     def _mount(self, spec: HostSpec) -> None:
         mount = self.dir / "mnt"
@@ -294,7 +194,7 @@ class Host:
             # that this leaves would refuse a second mount
             shutil.rmtree(self.dir / "work/work/incompat", ignore_errors=True)
             options = {
-                "lowerdir": ":".join(map(str, image.layers(self.box, spec.image))),
+                "lowerdir": ":".join(map(str, layers.of_image(self.box, spec.image))),
                 "upperdir": self.dir / "up",
                 "workdir": self.dir / "work",
                 "index": "off",
@@ -307,11 +207,12 @@ class Host:
     def _write_files(self, spec: HostSpec) -> None:
         """What a machine's installer, or the cloud at first boot, would write: name, hosts, environment."""
         hosts = {"localhost": "127.0.0.1", spec.hostname: spec.address} | spec.hosts
+        lines = "".join(f"{address} {name}\n" for name, address in hosts.items())
         files = {
             "etc/hostname": f"{spec.hostname}\n",
-            "etc/hosts": "# written by the lab at every start\n"
-            + "".join(f"{address} {name}\n" for name, address in hosts.items()),
-        } | spec.files
+            "etc/hosts": f"# written by the lab at every start\n{lines}",
+            **spec.files,
+        }
         if spec.environment:
             settings = " ".join(f"{key}={value}" for key, value in spec.environment.items())
             files["etc/systemd/system.conf.d/10-lab.conf"] = f"[Manager]\nDefaultEnvironment={settings}\n"
@@ -331,16 +232,19 @@ class Host:
             return
         run(["ip", "netns", "add", self.name])
         veth = self._veth()
-        run(
-            ["ip", "-batch", "-"],
-            stdin=f"link add {veth} type veth peer name eth0 netns {self.name}\n"
-            f"link set {veth} alias {self.box.cgroup(self.name)}\nlink set {veth} master br0 up\n",
-        )
-        run(
-            ["ip", "-netns", self.name, "-batch", "-"],
-            stdin=f"link set lo up\nlink set eth0 address {spec.mac} up\n"
-            f"address add {spec.address}/{spec.prefix_length} dev eth0\nroute add default via {spec.gateway}\n",
-        )
+        outside = [
+            f"link add {veth} type veth peer name eth0 netns {self.name}",
+            f"link set {veth} alias {self.box.cgroup(self.name)}",
+            f"link set {veth} master br0 up",
+        ]
+        inside = [
+            "link set lo up",
+            f"link set eth0 address {spec.mac} up",
+            f"address add {spec.address}/{spec.prefix_length} dev eth0",
+            f"route add default via {spec.gateway}",
+        ]
+        run(["ip", "-batch", "-"], stdin="\n".join(outside) + "\n")
+        run(["ip", "-netns", self.name, "-batch", "-"], stdin="\n".join(inside) + "\n")
 
     def _veth(self) -> str:
         return "v" + hashlib.sha256(self.name.encode()).hexdigest()[:8]  # interface names have at most 15 characters
@@ -350,28 +254,25 @@ class Host:
         later.
         """
         self._kill()
-        for root in cgroup_roots():
-            remove_cgroup(root / self.box.cgroup(self.name))
+        for group in self._cgroups():
+            cgroups.remove(group)
 
     def _kill(self) -> None:
         """SIGKILL to everything in the host at once."""
-        for root in cgroup_roots():
-            kill = root / self.box.cgroup(self.name) / "cgroup.kill"
-            if kill.exists():
-                kill.write_text("1")
+        for group in self._cgroups():
+            cgroups.kill(group)
+
+    def _cgroups(self) -> list[Path]:
+        return [root / self.box.cgroup(self.name) for root in cgroups.roots()]
 
     def _stop(self) -> None:
-        try:
-            os.kill(
-                int((self.dir / "nspawn.pid").read_text()), signal.SIGTERM
-            )  # nspawn asks the host's systemd to power off
+        try:  # nspawn asks the host's systemd to power off
+            os.kill(int((self.dir / "nspawn.pid").read_text()), signal.SIGTERM)
         except (OSError, ValueError):
             pass
         else:
-            try:
-                wait_for(lambda: self.state() == "off", 15, "clean stop")
-            except LabError:
-                pass  # as with a real machine: then the plug
+            with contextlib.suppress(LabError):  # as with a real machine: then the plug
+                wait_for(lambda: self.state() == "off", STOP_S, "clean stop")
         self._off()
 
     def _off(self) -> None:
@@ -383,11 +284,11 @@ class Host:
         self._end()
         mount = self.dir / "mnt"
         if os.path.ismount(mount):
-            wait_for(
-                lambda: subprocess.run(["umount", str(mount)], capture_output=True).returncode == 0,
-                10,
-                f"unmounting the disk of {self.name}",
-            )
+
+            def unmounted() -> bool:
+                return subprocess.run(["umount", str(mount)], capture_output=True).returncode == 0
+
+            wait_for(unmounted, 10, f"unmounting the disk of {self.name}")
         subprocess.run(["ip", "link", "del", self._veth()], capture_output=True)  # gone already: fine
         if Path("/run/netns", self.name).exists():
             run(["ip", "netns", "del", self.name])
@@ -408,16 +309,12 @@ class Host:
         """The end of its journal outlives it, in the lab's logs: why a rented node never joined."""
         journal = self.dir / "up/var/log/journal"
         if journal.is_dir():
-            with open(self.box.dir / "log" / f"{self.name}.log", "w") as log:
-                argv = [
-                    "journalctl",
-                    f"--directory={journal}",
-                    "--no-pager",
-                    "--quiet",
-                    "--lines=1000",
-                    "--output=short-precise",
-                ]
+            with (self.box.dir / "log" / f"{self.name}.log").open("w") as log:
+                argv = ["journalctl", f"--directory={journal}", *JOURNAL_OPTIONS]
                 subprocess.run(argv, stdout=log, stderr=subprocess.STDOUT)
+
+
+VERBS = {"start": Host._start, "stop": Host._stop, "off": Host._off, "wipe": Host._wipe, "destroy": Host._destroy}
 
 
 def all_hosts(box: Box) -> list[Host]:
@@ -426,7 +323,7 @@ def all_hosts(box: Box) -> list[Host]:
 
 
 def _main(prefix: str, root: str, verb: str, name: str) -> None:
-    Host(Box(prefix, Path(root)), name)._in_box(verb)
+    Host(Box(prefix, Path(root)), name).in_box(verb)
 
 
 if __name__ == "__main__":

@@ -74,24 +74,22 @@ def pci_functions(hardware: Hardware) -> list[PciFunction]:
             for i, bus in enumerate(buses)
         ]
 
-    found = (
+    present = (
         functions(gpu_bus, NVIDIA, hardware.gpu_device, CLASS_3D)
         + functions(switch_bus, NVIDIA, NVSWITCH, CLASS_BRIDGE)
         + functions(hca_bus, MELLANOX, CONNECTX7, CLASS_INFINIBAND)
         + functions(efa_bus, AMAZON, EFA, CLASS_ETHERNET)
     )
-    return sorted(found, key=lambda function: function.address)
+    return sorted(present, key=lambda function: function.address)
 
 
 def _pci_files(function: PciFunction) -> dict[str, str | bytes]:
     folder = f"pci/{function.address}"
     cls = function.class_code
-    config = struct.pack(
-        "<HHHHBBBB", function.vendor, function.device, 0x0006, 0x0010, 0xA1, cls & 255, cls >> 8 & 255, cls >> 16
-    )
-    config = (
-        config.ljust(0x2C, b"\0") + struct.pack("<HH", function.vendor, 1) + bytes(16)
-    )  # 64 bytes: a standard header
+    class_bytes = (cls & 255, cls >> 8 & 255, cls >> 16)
+    identity = struct.pack("<HHHHBBBB", function.vendor, function.device, 0x0006, 0x0010, 0xA1, *class_bytes)
+    subsystem = struct.pack("<HH", function.vendor, 1)
+    config = identity.ljust(0x2C, b"\0") + subsystem + bytes(16)  # 64 bytes: a standard header
     return {
         f"{folder}/vendor": f"0x{function.vendor:04x}",
         f"{folder}/device": f"0x{function.device:04x}",
@@ -151,22 +149,15 @@ def _smbios(dmi: dict[str, str]) -> tuple[bytes, bytes]:
         return struct.pack("<BBH", kind, 4 + len(fixed), handle) + fixed + text
 
     vendor, product = dmi["sys_vendor"], dmi["product_name"]
-    table = structure(
-        0, 0, bytes([1, 2, 0, 0, 3, 0]) + bytes(14), dmi["bios_vendor"], dmi["bios_version"], dmi["bios_date"]
-    )
-    table += structure(
-        1,
-        1,
-        bytes([1, 2, 3, 4]) + uuid.UUID(dmi["product_uuid"]).bytes_le + bytes([6, 0, 0]),
-        vendor,
-        product,
-        dmi["product_version"],
-        dmi["product_serial"],
-    )
-    table += structure(
-        2, 2, bytes([1, 2, 0, 3, 4]), vendor, dmi["board_name"], dmi["board_serial"], dmi["board_asset_tag"]
-    )
-    table += structure(3, 3, bytes([1, 23, 0, 2, 3]), vendor, dmi["chassis_serial"], dmi["chassis_asset_tag"])
+    bios = (dmi["bios_vendor"], dmi["bios_version"], dmi["bios_date"])
+    system = (vendor, product, dmi["product_version"], dmi["product_serial"])
+    board = (vendor, dmi["board_name"], dmi["board_serial"], dmi["board_asset_tag"])
+    chassis = (vendor, dmi["chassis_serial"], dmi["chassis_asset_tag"])
+    system_uuid = uuid.UUID(dmi["product_uuid"]).bytes_le
+    table = structure(0, 0, bytes([1, 2, 0, 0, 3, 0]) + bytes(14), *bios)
+    table += structure(1, 1, bytes([1, 2, 3, 4]) + system_uuid + bytes([6, 0, 0]), *system)
+    table += structure(2, 2, bytes([1, 2, 0, 3, 4]), *board)
+    table += structure(3, 3, bytes([1, 23, 0, 2, 3]), *chassis)
     table += structure(127, 4, b"")
     entry = bytearray(b"_SM3_" + bytes([0, 24, 3, 2, 0, 1, 0]) + struct.pack("<IQ", len(table), 0))
     entry[5] = -sum(entry) & 255  # checksum: all bytes add up to 0
@@ -245,19 +236,18 @@ def write(folder: Path, hardware: Hardware, name: str, serial: str, system_uuid:
 def set_link(folder: Path, device: str, up: bool) -> None:
     """Let the port of an RDMA device go down or come up, as sysfs shows it."""
     port = folder / "class/infiniband" / device / "ports/1"
-    for name, value in {
-        "state": "4: ACTIVE" if up else "1: DOWN",
-        "phys_state": "5: LinkUp" if up else "3: Disabled",
-    }.items():
-        with open(port / name, "r+") as handle:  # in place: the host would not see a rename
+    shown = (
+        {"state": "4: ACTIVE", "phys_state": "5: LinkUp"} if up else {"state": "1: DOWN", "phys_state": "3: Disabled"}
+    )
+    for name, value in shown.items():
+        with (port / name).open("r+") as handle:  # in place: the host would not see a rename
             handle.truncate()
             handle.write(value + "\n")
 
 
 def remove_gpu(folder: Path, index: int = 0) -> str:
     """Let a GPU fall off the bus: lspci and nvidia-smi show one less. Returns its PCI address."""
-    gpus = sorted(
-        path.parent for path in (folder / "pci").glob("*/class") if path.read_text().strip() == f"0x{CLASS_3D:06x}"
-    )
+    classes = (folder / "pci").glob("*/class")
+    gpus = sorted(path.parent for path in classes if path.read_text().strip() == f"0x{CLASS_3D:06x}")
     shutil.rmtree(gpus[index])
     return gpus[index].name

@@ -7,18 +7,9 @@ and on every host wrappers in /usr/local/sbin that let Debian's tools (installed
 the simulator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lab import hardware
-from lab.box import LabError, wait_for
-from lab.rootfs import SUBNET_MANAGER_HOME
-
-if TYPE_CHECKING:
-    from lab.host import Host
+from lab.hosts.rootfs import SUBNET_MANAGER_HOME
 
 TOOLS = [
     "ibstat",
@@ -50,11 +41,11 @@ def topology(hosts: list[str]) -> str:
     for number, (leaf, members) in enumerate(leaves.items()):
         lines.append(f'Switch {half + 2} "{leaf}"')
         lines += [f'[{port}] "{host}"[1]' for port, host in enumerate(members, 1)]
-        lines += [f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)] + [""]
+        lines += [*(f'[{half + up}] "SPINE1"[{2 * number + up}]' for up in (1, 2)), ""]
     lines.append('Switch 4 "SPINE1"')
-    lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for number, leaf in enumerate(leaves) for up in (1, 2)] + [
-        ""
-    ]
+    for number, leaf in enumerate(leaves):
+        lines += [f'[{2 * number + up}] "{leaf}"[{half + up}]' for up in (1, 2)]
+    lines.append("")
     for leaf, members in leaves.items():
         for port, host in enumerate(members, 1):
             lines += [f'Ca 1 "{host}"', f'[1] "{leaf}"[{port}]', ""]
@@ -97,7 +88,7 @@ def _units(environment: Mapping[str, str]) -> dict[str, str]:
     commands.
     """
     home = SUBNET_MANAGER_HOME
-    settings = environment | {"LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
+    settings = {**environment, "LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu"}
     restart = "Restart=on-failure\nRestartSec=1\n"
     simulator = (
         "[Unit]\nDescription=InfiniBand fabric (simulated by the lab)\n[Service]\n"
@@ -113,38 +104,3 @@ def _units(environment: Mapping[str, str]) -> dict[str, str]:
         + f"ExecStart={home}/usr/sbin/opensm -f /var/log/opensm.log\n"
     )
     return {"lab-ibsim.service": simulator + restart, "lab-opensm.service": manager + restart}
-
-
-def wait_active(hosts: list[Host], seconds: float = 20) -> None:
-    """Wait until `ibstat` on each host says Active (infiniband-diags must be installed there, and the head be on)."""
-    for host in hosts:
-        wait_for(
-            lambda host=host: "State: Active" in host.ssh("ibstat", check=False).stdout,
-            seconds,
-            f"an Active InfiniBand port on {host.name}",
-            pause=0.2,
-        )
-
-
-def _link(head: Host, host: Host, up: bool) -> None:
-    devices = sorted(path.name for path in (host.hardware_dir / "class/infiniband").glob("mlx5_*"))
-    if not devices:
-        raise LabError(f"host {host.name!r} has no InfiniBand port")
-    verb = "Relink" if up else "Unlink"
-    head.ssh(f"echo '{verb} \"{host.name}\"[1]' > {COMMANDS}")
-    hardware.set_link(host.hardware_dir, devices[0], up)  # the other source of truth: sysfs
-
-
-def link_down(head: Host, host: Host) -> None:
-    """Unplug the fabric cable of `host` (mlx5_0): in the simulator, and in the host's /sys."""
-    _link(head, host, up=False)
-
-
-def link_up(head: Host, host: Host) -> None:
-    """Plug it in again; the port is Active when opensm has swept."""
-    _link(head, host, up=True)
-
-
-def log_path(head: Host) -> Path:
-    """Where opensm writes on the head's disk (readable from the machine)."""
-    return head.dir / "up/var/log/opensm.log"

@@ -6,7 +6,7 @@ Names, versions and paths are the projects' own; the tools only say that they ar
 
 from collections.abc import Iterator
 
-from lab.stub_packages import StubPackage, _says, _tool, _unit
+from lab.packages.stub import StubPackage, says, tool, unit
 
 APPTAINER_VERSION = "1.4.2"
 ENROOT_VERSION = "3.5.0"
@@ -21,7 +21,7 @@ def runtimes() -> Iterator[StubPackage]:
         "apptainer",
         APPTAINER_VERSION,
         files={
-            "usr/bin/apptainer": _says("apptainer", "--version", f"apptainer version {APPTAINER_VERSION}"),
+            "usr/bin/apptainer": says("apptainer", "--version", f"apptainer version {APPTAINER_VERSION}"),
             "etc/apptainer/apptainer.conf": "# STUB of the lab\n",
         },
     )
@@ -29,13 +29,13 @@ def runtimes() -> Iterator[StubPackage]:
         "apptainer-suid",
         APPTAINER_VERSION,
         depends=f"apptainer (= {APPTAINER_VERSION})",
-        files={"usr/libexec/apptainer/bin/starter-suid": _says("starter-suid", "--version", APPTAINER_VERSION)},
+        files={"usr/libexec/apptainer/bin/starter-suid": says("starter-suid", "--version", APPTAINER_VERSION)},
     )
     yield StubPackage(
         "enroot",
         f"{ENROOT_VERSION}-1",
         files={
-            "usr/bin/enroot": _says("enroot", "version", ENROOT_VERSION),
+            "usr/bin/enroot": says("enroot", "version", ENROOT_VERSION),
             "etc/enroot/enroot.conf": "# STUB of the lab\n",
         },
     )
@@ -52,18 +52,20 @@ def runtimes() -> Iterator[StubPackage]:
     yield StubPackage(
         "doca-ofed",
         f"{DOCA_VERSION}-1",
-        files={"usr/bin/ofed_info": _says("ofed_info", "-s", f"OFED-internal-{DOCA_VERSION}:")},
+        files={"usr/bin/ofed_info": says("ofed_info", "-s", f"OFED-internal-{DOCA_VERSION}:")},
+    )
+    counters = "# STUB of the lab\nDCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).\n"
+    exporter = unit(
+        "NVIDIA DCGM-exporter service",
+        "ExecStart=/usr/bin/dcgm-exporter -f /etc/dcgm-exporter/default-counters.csv\n",
     )
     yield StubPackage(
         "datacenter-gpu-manager-exporter",
         f"{DCGM_EXPORTER_VERSION}-1",
         depends="python3",
         files={
-            "usr/bin/dcgm-exporter": _tool("dcgm-exporter", version=DCGM_EXPORTER_VERSION),
-            "etc/dcgm-exporter/default-counters.csv": "# STUB of the lab\nDCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).\n",
-            "usr/lib/systemd/system/nvidia-dcgm-exporter.service": _unit(
-                "NVIDIA DCGM-exporter service",
-                "ExecStart=/usr/bin/dcgm-exporter -f /etc/dcgm-exporter/default-counters.csv\n",
-            ),
+            "usr/bin/dcgm-exporter": tool("dcgm-exporter", version=DCGM_EXPORTER_VERSION),
+            "etc/dcgm-exporter/default-counters.csv": counters,
+            "usr/lib/systemd/system/nvidia-dcgm-exporter.service": exporter,
         },
     )

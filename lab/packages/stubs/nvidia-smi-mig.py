@@ -59,7 +59,8 @@ def answer(arguments, count):
             return 6, "No MIG-enabled devices found."
         if "-lgip" in arguments:
             rows = [
-                f"|   {i}  MIG {name:<14}{ID:>3}     {most}/{most}        {m * 10 - 0.25:<6}     No     16     1     0   |"
+                f"|   {i}  MIG {name:<14}{ID:>3}     {most}/{most}        "
+                f"{m * 10 - 0.25:<6}     No     16     1     0   |"
                 for i in gpus
                 for name, (ID, most, m, _) in PROFILES.items()
             ]

@@ -13,9 +13,12 @@ import tempfile
 from dataclasses import astuple
 from pathlib import Path
 
-from lab import names, rootfs
-from lab.box import LAB_ROOT, Box, LabError, locked, run, wait_for
-from lab.stub_packages import StubPackage, stub_packages
+from lab import names
+from lab.hosts import cache, rootfs
+from lab.hosts.box import Box
+from lab.packages.stub import StubPackage
+from lab.packages.stub_packages import stub_packages
+from lab.system import LAB_ROOT, run, wait_for
 
 # Real Debian packages for the roles; their dependencies come along. Add here what a role installs.
 PACKAGES = [
@@ -71,9 +74,8 @@ MAINTAINER = "lab <lab@example.invalid>"
 def repo_path(root: Path = LAB_ROOT) -> Path:
     """Where the repositories of today's recipe lie (or will lie)."""
     stubs = [astuple(package) for package in stub_packages()]
-    code = [rootfs.code_of(function) for function in (_build, _pack, _mirror, _index, _sign)]
-    recipe = rootfs.recipe_hash(rootfs.base_path(root).name, PACKAGES, stubs, code)
-    return root / "cache" / f"repo-{recipe}"
+    code = [cache.code_of(function) for function in (_build, _pack, _control_files, _mirror, _index, _sign)]
+    return cache.path_of("repo", root, rootfs.base_path(root).name, PACKAGES, stubs, code)
 
 
 def repositories(root: Path = LAB_ROOT) -> Path:
@@ -81,14 +83,7 @@ def repositories(root: Path = LAB_ROOT) -> Path:
     once.
     """
     rootfs.base_image(root)
-    target = repo_path(root)
-    if target.is_dir():
-        return target
-    with locked(root / "locks" / "repo.lock"):
-        if not target.is_dir():
-            rootfs.build_apart("lab.repo", root, target)
-            rootfs.forget_older(root, target)
-    return target
+    return cache.built("lab.packages.repository", root, repo_path(root))
 
 
 def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dict[str, str]:
@@ -101,30 +96,16 @@ def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dic
 
 def serve(box: Box) -> int:
     """Start the web server of the repositories in the box; returns its pid in the box once it answers."""
-    argv = [
-        sys.executable,
-        "-m",
-        "http.server",
-        "--protocol",
-        "HTTP/1.1",
-        "--bind",
-        names.HALL_GATEWAY,
-        "--directory",
-        str(repositories(box.root)),
-        "80",
-    ]
-    pid = box.spawn(argv, box.dir / "log" / "repo.log")
-    probe = [
-        *box.net_prefix(),
-        sys.executable,
-        "-c",
-        f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)",
-    ]
-    wait_for(
-        lambda: subprocess.run(probe, capture_output=True).returncode == 0,
-        10,
-        "the repository server (see log/repo.log)",
-    )
+    folder = str(repositories(box.root))
+    server = [sys.executable, "-m", "http.server", "--protocol", "HTTP/1.1"]
+    pid = box.spawn([*server, "--bind", names.HALL_GATEWAY, "--directory", folder, "80"], box.dir / "log" / "repo.log")
+    fetch = f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)"
+    client = [*box.net_prefix(), sys.executable, "-c", fetch]
+
+    def answers() -> bool:
+        return subprocess.run(client, capture_output=True).returncode == 0
+
+    wait_for(answers, 10, "the repository server (see log/repo.log)")
     return pid
 
 
@@ -148,6 +129,17 @@ def _build(root: Path, target: Path) -> None:
 
 def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
     folder = scratch / f"{package.name}_{package.version.replace(':', '_')}"
+    for name, text in (package.files | _control_files(package)).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if text.startswith("#!") else 0o644)
+    folder.chmod(0o755)
+    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(folder), str(pool)])
+
+
+def _control_files(package: StubPackage) -> dict[str, str]:
+    """What dpkg wants to know of a package, and does with it."""
     control = {
         "Package": package.name,
         "Version": package.version,
@@ -159,23 +151,16 @@ def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
         "Provides": package.provides,
         "Description": f"STUB of {package.name} for the lab (no NVIDIA software)",
     }
-    files = package.files | {"DEBIAN/control": "".join(f"{key}: {value}\n" for key, value in control.items() if value)}
+    files = {"DEBIAN/control": "".join(f"{key}: {value}\n" for key, value in control.items() if value)}
     lines = [package.after_install] if package.after_install else []
     for unit in package.enable:  # in a chroot (an image build) enabling is all there is to do
-        lines.append(
-            f"systemctl enable -q {unit}\n[ ! -d /run/systemd/system ] || {{ systemctl daemon-reload; systemctl restart {unit}; }}"
-        )
+        start = f"systemctl daemon-reload; systemctl restart {unit};"
+        lines += [f"systemctl enable -q {unit}", f"[ ! -d /run/systemd/system ] || {{ {start} }}"]
     if lines:
         files["DEBIAN/postinst"] = '#!/bin/sh\nset -e\n[ "$1" = configure ] || exit 0\n' + "\n".join(lines) + "\n"
     if package.before_removal:
         files["DEBIAN/prerm"] = f"#!/bin/sh\nset -e\n{package.before_removal}\n"
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755 if text.startswith("#!") else 0o644)
-    folder.chmod(0o755)
-    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(folder), str(pool)])
+    return files
 
 
 def _mirror(root: Path, pool: Path) -> None:
@@ -187,17 +172,8 @@ def _mirror(root: Path, pool: Path) -> None:
     up, work, mount = (scratch / name for name in ("up", "work", "mnt"))
     for folder in (up, work, mount):
         folder.mkdir(parents=True)
-    run(
-        [
-            "mount",
-            "-t",
-            "overlay",
-            "overlay",
-            "-o",
-            f"lowerdir={rootfs.base_image(root)},upperdir={up},workdir={work}",
-            str(mount),
-        ]
-    )
+    layers = f"lowerdir={rootfs.base_image(root)},upperdir={up},workdir={work}"
+    run(["mount", "-t", "overlay", "overlay", "-o", layers, str(mount)])
     (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources())
     shutil.copy("/etc/resolv.conf", mount / "etc/resolv.conf")
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
@@ -237,18 +213,8 @@ def _sign(folder: Path) -> None:
     """Sign both repositories with a new key and publish its public half; the secret half is thrown away."""
     with tempfile.TemporaryDirectory(prefix="lab-gpg-") as home:  # short path: gpg-agent's socket lies in it
         gpg = ["gpg", "--homedir", home, "--quiet", "--batch", "--yes"]
-        run(
-            [
-                *gpg,
-                "--passphrase",
-                "",
-                "--quick-gen-key",
-                f"lab repository <{MAINTAINER.split('<')[1]}",
-                "ed25519",
-                "sign",
-                "never",
-            ]
-        )
+        owner = f"lab repository <{MAINTAINER.split('<')[1]}"
+        run([*gpg, "--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", "never"])
         for name in ("nv", "debian"):
             dist = folder / name / "dists/stable"
             run([*gpg, "--output", str(dist / "InRelease"), "--clearsign", str(dist / "Release")])
@@ -258,14 +224,5 @@ def _sign(folder: Path) -> None:
         run(["gpgconf", "--homedir", home, "--kill", "all"])
 
 
-def _main(root: Path) -> None:
-    target = repo_path(root)
-    if not target.is_dir():
-        _build(root, target)
-
-
 if __name__ == "__main__":
-    try:
-        _main(Path(sys.argv[1]))
-    except LabError as error:
-        sys.exit(str(error))
+    cache.main(repo_path, _build)

@@ -1,0 +1,46 @@
+"""What is wrong with a BMC: one JSON file, {node: fault}, that is read at every request."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one BMC.
+
+    `answer`: "reset" drops the connection, "silent" never answers, "half" breaks off in the middle of the body,
+    "garbled" sends half of the JSON as if it were all, "unavailable" is HTTP 503, "echo" is HTTP 400 that repeats what
+    was sent. Only for paths that contain `path`, and only `times` times (None: always). `wrong_password`: every login
+    is refused. `hardware` replaces fields of Machine.
+    """
+
+    answer: Literal["reset", "silent", "half", "garbled", "unavailable", "echo"] | None = None
+    path: str = ""
+    times: int | None = None
+    wrong_password: bool = False
+    hardware: dict[str, Any] = field(default_factory=dict)
+
+
+def read_faults(path: Path) -> dict[str, Fault]:
+    """{node: fault} of the control file; no file, no faults. Raises ValueError or TypeError for one that isn't
+    understood.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return {}
+    return {node: Fault(**fault) for node, fault in json.loads(text).items()} if text.strip() else {}
+
+
+def write_fault(path: Path, node: str, fault: Fault | None) -> None:
+    """Set or (None) clear the fault of one node in the control file; it holds from the next request on."""
+    faults = {name: asdict(known) for name, known in read_faults(path).items() if name != node}
+    if fault is not None:
+        faults[node] = asdict(fault)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(faults, indent=1))
+    temporary.replace(path)

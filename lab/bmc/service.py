@@ -1,0 +1,254 @@
+"""One node's BMC: its state, its login, its power button, and the Redfish service over HTTP.
+
+Every request is appended to a log, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import socket
+import struct
+import sys
+import threading
+from collections import Counter
+from dataclasses import asdict, replace
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from lab.bmc.documents import HOST, RESET, RESET_TYPES, ROOT, SESSIONS, Document, Machine, documents
+from lab.bmc.faults import Fault, read_faults
+
+USERNAME = "admin"
+MAX_SESSIONS = 16  # real BMCs have few; one that leaks them locks its owner out
+RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
+
+
+class Power(Protocol):
+    """A machine's power, as its BMC switches it. Calls return when it is done."""
+
+    def is_on(self) -> bool: ...
+    def start(self) -> None: ...
+    def stop(self) -> None:
+        """A clean shutdown."""
+
+    def off(self) -> None:
+        """A power cut."""
+
+
+class Bmc:
+    """One node's BMC. `port` 0 takes a free one; raises OSError where the address is in use."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        power: Power,
+        password: str,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 80,
+        faults: Path | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.declared, self.power, self.log = machine, power, log
+        self._faults, self._served, self._lock = faults, Counter[str](), threading.Lock()
+        self._basic = "Basic " + base64.b64encode(f"{USERNAME}:{password}".encode()).decode()
+        self._login = {"UserName": USERNAME, "Password": password}
+        self.sessions: dict[str, str] = {}
+        """session id: token"""
+        self.boot = {
+            "BootSourceOverrideTarget": "None",
+            "BootSourceOverrideEnabled": "Disabled",
+            "BootSourceOverrideMode": "UEFI",
+        }
+        self.closing = threading.Event()
+        self._server = _Server((address, port), _Handler)
+        self._server.bmc = self
+        host, actual = self._server.socket.getsockname()
+        self.url = f"http://{host}:{actual}" if actual != 80 else f"http://{host}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+
+    def __enter__(self) -> Bmc:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    # ---- state
+
+    def fault(self) -> Fault:
+        """What is wrong with it now; Fault() is nothing."""
+        return (read_faults(self._faults) if self._faults else {}).get(self.declared.name, Fault())
+
+    def machine(self) -> Machine:
+        """The hardware as it is now, with the fault's changes."""
+        changes: dict[str, Any] = {**self.fault().hardware}
+        if "macs" in changes:
+            changes["macs"] = tuple(changes["macs"])  # JSON has lists
+        return replace(self.declared, **changes)
+
+    def documents(self) -> dict[str, Document]:
+        """All that Redfish says of it now, by path."""
+        return documents(self.machine(), self.power.is_on(), self.boot, list(self.sessions))
+
+    def answer_fault(self, path: str) -> str | None:
+        """The fault that this request meets, counting those that are limited to a number of times."""
+        fault = self.fault()
+        if fault.answer is None or fault.path not in path:
+            return None
+        with self._lock:
+            key = json.dumps(asdict(fault), sort_keys=True)
+            self._served[key] += 1
+            return fault.answer if fault.times is None or self._served[key] <= fault.times else None
+
+    def record(self, method: str, path: str, status: int | str) -> None:
+        """Write a request to the log; `status` is the HTTP status, or the fault that it met."""
+        if self.log:
+            line = json.dumps({"node": self.declared.name, "method": method, "path": path, "status": status})
+            with self._lock, self.log.open("a") as file:
+                file.write(line + "\n")
+
+    # ---- login
+
+    def allowed(self, headers: Message) -> bool:
+        """True for a request of an open session, or with the right name and password."""
+        if self.fault().wrong_password:
+            return False
+        token = headers.get("X-Auth-Token", "")
+        known = any(secrets.compare_digest(token, opened) for opened in self.sessions.values())
+        return known or secrets.compare_digest(headers.get("Authorization", ""), self._basic)
+
+    def open_session(self, login: Any) -> tuple[str, str] | None:
+        """(id, token); None: refused."""
+        if login != self._login or self.fault().wrong_password:
+            return None
+        with self._lock:
+            if len(self.sessions) >= MAX_SESSIONS:
+                return None
+            key, token = secrets.token_hex(4), secrets.token_hex(16)
+            self.sessions[key] = token
+            return key, token
+
+    # ---- power
+
+    def reset(self, kind: str) -> None:
+        """Press the button; returns at once, as a real BMC does: poll PowerState."""
+        threading.Thread(target=self._reset, args=(kind,), daemon=True).start()
+
+    def _reset(self, kind: str) -> None:
+        if kind in ("GracefulShutdown", "GracefulRestart") and self.power.is_on():
+            self.power.stop()
+        if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
+            self.power.off()
+        if kind in ("On", *RESTARTS) and not self.power.is_on():
+            self.power.start()
+        if self.boot["BootSourceOverrideEnabled"] == "Once":
+            self.boot |= {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
+
+
+class Answer(NamedTuple):
+    """What a request gets."""
+
+    status: int
+    document: Document | None = None
+    headers: dict[str, str] | None = None
+
+
+def _refusal(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Answer:
+    extended = [{"Message": message, "Severity": "Critical"}]
+    error = {"code": f"Base.1.18.{code}", "message": message, "@Message.ExtendedInfo": extended}
+    return Answer(status, {"error": error}, headers)
+
+
+class _Server(ThreadingHTTPServer):
+    bmc: Bmc
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # clients hang up, that's no error of ours
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        """Bmc.record writes the log."""
+
+    def do_any(self) -> None:
+        """Every request; a fault may drop it, delay it or garble what it gets."""
+        bmc, path = self.server.bmc, self.path.rstrip("/")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = bmc.answer_fault(path)
+        if fault:
+            bmc.record(self.command, path, fault)
+        if fault == "silent":
+            bmc.closing.wait(600)
+        if fault in ("silent", "reset"):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with RST
+            self.close_connection = True
+            return
+        answer = self._answer(bmc, path, body, fault)
+        if not fault:
+            bmc.record(self.command, path, answer.status)  # before the answer: who has the answer finds it in the log
+        text = b"" if answer.document is None else json.dumps(answer.document).encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        half = text[: len(text) // 2]
+        self.send_header("Content-Length", str(len(half if fault == "garbled" else text)))
+        for name, value in (answer.headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(half if fault in ("half", "garbled") else text)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_any
+
+    def _answer(self, bmc: Bmc, path: str, body: bytes, fault: str | None) -> Answer:
+        if fault == "unavailable":
+            reason = "The service is temporarily unavailable."
+            return _refusal(503, "ServiceTemporarilyUnavailable", reason, {"Retry-After": "1"})
+        if fault == "echo":
+            echo = f"{body.decode(errors='replace')} {dict(self.headers)}"
+            return _refusal(400, "MalformedJSON", f"Could not understand: {echo}")
+        try:
+            sent = json.loads(body) if body else {}
+        except ValueError:
+            return _refusal(400, "MalformedJSON", "The request body was malformed JSON.")
+        if (self.command, path) == ("POST", SESSIONS):
+            return self._log_in(bmc, sent)
+        if path != ROOT and not bmc.allowed(self.headers):
+            login = {"WWW-Authenticate": 'Basic realm="bmc"'}
+            return _refusal(401, "NoValidSession", "There is no valid session.", login)
+        if self.command == "DELETE" and path.removeprefix(SESSIONS + "/") in bmc.sessions:
+            del bmc.sessions[path.removeprefix(SESSIONS + "/")]
+            return Answer(204)
+        if (self.command, path) == ("POST", RESET):
+            if sent.get("ResetType") not in RESET_TYPES:
+                allowed = f"ResetType is one of {', '.join(RESET_TYPES)}."
+                return _refusal(400, "ActionParameterNotSupported", allowed)
+            bmc.reset(sent["ResetType"])
+            return Answer(204)
+        if (self.command, path) == ("PATCH", HOST):
+            bmc.boot |= {key: value for key, value in sent.get("Boot", {}).items() if key in bmc.boot}
+            return Answer(204)
+        document = bmc.documents().get(path) if self.command == "GET" else None
+        if document is None:
+            return _refusal(404, "ResourceMissingAtURI", f"{self.command} {path} is not here.")
+        return Answer(200, document)
+
+    def _log_in(self, bmc: Bmc, login: Any) -> Answer:
+        opened = bmc.open_session(login)
+        if opened is None:
+            return _refusal(401, "ResourceAtUriUnauthorized", "The login was refused.")
+        key, token = opened
+        place = f"{SESSIONS}/{key}"
+        document = {"@odata.id": place, "Id": key, "Name": "session", "UserName": USERNAME}
+        return Answer(201, document, {"X-Auth-Token": token, "Location": place})

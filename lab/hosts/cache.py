@@ -1,0 +1,73 @@
+"""What all labs share and is built once: .lab/cache/<kind>-<hash of the recipe>/.
+
+A module that builds such a folder names it with `path_of`, asks for it with `built`, and ends with `main`.
+"""
+
+import ast
+import hashlib
+import inspect
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.hosts.box import Box
+from lab.system import CHECKOUT, LabError, locked, run
+
+NEW_NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private"]
+
+
+def path_of(kind: str, root: Path, *recipe: object) -> Path:
+    """Folder of what this recipe gives: the same parts give the same folder."""
+    return root / "cache" / f"{kind}-{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}"
+
+
+def code_of(function: Callable[..., object]) -> str:
+    """A function's code without its comments and layout, to be part of a recipe."""
+    return ast.dump(ast.parse(inspect.getsource(function)))
+
+
+def built(module: str, root: Path, target: Path) -> Path:
+    """`target`, built now by `python -m module` if it isn't there. Several callers at once build it once."""
+    if target.is_dir():
+        return target
+    with locked(root / "locks" / f"{_kind(target)}.lock"):
+        if not target.is_dir():
+            _build_apart(module, root, target)
+            forget_older(root, target)
+    return target
+
+
+def forget_older(root: Path, target: Path) -> None:
+    """Remove what older recipes left beside `target`, unless a lab is up that may still use it."""
+    if any(Box(folder.parent.name, root).is_up() for folder in root.glob("*/box.pid")):
+        return
+    for folder in target.parent.glob(f"{_kind(target)}-*"):
+        if folder != target:
+            shutil.rmtree(folder)
+
+
+def _kind(target: Path) -> str:
+    return target.name.split("-")[0]
+
+
+def _build_apart(module: str, root: Path, target: Path) -> None:
+    """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no
+    process.
+    """
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", *NEW_NAMESPACES, sys.executable, "-m", module, str(root)]
+    run(command, cwd=CHECKOUT, env=os.environ | {"PYTHONPATH": str(CHECKOUT)})
+    if not target.is_dir():
+        raise LabError(f"the recipe in {module} was edited while it was built: run the same again")
+
+
+def main(target_of: Callable[[Path], Path], build: Callable[[Path, Path], None]) -> None:
+    """A build module as a program: `python -m module ROOT` builds what isn't there."""
+    root = Path(sys.argv[1])
+    target = target_of(root)
+    try:
+        if not target.is_dir():
+            build(root, target)
+    except LabError as error:
+        sys.exit(str(error))
