@@ -1,4 +1,4 @@
-"""Stand-ins in memory, for tests and benchmarks: a clock, a Slurm and an EC2, the document of a site, snapshots by hand and at random."""
+"""Stand-ins in memory, for tests and benchmarks: a clock, a Slurm, an EC2, the document of a site, snapshots."""
 
 from tests.fakes.clock import T0, Breaking, Crash, FakeClock
 from tests.fakes.cloud import FakeCloud, FakeInstance
