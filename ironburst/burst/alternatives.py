@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
-from ironburst.burst.renting import Offer, Refusal, Renting, Slot
+from ironburst.burst.offers import Offer
+from ironburst.burst.refusals import Refusal
+from ironburst.burst.renting import Renting
+from ironburst.burst.slots import Slot
 from ironburst.burst.snapshot import Job, Resources
 
 BEST = 3
@@ -38,7 +41,7 @@ class Alternatives:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
         if not_rentable(job):
             return ()
-        shared = self._sharing(job, why) if self.renting.there else None
+        shared = self._sharing(job, why) if self.renting.slots.there else None
         found = self._cheapest(job, (why,) * BEST)
         return (shared, *found[: BEST - 1]) if shared else found
 
@@ -48,7 +51,7 @@ class Alternatives:
 
     def _cheapest(self, job: Job, why: tuple[str, ...]) -> tuple[Alternative, ...]:
         """The cheapest offers, as many as there are reasons `why` not."""
-        offers = self.renting.options(job)
+        offers = self.renting.offers.options(job)
         if (key := (id(offers), job.nodes, why)) not in self._offers:
             # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its
             # own
@@ -59,7 +62,7 @@ class Alternatives:
         """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its
         start at home.
         """
-        now, offers = self.renting.snapshot.now_s, self.renting.options(job)
+        now, offers = self.renting.snapshot.now_s, self.renting.offers.options(job)
         chosen = next(
             n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market)
         )
@@ -83,16 +86,16 @@ class Alternatives:
 
     def _sharing(self, job: Job, why: str) -> Alternative | None:
         """The first of the rented nodes that are there and have room for all of it."""
-        if self._shared_at != self.renting.taken:
-            self._shared_at = self.renting.taken
+        if self._shared_at != self.renting.slots.taken:
+            self._shared_at = self.renting.slots.taken
             self._shared.clear()
-        if (key := (self.renting.allowed(job), job.each, job.nodes, why)) not in self._shared:
+        if (key := (self.renting.offers.places(job), job.each, job.nodes, why)) not in self._shared:
             self._shared[key] = self._find_shared(job, key[0], why)
         return self._shared[key]
 
     def _find_shared(self, job: Job, allowed: frozenset[tuple[str, str]], why: str) -> Alternative | None:
         groups: dict[tuple[str, str, str], list[Slot]] = {}
-        for slot in self.renting.there:
+        for slot in self.renting.slots.there:
             if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
                 group = groups.setdefault((slot.pool.name, slot.market, slot.zone), [])
                 group.append(slot)

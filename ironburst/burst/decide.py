@@ -24,7 +24,9 @@ from ironburst.burst.eligibility import not_rentable, not_startable, until_its_e
 from ironburst.burst.limits import Limits
 from ironburst.burst.packing import Placement, Plan, could_ever_fit
 from ironburst.burst.policy import Policy
-from ironburst.burst.renting import Refusal, Renting, Slot, usable
+from ironburst.burst.renting import Impossible, Renting
+from ironburst.burst.reuse import Reused
+from ironburst.burst.slots import usable
 from ironburst.burst.snapshot import Job, Lease, Pool, Snapshot
 
 
@@ -79,7 +81,7 @@ class _Round:
         self.at_home: list[tuple[Job, Placement]] = []  # in order: what is planned
         self.unplanned = self.plan.copy() if policy.limits else self.plan  # only they lay it anew
         self.planned_again = 0
-        self.renting = Renting.of(self.snapshot, policy, self.expected_s)
+        self.renting = Renting(self.snapshot, policy, self.expected_s)
         self.instead = Alternatives(self.renting)
         self.nodes = {node.name: node for node in self.snapshot.nodes}
         self.pools = {pool.name: pool for pool in self.snapshot.pools}
@@ -228,7 +230,7 @@ class _Round:
     def _prepaid(self, job: Job, placement: Placement | None) -> bool:
         """Whether it needn't wait: what is reserved costs nothing more."""
         start = math.inf if placement is None else placement.start
-        return start > self.snapshot.now_s and self.renting.costs_nothing_more(job, start) and not not_rentable(job)
+        return start > self.snapshot.now_s and self.renting.prepaid_before(job, start) and not not_rentable(job)
 
     def _late(self, job: Job, placement: Placement | None) -> Wait | _Late:
         verdict = self._late_for_its_wait(job, placement)
@@ -257,7 +259,7 @@ class _Round:
         if job.time_limit_s is None or job.deadline_s is None:
             return home
         must_s, start_s = job.deadline_s - job.time_limit_s, placement.start if placement else math.inf
-        boot_s, now = self.renting.soonest_s(job), self.snapshot.now_s
+        boot_s, now = self.renting.offers.soonest_s(job), self.snapshot.now_s
         if start_s <= must_s:
             if start_s <= now or not must_s - boot_s - LAST_CALL_S <= now <= must_s - boot_s:
                 return home
@@ -330,10 +332,10 @@ class _Round:
         """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use
         a node now.
         """
-        boot_s, now = self.renting.soonest_s(job), self.snapshot.now_s
+        boot_s, now = self.renting.offers.soonest_s(job), self.snapshot.now_s
         if start_s > now + boot_s or now - job.since_s > limit_s + max(boot_s, DOUBT_S):
             return None
-        if any(job.each.within(slot.free) for slot in self.renting.there):
+        if self.renting.slots.room_now(job):
             return None
         text = f"{predicted}: sooner than a rented node, which takes {explain.duration(boot_s)} to boot"
         others = self.instead.of_waiting(job, "sooner")
@@ -345,43 +347,31 @@ class _Round:
 
     def _rent(self, job: Job, late: _Late) -> bool:
         """Find it rented nodes. False: it stays at home, with the reason noted."""
-        if reason := not_rentable(job):
-            self.infeasible.append(Infeasible(job.id, reason[0], f"{late.text}; but {reason[1]}"))
+        outcome = self.renting.rent(job, late.text)
+        if isinstance(outcome, Impossible):
+            why = "; ".join(text for _, text in outcome.reasons)
+            self.infeasible.append(Infeasible(job.id, outcome.reasons[0][0], f"{late.text}; but {why}"))
             return False
-        if self.snapshot.budget is None:
-            self.infeasible.append(
-                Infeasible(job.id, "no_budget", f"{late.text}; but no budget is declared, so nothing is rented")
-            )
-            return False
-        if reasons := self.renting.infeasible(job):
-            self.infeasible.append(
-                Infeasible(job.id, reasons[0][0], f"{late.text}; but " + "; ".join(text for _, text in reasons))
-            )
-            return False
-        kept = self.renting.reuse(job)
-        if isinstance(kept, tuple):
-            self._reused(job, late, *kept)
+        if isinstance(outcome, Reused):
+            self._reused(job, late, outcome)
             return True
-        launched = self.renting.launch(job, late.text)
-        if not isinstance(launched, Launch) and isinstance(found := self.renting.reuse(job, dearer=True), tuple):
-            self._reused(job, late, *found)
-            return True
-        if isinstance(launched, Launch):
-            text = f"being rented for it: {explain.listed(launched.nodes)} ({launched.market}); {late.text}"
-            ready_s, usd, others = self.instead.of_rented(job, launched, late.start_s)
+        if isinstance(outcome, Launch):
+            text = f"being rented for it: {explain.listed(outcome.nodes)} ({outcome.market}); {late.text}"
+            ready_s, usd, others = self.instead.of_rented(job, outcome, late.start_s)
             self.waits.append(
                 Wait(job.id, "renting", text, start_s=ready_s, usd=usd, run_s=run_s(job), alternatives=others)
             )
             return True
-        others = self.instead.of_refused(job, launched)
-        refusal = Refusal((kept, *launched.obstacles)) if kept else launched
+        others = self.instead.of_refused(job, outcome.launching)
+        refusal = outcome.all
         text, again = f"{late.text}; worth renting for, but {refusal.text}", refusal.look_again_s
         self.waits.append(
             Wait(job.id, refusal.codes[0], text, again, start_s=late.start_s, run_s=run_s(job), alternatives=others)
         )
         return False
 
-    def _reused(self, job: Job, late: _Late, slots: list[Slot], assign: Assign | None) -> None:
+    def _reused(self, job: Job, late: _Late, reused: Reused) -> None:
+        slots, assign = reused.slots, reused.assign
         names = explain.listed(slot.node for slot in slots)
         if assign is None:
             ready_s, text = (

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ironburst.burst import explain, idle
 from ironburst.burst.decision import Release, Wait
-from ironburst.burst.renting import Renting, usable
+from ironburst.burst.renting import Renting
+from ironburst.burst.slots import usable
 from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Node, Pool, Snapshot
 
 # from the decision to give a node back to the end of its billing: a tick or two, and its power-down
@@ -54,7 +55,7 @@ def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Seq
         if wait.rent_s is None or wait.rent_s > horizon_s or wait.job not in jobs:
             continue
         job = jobs[wait.job]
-        allowed = {(pool.name, market) for _, pool, market in renting.options(job)}
+        allowed = {(pool.name, market) for _, pool, market in renting.offers.options(job)}
         fitting = [
             lease.id
             for lease in left
