@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Job, Pool
+from ironburst.burst.snapshot import Job, Pool, Snapshot
 
 Reason = tuple[str, str]  # code, text
 
@@ -74,8 +75,14 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
     return None
 
 
-def until_its_end(pool: Pool, now_s: float) -> Pool:
-    """The pool with as long a `max_run_s` as its capacity still leaves after a boot."""
+def until_their_ends(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with a `max_run_s` of each pool that is as long as its capacity still leaves after a boot."""
+    pools = tuple(_until_its_end(pool, snapshot.now_s) for pool in snapshot.pools)
+    unchanged = all(map(is_, pools, snapshot.pools))
+    return snapshot if unchanged else replace(snapshot, pools=pools)
+
+
+def _until_its_end(pool: Pool, now_s: float) -> Pool:
     if pool.ends_s is None:
         return pool
     left_s = pool.ends_s - now_s - pool.boot_s

@@ -24,6 +24,11 @@ class Reused(NamedTuple):
     committed_usd: float  # beyond what is set aside for them already
     assign: Assign | None
 
+    @property
+    def coming(self) -> bool:
+        """Whether one of them has to boot first."""
+        return any(slot.coming for slot in self.slots)
+
 
 class _Candidate(NamedTuple):
     """Slots that can take the whole job, in one pool, zone and market."""

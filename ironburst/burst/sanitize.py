@@ -18,9 +18,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ironburst.burst.decision import Infeasible
 from ironburst.burst.explain import FAR_S
 from ironburst.burst.snapshot import (
     Budget,
@@ -41,18 +40,19 @@ MOST = 2**53  # of anything that is counted
 T = TypeVar("T")
 
 
-def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
-    """The snapshot without its damage (itself, if there is none), and what is said of the pending jobs that are left
-    out.
-    """
+class Damage(NamedTuple):
+    """A pending job that can't be decided on, and why."""
+
+    job: int
+    text: str
+
+
+def sound(snapshot: Snapshot) -> tuple[Snapshot, list[Damage]]:
+    """The snapshot without its damage (itself, if there is none), and the pending jobs that are left out."""
     if not _moment(snapshot.now_s):
-        said = tuple(
-            Infeasible(job.id, "damaged", f"the snapshot's time is {snapshot.now_s!r}")
-            for job in snapshot.jobs
-            if job.pending
-        )
-        return Snapshot(0.0, (), (), ()), said
-    jobs, said = _jobs(snapshot.jobs)
+        why = f"the snapshot's time is {snapshot.now_s!r}"
+        return Snapshot(0.0, (), (), ()), [Damage(job.id, why) for job in snapshot.jobs if job.pending]
+    jobs, damaged = _jobs(snapshot.jobs)
     values: dict[str, Any] = {
         "jobs": jobs,
         "nodes": _nodes(snapshot.nodes),
@@ -62,16 +62,16 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
         "experience": _experience(snapshot.experience),
     }
     changed = {name: value for name, value in values.items() if value is not getattr(snapshot, name)}
-    return (replace(snapshot, **changed) if changed else snapshot), said
+    return (replace(snapshot, **changed) if changed else snapshot), damaged
 
 
 # ---- jobs
 
 
-def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...]]:
+def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], list[Damage]]:
     sizes: dict[int, bool] = {}  # by identity: the hash of equal ones costs more than the check
     pending: set[int] = set()
-    said: list[Infeasible] = []
+    damaged: list[Damage] = []
     left: list[Job] = []
     for job in jobs:
         each, limit = job.each, job.time_limit_s
@@ -89,7 +89,7 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
         if job.pending:
             if not fine or job.id in pending:
                 if why := _damage(job, job.id in pending):
-                    said.append(Infeasible(job.id, "damaged", why))
+                    damaged.append(Damage(job.id, why))
                     continue
                 job = replace(job, time_limit_s=None)  # an endless limit is none
             pending.add(job.id)
@@ -103,8 +103,8 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
                 run_s=None,
             )
         left.append(job)
-    same = len(left) == len(jobs) and all(one is other for one, other in zip(left, jobs, strict=True))
-    return (jobs if same else tuple(left)), tuple(said)
+    same = len(left) == len(jobs) and all(map(is_, left, jobs))
+    return (jobs if same else tuple(left)), damaged
 
 
 def _damage(job: Job, again: bool) -> str:

@@ -1,19 +1,17 @@
 """Rules that a decision keeps: where a job may go, deadlines, patience, shares, and damage that never raises."""
 
 import math
-import sys
 from dataclasses import replace
 
 import pytest
 
-from ironburst.burst import Budget, Resources, Snapshot, decide, from_json, to_json
+from ironburst.burst import Budget, Resources, Snapshot, decide, from_json, lateness, to_json
 from ironburst.burst.codec import DataError
 from ironburst.burst.sanitize import sound
 from ironburst.burst.snapshot import Experience, IdleHistory
 from tests.fakes.snapshots import BUSY, FULL, NOW, POLICY, code_of, home, job, lease, pool, running, snapshot
 
 HOUR, DAY = 3600.0, 86400.0
-DECIDE = sys.modules[decide.__module__]
 
 
 def text_of(decision, id=1):
@@ -155,9 +153,9 @@ def adversary(boot_s, tick_s=60.0, most_s=6 * HOUR):
 def test_no_job_waits_for_ever_behind_a_prediction_that_is_always_near(monkeypatch):
     """The bound that docs/policy.md states: wait limit + doubt (a boot, at least 10 min) + tick + boot."""
     for boot_s in (120.0, 600.0, 1200.0):
-        bound = POLICY.wait_limit_s + max(boot_s, DECIDE.DOUBT_S) + 60.0 + boot_s
+        bound = POLICY.wait_limit_s + max(boot_s, lateness.DOUBT_S) + 60.0 + boot_s
         assert POLICY.wait_limit_s < adversary(boot_s) <= bound
-    monkeypatch.setattr(DECIDE, "DOUBT_S", math.inf)
+    monkeypatch.setattr(lateness, "DOUBT_S", math.inf)
     assert adversary(600.0) == math.inf  # the adversary is one: without the end of belief the job waits for ever
 
 
@@ -286,7 +284,7 @@ def test_other_damage_is_left_out():
 
 def test_a_snapshot_without_damage_is_left_as_it_is():
     shot = snapshot([*BUSY, job()], leases=[lease("p5-1")])
-    assert sound(shot)[0] is shot and sound(shot)[1] == ()
+    assert sound(shot)[0] is shot and sound(shot)[1] == []
 
 
 @pytest.mark.parametrize(
