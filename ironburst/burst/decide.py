@@ -45,7 +45,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         if job_id in at_home:
             tick.answers.damaged(job_id, text)
     for job in tick.queue():
-        tick.decide(job)
+        tick.decide_for(job)
     return tick.decision()
 
 
@@ -73,8 +73,8 @@ class _Tick:
         pending = (job for job in self.snapshot.jobs if job.pending and self.policy.home_partition in job.partitions)
         return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
 
-    def decide(self, job: Job) -> None:
-        """Everything of one job."""
+    def decide_for(self, job: Job) -> None:
+        """The passes over one job: the first that fits it decides."""
         if reason := not_startable(job, self.snapshot.now_s):
             self.handover.back_home(job)
             self.answers.cannot_start(job, reason)
@@ -128,6 +128,7 @@ class _Tick:
         return False
 
     def _take(self, job: Job, late: Late, why: str, got: Launch | Reused) -> None:
+        """The job has the nodes that were found for it."""
         if isinstance(got, Reused) and got.assign:
             self.handover.assign(job, got.assign, got.slots, got.coming)
         self.answers.rented(job, late, why, got)

@@ -116,9 +116,10 @@ class JobOffers(NamedTuple):
 
 
 class Offers:
-    """The offers of one snapshot, for any job. `expected_s`: run times by job id, where more is known than the limit."""
+    """The offers of one snapshot, for any job."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
+        """`expected_s`: run times by job id, where more is known than the limit."""
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again

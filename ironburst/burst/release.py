@@ -1,4 +1,4 @@
-"""Which of the leases that nobody uses are given back now, each with its reason."""
+"""Giving back: which of the leases that nobody uses are released now, each with its reason."""
 
 from __future__ import annotations
 
@@ -78,9 +78,8 @@ def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -
     """Whether it is there, and has been paid for a while ahead."""
     if lease.state == "coming" or lease.market in pool.prepaid_markets or not usable(lease, node):
         return False
-    return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(
-        LEAD_S, pool.billing_increment_s / 2
-    )
+    paid_ahead_s = idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s
+    return paid_ahead_s > min(LEAD_S, pool.billing_increment_s / 2)
 
 
 def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], history: IdleHistory) -> float:
@@ -108,9 +107,11 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, ne
     elif needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
         return "", history
     elif keep_s >= terms.break_even_s:
-        reason = f"{for_long}, which has cost as much as having it again: a boot of {explain.duration(terms.buy_s)} at its price"
+        boot = f"a boot of {explain.duration(terms.buy_s)} at its price"
+        reason = f"{for_long}, which has cost as much as having it again: {boot}"
     else:
         longer, known = sum(gap > keep_s for gap in history.gaps_s), explain.plural(len(history.gaps_s), "idle time")
         often = f"{longer} of the pool's last {known} were longer than {explain.duration(keep_s)}"
-        reason = f"{for_long}: {often}, so having it again ({explain.duration(terms.buy_s)} of boot at its price) is cheaper than waiting"
+        boot = f"{explain.duration(terms.buy_s)} of boot at its price"
+        reason = f"{for_long}: {often}, so having it again ({boot}) is cheaper than waiting"
     return reason, idle.given_back(history, terms, idle_s, lease.usd_per_hour)

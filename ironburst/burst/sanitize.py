@@ -1,4 +1,4 @@
-"""A snapshot that can't be right, made harmless: `decide` answers for every one and never raises.
+"""Sanitize: a snapshot that can't be right, made harmless. `decide` answers for every one and never raises.
 
 What is damaged is left out or set to the side that costs no money, with a sentence; the rest is decided as ever:
 
@@ -37,6 +37,8 @@ from ironburst.burst.snapshot import (
 MOST_GPUS = 1024  # of one node
 MOST_LN = 100.0  # of a run time over its limit, as a logarithm
 MOST = 2**53  # of anything that is counted
+_SPANS = ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")  # of a pool
+_NO_LIMIT = {"idle_s": FAR_S, "max_run_s": FAR_S, "ends_s": None}
 T = TypeVar("T")
 
 
@@ -112,7 +114,8 @@ def _damage(job: Job, again: bool) -> str:
     if again:
         return "another pending job of the snapshot has the same id"
     if not _size(job.each):
-        return f"it asks for {job.each.gpus} GPUs, {job.each.cpus} CPUs and {job.each.memory_mb} MiB of memory on each node"
+        asked = f"{job.each.gpus} GPUs, {job.each.cpus} CPUs and {job.each.memory_mb} MiB of memory"
+        return f"it asks for {asked} on each node"
     if not 1 <= job.nodes <= MOST:
         return f"it asks for {job.nodes} nodes"
     times = {"submit time": job.submit_s, "earliest start": job.eligible_s, "deadline": job.deadline_s}
@@ -150,26 +153,17 @@ def _pools(pools: tuple[Pool, ...], budget: Budget | None) -> tuple[Pool, ...]:
             pool = replace(pool, nodes=tuple(name for name in dict.fromkeys(pool.nodes) if name not in taken))
         taken |= own
         left.append(pool)
-    return (
-        pools
-        if len(left) == len(pools) and all(one is other for one, other in zip(left, pools, strict=True))
-        else tuple(left)
-    )
+    same = len(left) == len(pools) and all(map(is_, left, pools))
+    return pools if same else tuple(left)
 
 
 def _pool(pool: Pool, broke: str) -> Pool:
-    wrong = {
-        name: getattr(pool, name) for name in ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")
-    }
-    wrong = {name: value for name, value in wrong.items() if not _span(value)}
+    wrong = {name: value for name in _SPANS if not _span(value := getattr(pool, name))}
     if not pool.max_run_s >= 0.0:
         wrong["max_run_s"] = pool.max_run_s
     if not _end(pool.ends_s):
         wrong["ends_s"] = pool.ends_s
-    changes: dict[str, Any] = dict.fromkeys(wrong, 0.0)
-    changes |= {
-        name: value for name, value in (("idle_s", FAR_S), ("max_run_s", FAR_S), ("ends_s", None)) if name in wrong
-    }  # no limit
+    changes: dict[str, Any] = {name: _NO_LIMIT.get(name, 0.0) for name in wrong}
     if wrong or broke or not _size(pool.each):
         said = ", ".join(f"{name} {value!r}" for name, value in wrong.items()) or broke or f"a node of {pool.each}"
         changes["obstacle"] = pool.obstacle or f"the snapshot is damaged: {said}"
@@ -178,9 +172,8 @@ def _pool(pool: Pool, broke: str) -> Pool:
         changes["usd_per_hour"] = prices
     if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
         changes["usual_boot_s"] = None
-    if not all(
-        map(_span, pool.interruptions_per_hour.values())
-    ):  # a rate that can't be is as good as taken back all the time
+    if not all(map(_span, pool.interruptions_per_hour.values())):
+        # a rate that can't be is as good as taken back all the time
         rates = pool.interruptions_per_hour.items()
         changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
     if not _span(pool.checkpoint_s):
@@ -212,8 +205,8 @@ def _lease(lease: Lease) -> Lease:
     return replace(lease, **changes) if changes else lease
 
 
-def _cool_down(each: CoolDown) -> CoolDown:
-    return each if _end(each.until_s) else replace(each, until_s=None)
+def _cool_down(cool_down: CoolDown) -> CoolDown:
+    return cool_down if _end(cool_down.until_s) else replace(cool_down, until_s=None)
 
 
 def _budget(budget: Budget | None) -> str:
@@ -233,11 +226,11 @@ def _numbers(value: Any, path: str) -> Iterable[tuple[str, float]]:
         for field in dataclasses.fields(value):
             yield from _numbers(getattr(value, field.name), f"{path}.{field.name}")
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _numbers(each, f"{path}[{key}]")
+        for key, item in value.items():
+            yield from _numbers(item, f"{path}[{key}]")
     elif isinstance(value, tuple):
-        for number, each in enumerate(value):
-            yield from _numbers(each, f"{path}[{number}]")
+        for number, item in enumerate(value):
+            yield from _numbers(item, f"{path}[{number}]")
 
 
 def _experience(experience: Experience) -> Experience:
@@ -258,8 +251,8 @@ def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T],
     return items if len(left) == len(items) and all(map(is_, items, left)) else tuple(left)
 
 
-def _size(each: Resources) -> bool:
-    return min(each.gpus, each.cpus, each.memory_mb) >= 0 and max(each.gpus, each.cpus, each.memory_mb) <= MOST
+def _size(size: Resources) -> bool:
+    return min(size.gpus, size.cpus, size.memory_mb) >= 0 and max(size.gpus, size.cpus, size.memory_mb) <= MOST
 
 
 def _moment(value: float) -> bool:

@@ -1,4 +1,4 @@
-"""Each pool's account of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from,
+"""Each pool's log of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from,
 across restarts.
 """
 
@@ -9,49 +9,49 @@ import math
 
 from ironburst.burst import Lease, Pool, from_json, idle, idle_log, to_json
 from ironburst.burst.idle import Terms
-from ironburst.burst.idle_log import Account
+from ironburst.burst.idle_log import IdleLog
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 
 
-def account(ledger: Ledger, pool: str) -> Account:
-    """A pool's account; an unreadable one (of another version) starts anew."""
+def log_of(ledger: Ledger, pool: str) -> IdleLog:
+    """A pool's log; an unreadable one (of another version) starts anew."""
     said = ledger.noted(_key(pool))
     try:
-        return from_json(Account, json.loads(said)) if said else Account()
+        return from_json(IdleLog, json.loads(said)) if said else IdleLog()
     except ValueError:
-        return Account()
+        return IdleLog()
 
 
 def began(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
     """Its last job has left it. What is prepaid has no gaps: idle costs nothing more."""
     if lease.market not in pool.prepaid_markets:
-        _write(ledger, pool.name, idle_log.began(account(ledger, pool.name), lease.id, now_s))
+        _write(ledger, pool.name, idle_log.began(log_of(ledger, pool.name), lease.id, now_s))
 
 
 def used(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
-    now = account(ledger, pool.name)
+    now = log_of(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
         _write(ledger, pool.name, idle_log.used(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def given_back(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
-    now = account(ledger, pool.name)
+    now = log_of(ledger, pool.name)
     if lease.id in now.idle:
         terms = _terms(ledger, pool, lease, now.idle[lease.id], now_s)
         _write(ledger, pool.name, idle_log.given_back(now, lease.id, terms, lease.usd_per_hour, now_s))
 
 
 def launched(ledger: Ledger, pool: str, nodes: int, now_s: float) -> None:
-    now = account(ledger, pool)
+    now = log_of(ledger, pool)
     if now.away:
         _write(ledger, pool, idle_log.launched(now, nodes, now_s))
 
 
 def tidy(ledger: Ledger, pool: str, now_s: float) -> None:
-    now = account(ledger, pool)
+    now = log_of(ledger, pool)
     ready = {lease.id for lease in ledger.leases() if lease.state == records.READY} if now.idle else set()
     kept = idle_log.tidied(now, ready, now_s)
     if kept != now:
@@ -82,5 +82,5 @@ def _key(pool: str) -> str:
     return f"idle/{pool}"
 
 
-def _write(ledger: Ledger, pool: str, account: Account) -> None:
-    ledger.note(_key(pool), json.dumps(to_json(account), separators=(",", ":")))
+def _write(ledger: Ledger, pool: str, log: IdleLog) -> None:
+    ledger.note(_key(pool), json.dumps(to_json(log), separators=(",", ":")))

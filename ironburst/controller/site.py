@@ -75,7 +75,7 @@ def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
-    seen = site.ledger.usual_boot_s(declared.name), idle_store.account(site.ledger, declared.name).history
+    seen = site.ledger.usual_boot_s(declared.name), idle_store.log_of(site.ledger, declared.name).history
     return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=seen[0], idle_history=seen[1])
 
 

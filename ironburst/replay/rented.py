@@ -245,7 +245,7 @@ class Rented:
         self.fates, self.cloud, self.round_s = fates, cloud, round_s
         self.capacity = Capacity(cloud, begins_s)
         self.declared = {pool.name: pool for pool in cloud.pools}
-        self.accounts = {pool.name: accounts.Account() for pool in cloud.pools}
+        self.accounts = {pool.name: accounts.IdleLog() for pool in cloud.pools}
         self.free = {pool.name: list(reversed(pool.nodes)) for pool in cloud.pools}  # the next one last
         self.leases: dict[str, _Lease] = {}  # by node, in the order of their launch
         self.runs: dict[int, _Run] = {}
