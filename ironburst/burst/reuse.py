@@ -53,6 +53,8 @@ class Reuse:
         """Keep rented nodes for all of the job, those where it costs least, if that isn't over `most_usd`; or the
         ceiling that is in the way; None: none have room, or all are dearer.
         """
+        if not self._slots:  # of thousands of jobs most find none
+            return None
         obstacle: Obstacle | None = None
         for candidate in sorted(self._candidates(job), key=lambda candidate: candidate.order):
             if candidate.longer_usd > most_usd():
