@@ -94,7 +94,7 @@ class Lateness:
         if isinstance(by_wait, NotYet):
             return self._by_deadline(job, start_s) or by_wait
         settled_s = job.since_s + self.policy.settle_s
-        if self.now_s < settled_s:
+        if settled_s > self.now_s:
             return NotYet("settling", start_s, settled_s, rent_s=settled_s, because=by_wait)
         return by_wait
 
@@ -126,12 +126,12 @@ class Lateness:
         return Late("home_down", math.inf, limit)
 
     def _by_size(self, job: Job, start_s: float, limits: Limits) -> Late | NotYet:
-        size = self.gpu_hours(job)
+        size, since_s = self.gpu_hours(job), job.since_s
         small = limits.small(size)
         limit = Limit(limits.timer_s(size) if small else limits.hard_s(size), size)
-        ends_s = job.since_s + limit.seconds
-        may_wait = self.now_s - job.since_s < limit.seconds
-        if may_wait and (small or start_s - job.since_s <= limits.predicted_s(size)):
+        ends_s = since_s + limit.seconds
+        may_wait = self.now_s - since_s < limit.seconds
+        if may_wait and (small or start_s - since_s <= limits.predicted_s(size)):
             return NotYet("home_soon", start_s, ends_s, rent_s=ends_s if start_s > ends_s else None, limit=limit)
         if sooner := self._sooner_at_home(job, start_s, limit):
             return sooner

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from ironburst.burst.cost import boot_s, to_completion_usd
@@ -65,7 +66,6 @@ class AlikeOffers:
     nodes: int
     longest_s: float = field(init=False)  # time limit up to which all of them take a job
     boots: list[tuple[float, float]] = field(init=False)  # (boot, longest run), soonest first
-    places: frozenset[tuple[str, str]] = field(init=False)
     one_order: bool = field(init=False)  # the cheapest hour is the cheapest to the end, however long the job
     ranked: dict[int, Ranked] = field(default_factory=dict)  # by the magnitude of the run time
 
@@ -73,8 +73,12 @@ class AlikeOffers:
         pools = [offer.pool for offer in self.offers]
         self.longest_s = min((pool.max_run_s for pool in pools), default=0.0)
         self.boots = sorted((pool.boot_s, pool.max_run_s) for pool in pools)
-        self.places = frozenset(offer.place for offer in self.offers)
         self.one_order = len({_cost_terms(offer) for offer in self.offers if not offer.prepaid}) <= 1
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """(pool, market) of them."""
+        return frozenset(offer.place for offer in self.offers)
 
     @classmethod
     def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> AlikeOffers:
