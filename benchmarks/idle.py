@@ -159,7 +159,7 @@ class Run:
     def _settle(self, n: int, terms: idle.Terms, gap_s: float) -> None:
         """Once: when it is needed again, or break-even is over."""
         if n in self.kept:
-            self.history = idle.settled(self.history, terms, self.kept.pop(n), gap_s, USD_PER_HOUR)
+            self.history = idle.concluded(self.history, terms, self.kept.pop(n), gap_s, USD_PER_HOUR)
 
     def _book(self, n: int, paid_s: float, best_s: float) -> None:
         self.paid[n], self.best[n] = paid_s * USD_PER_HOUR / 3600, best_s * USD_PER_HOUR / 3600
@@ -248,7 +248,7 @@ def against(rule: Rule, boot_s: float, adversary: Adversary, gaps: int = 600) ->
         else:
             paid += terms.rent_s(kept) + terms.buy_s
             history = idle.given_back(history, terms, kept, USD_PER_HOUR)
-            history = idle.settled(history, terms, kept, gap, USD_PER_HOUR)
+            history = idle.concluded(history, terms, kept, gap, USD_PER_HOUR)
         worst = max(worst, paid / best)
     return worst
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Alternative, Launch
 from ironburst.burst.eligibility import not_rentable
-from ironburst.burst.renting import Offer, Refusal, Renting, Slot
+from ironburst.burst.offers import Offer
+from ironburst.burst.refusals import Refusal
+from ironburst.burst.renting import Renting
+from ironburst.burst.slots import Slot
 from ironburst.burst.snapshot import Job, Resources
 
 BEST = 3
@@ -18,29 +19,24 @@ def run_s(job: Job) -> float | None:
     return job.time_limit_s if job.run_s is None else job.run_s
 
 
-@dataclass
 class Alternatives:
     """Finds them while one decision is made. Jobs that are alike share them."""
 
-    renting: Renting
-    _offers: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = field(
-        default_factory=dict
-    )
-    _shared: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = field(
-        default_factory=dict
-    )
-    _shared_at: int = 0  # how often slots had been given to jobs then
-    _known: dict[tuple[str, str, int, str], Alternative] = field(
-        default_factory=dict
-    )  # by pool, market, nodes, why not
+    def __init__(self, renting: Renting):
+        self.renting = renting
+        # by a list of offers (its id; it is kept beside, so that its id stays its own), nodes, why not
+        self._cheapest_of: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = {}
+        self._rents: dict[tuple[str, str, int, str], Alternative] = {}  # by pool, market, nodes, why not
+        self._shares: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = {}
+        self._shares_at = 0  # how often slots had been given to jobs then
 
     def of_waiting(self, job: Job, why: str) -> tuple[Alternative, ...]:
         """Of a job that waits at home and needs nothing better: `why` it isn't rented for."""
         if not_rentable(job):
             return ()
-        shared = self._sharing(job, why) if self.renting.there else None
-        found = self._cheapest(job, (why,) * BEST)
-        return (shared, *found[: BEST - 1]) if shared else found
+        shared = self._sharing(job, why) if self.renting.slots.there else None
+        cheapest = self._cheapest(job, (why,) * BEST)
+        return (shared, *cheapest[: BEST - 1]) if shared else cheapest
 
     def of_refused(self, job: Job, refusal: Refusal) -> tuple[Alternative, ...]:
         """Of a job that would be rented for."""
@@ -48,21 +44,18 @@ class Alternatives:
 
     def _cheapest(self, job: Job, why: tuple[str, ...]) -> tuple[Alternative, ...]:
         """The cheapest offers, as many as there are reasons `why` not."""
-        offers = self.renting.options(job)
-        if (key := (id(offers), job.nodes, why)) not in self._offers:
-            # most jobs that are alike have one and the same list of offers; it is kept beside, so that its id stays its
-            # own
-            self._offers[key] = offers, tuple([self._rent(job, *each) for each in zip(offers, why, strict=False)])
-        return self._offers[key][1]
+        offers = self.renting.offers.options(job)
+        if (key := (id(offers), job.nodes, why)) not in self._cheapest_of:  # most alike jobs have one and the same list
+            rents = [self._rent(job, offer, why_not) for offer, why_not in zip(offers, why, strict=False)]
+            self._cheapest_of[key] = offers, tuple(rents)
+        return self._cheapest_of[key][1]
 
     def of_rented(self, job: Job, launch: Launch, home_s: float | None) -> tuple[float, float, tuple[Alternative, ...]]:
         """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its
         start at home.
         """
-        now, offers = self.renting.snapshot.now_s, self.renting.options(job)
-        chosen = next(
-            n for n, (_, pool, market) in enumerate(offers) if (pool.name, market) == (launch.pool, launch.market)
-        )
+        now, offers = self.renting.snapshot.now_s, self.renting.offers.options(job)
+        chosen = [offer.place for offer in offers].index((launch.pool, launch.market))
         home = () if home_s is None else (Alternative("home", 0.0, max(home_s - now, 0.0), "late"),)
         cheaper = [self._rent(job, offer, "closed") for offer in offers[:chosen]]
         dearer = [self._rent(job, offer, "dearer") for offer in offers[chosen + 1 : chosen + BEST]]
@@ -71,28 +64,34 @@ class Alternatives:
 
     def _rent(self, job: Job, offer: Offer, why: str) -> Alternative:
         usd_per_hour, pool, market = offer
-        key = (pool.name, market, job.nodes, why)
-        found = self._known.get(key)
-        if found is None:
-            hourly = 0.0 if market in pool.prepaid_markets else usd_per_hour * job.nodes
-            found = Alternative(
-                "rent", hourly, boot_s(pool), why, *key[:2], pool.instance_type, job.nodes, pool.min_billing_s
+        key = (*offer.place, job.nodes, why)
+        rent = self._rents.get(key)
+        if rent is None:
+            rent = self._rents[key] = Alternative(
+                what="rent",
+                usd_per_hour=0.0 if offer.prepaid else usd_per_hour * job.nodes,
+                in_s=boot_s(pool),
+                why=why,
+                pool=pool.name,
+                market=market,
+                instance_type=pool.instance_type,
+                nodes=job.nodes,
+                least_s=pool.min_billing_s,
             )
-            self._known[key] = found
-        return found
+        return rent
 
     def _sharing(self, job: Job, why: str) -> Alternative | None:
         """The first of the rented nodes that are there and have room for all of it."""
-        if self._shared_at != self.renting.taken:
-            self._shared_at = self.renting.taken
-            self._shared.clear()
-        if (key := (self.renting.allowed(job), job.each, job.nodes, why)) not in self._shared:
-            self._shared[key] = self._find_shared(job, key[0], why)
-        return self._shared[key]
+        if self._shares_at != self.renting.slots.taken:
+            self._shares_at = self.renting.slots.taken
+            self._shares.clear()
+        if (key := (self.renting.offers.places(job), job.each, job.nodes, why)) not in self._shares:
+            self._shares[key] = self._find_shared(job, key[0], why)
+        return self._shares[key]
 
     def _find_shared(self, job: Job, allowed: frozenset[tuple[str, str]], why: str) -> Alternative | None:
         groups: dict[tuple[str, str, str], list[Slot]] = {}
-        for slot in self.renting.there:
+        for slot in self.renting.slots.there:
             if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
                 group = groups.setdefault((slot.pool.name, slot.market, slot.zone), [])
                 group.append(slot)
@@ -105,5 +104,13 @@ class Alternatives:
         hourly = 0.0 if market in pool.prepaid_markets else sum(slot.usd_per_hour for slot in slots)
         paid_s = min(slot.committed_until_s for slot in slots) - pool.idle_s - self.renting.snapshot.now_s
         return Alternative(
-            "share", hourly, 0.0, why, pool.name, market, pool.instance_type, len(slots), paid_s=max(paid_s, 0.0)
+            what="share",
+            usd_per_hour=hourly,
+            in_s=0.0,
+            why=why,
+            pool=pool.name,
+            market=market,
+            instance_type=pool.instance_type,
+            nodes=len(slots),
+            paid_s=max(paid_s, 0.0),
         )

@@ -25,30 +25,32 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 def to_json(value: Any) -> Any:
     """Plain dicts, lists and scalars of a dataclass (or a container of them)."""
-    if (kind := type(value)) in _PLAIN:
+    kind: Any = type(value)
+    if kind in _PLAIN:
         return value
     if (names := _fields(kind)) is not None:
         return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, dict):
-        return {str(key): to_json(each) for key, each in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list | frozenset | set):
-        return [to_json(each) for each in value]
+        return [to_json(item) for item in value]
     return value
 
 
 def from_json(kind: type[T], data: Any) -> T:
     """`data` as the dataclass `kind`. Raises DataError, with the path, for what doesn't fit."""
-    return _decode(kind, data, kind.__name__)
+    decoded: T = _decode(kind, data, kind.__name__)
+    return decoded
 
 
 @cache
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _fields(kind: Any) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None: it is none."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
@@ -57,8 +59,8 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if data is None and type(None) in arguments:
             return None
-        return _decode(next(one for one in arguments if one is not type(None)), data, where)
-    if dataclasses.is_dataclass(kind):
+        return _decode(next(argument for argument in arguments if argument is not type(None)), data, where)
+    if _fields(kind) is not None:
         if not isinstance(data, dict):
             raise DataError(f"{where}: a mapping is needed, not {_shown(data)}")
         hints = _hints(kind)
@@ -71,11 +73,11 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(data, list | tuple):
             raise DataError(f"{where}: a list is needed, not {_shown(data)}")
-        return tuple(_decode(arguments[0], each, f"{where}[{n}]") for n, each in enumerate(data))
+        return tuple(_decode(arguments[0], item, f"{where}[{n}]") for n, item in enumerate(data))
     if origin is dict:
         if not isinstance(data, dict):
             raise DataError(f"{where}: a mapping is needed, not {_shown(data)}")
-        return {key: _decode(arguments[1], each, f"{where}[{key}]") for key, each in data.items()}
+        return {key: _decode(arguments[1], item, f"{where}[{key}]") for key, item in data.items()}
     if isinstance(data, int) and not isinstance(data, bool):
         if abs(data) > MOST:
             raise DataError(f"{where}: {_shown(data)} is larger than any number here may be")

@@ -61,6 +61,8 @@ class Narrow:
 
 @dataclass(frozen=True)
 class Release:
+    """Give this rented node back."""
+
     lease: str
     node: str
     reason: str
@@ -121,6 +123,8 @@ class Infeasible:
 
 @dataclass(frozen=True)
 class Decision:
+    """All that one tick decides: what is to be done, and of each pending job what it waits for."""
+
     launches: tuple[Launch, ...] = ()
     assigns: tuple[Assign, ...] = ()
     widen: tuple[Widen, ...] = ()

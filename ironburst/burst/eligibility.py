@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 
 from ironburst.burst import explain
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Job, Pool
+from ironburst.burst.snapshot import Job, Pool, Snapshot
 
 Reason = tuple[str, str]  # code, text
 
@@ -54,10 +55,8 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
             if needs > has:
                 return "too_large", f"it needs {needs} {what} per node, a node of pool {pool.name} has {has}"
     if job.nodes > len(pool.nodes):
-        return (
-            "too_many_nodes",
-            f"it needs {job.nodes} nodes together, pool {pool.name} has max_nodes {len(pool.nodes)}",
-        )
+        needs = f"it needs {job.nodes} nodes together"
+        return "too_many_nodes", f"{needs}, pool {pool.name} has max_nodes {len(pool.nodes)}"
     if job.time_limit_s is not None and job.time_limit_s > pool.max_run_s and not however_long:
         limit, most = explain.duration(job.time_limit_s), explain.duration(pool.max_run_s)
         if pool.ends_s is not None:
@@ -65,7 +64,7 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
             return "outlives", f"with its time limit {limit} it would outlive {ends}"
         return "too_long", f"its time limit {limit} is over pool {pool.name}'s max_run {most}"
     for what, name in (("data", "data set"), ("licences", "licence")):
-        if missing := [one for one in getattr(job, what) if one not in getattr(pool, what)]:
+        if missing := [needed for needed in getattr(job, what) if needed not in getattr(pool, what)]:
             return what, f"it needs the {name} {missing[0]}, which pool {pool.name} doesn't reach"
     if job.fabric and job.fabric != pool.fabric:
         return "fabric", f"it must be on the fabric {job.fabric}, pool {pool.name} is on {pool.fabric or 'another'}"
@@ -74,8 +73,14 @@ def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | No
     return None
 
 
-def until_its_end(pool: Pool, now_s: float) -> Pool:
-    """The pool with as long a `max_run_s` as its capacity still leaves after a boot."""
+def until_their_ends(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with a `max_run_s` of each pool that is as long as its capacity still leaves after a boot."""
+    pools = tuple(_until_its_end(pool, snapshot.now_s) for pool in snapshot.pools)
+    unchanged = all(map(is_, pools, snapshot.pools))
+    return snapshot if unchanged else replace(snapshot, pools=pools)
+
+
+def _until_its_end(pool: Pool, now_s: float) -> Pool:
     if pool.ends_s is None:
         return pool
     left_s = pool.ends_s - now_s - pool.boot_s
@@ -84,20 +89,17 @@ def until_its_end(pool: Pool, now_s: float) -> Pool:
 
 def in_time(job: Job, pool: Pool, now_s: float, boot: bool = True) -> bool:
     """Whether it would end by its deadline there, with a boot before it or at once."""
-    return (
-        job.deadline_s is None or now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
-    )
+    if job.deadline_s is None:
+        return True
+    return now_s + (pool.boot_s if boot else 0.0) + (job.time_limit_s or 0.0) <= job.deadline_s
 
 
 def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
     """Why a new node of the pool is too late for it."""
     if in_time(job, pool, now_s):
         return None
-    ends = explain.at(now_s + pool.boot_s + (job.time_limit_s or 0.0))
-    return (
-        "deadline",
-        f"in pool {pool.name} it would end at {ends}, after its deadline {explain.at(job.deadline_s or 0.0)}",
-    )
+    ends, deadline = explain.at(now_s + pool.boot_s + (job.time_limit_s or 0.0)), explain.at(job.deadline_s or 0.0)
+    return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {deadline}"
 
 
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:

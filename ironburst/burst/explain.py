@@ -37,6 +37,7 @@ def duration(seconds: float) -> str:
 
 
 def usd(amount: float) -> str:
+    """$1,234.50"""
     return f"${amount:,.2f}"
 
 
@@ -46,9 +47,11 @@ def dollars(amount: float) -> str:
 
 
 def listed(words: Iterable[str], limit: int = 6) -> str:
+    """a, b, c and 4 more"""
     words = list(words)
     return ", ".join(words[:limit]) + (f" and {len(words) - limit} more" if len(words) > limit else "")
 
 
 def plural(count: int, word: str) -> str:
+    """1 node, 2 nodes"""
     return f"{count} {word}" + ("" if count == 1 else "s")

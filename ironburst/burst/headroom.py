@@ -1,5 +1,5 @@
-"""What is left under each ceiling of the budget while one decision is made, or checked again. Pure but for its own
-count.
+"""Headroom: what is left under each ceiling of the budget while one decision is made, or checked again. Pure but for
+its own count.
 
 Every ceiling counts what falls into its own time: a lease over midnight is paid by two days. The least of what is left
 applies.
@@ -32,6 +32,7 @@ class Charge:
 
     @property
     def usd(self) -> float:
+        """All of it, whenever it falls."""
         return self.usd_per_hour * max(0.0, self.until_s - self.from_s) / 3600
 
 
@@ -41,17 +42,17 @@ def charges(
     usd_per_hour: float,
     now_s: float,
     until_s: float,
-    held: tuple[str, float] | None = None,
+    set_aside: tuple[str, float] | None = None,
 ) -> list[Charge]:
-    """For a job of `account` that needs nodes until then. `held`: who pays for them, and until when money is set aside
-    already.
+    """For a job of `account` that needs nodes until then. `set_aside`: who pays for them already, and up to when money
+    is set aside.
 
     A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings for what is
     added: the first charge.
     """
     payer = budget.payer(account) if budget else COMMON
-    paid, since_s = (payer, now_s) if held is None else (held[0], max(held[1], now_s))
-    if payer in (paid, COMMON):
+    paying, since_s = (payer, now_s) if set_aside is None else (set_aside[0], max(set_aside[1], now_s))
+    if payer in (paying, COMMON):
         return [Charge(usd_per_hour, since_s, until_s, (COMMON,) if payer == COMMON else (COMMON, payer))]
     return [
         Charge(usd_per_hour, since_s, until_s, (COMMON,)),
@@ -64,30 +65,33 @@ class Headroom:
     """Takes money as it is promised."""
 
     budget: Budget | None
-    _left: list[list] = field(init=False)  # [ceiling, USD]
+    _ceilings: tuple[Ceiling, ...] = field(init=False)
+    _left_usd: list[float] = field(init=False)  # of each
 
     def __post_init__(self) -> None:
-        self._left = [[ceiling, ceiling.left_usd] for ceiling in ceilings(self.budget)]
+        self._ceilings = ceilings(self.budget)
+        self._left_usd = [ceiling.left_usd for ceiling in self._ceilings]
 
     def short(self, asked: Sequence[Charge]) -> tuple[Ceiling, float, float] | None:
         """The ceiling that is in the way longest, what it would have to pay, and what it has left. None: there is
         enough.
         """
-        found = None
-        for ceiling, left in self._left:
+        longest: tuple[Ceiling, float, float] | None = None
+        for ceiling, left in zip(self._ceilings, self._left_usd, strict=True):
             needed = _needed(ceiling, asked)
-            if needed > 0 and needed > left + _ROUNDING_USD and (found is None or ceiling.to_s > found[0].to_s):
-                found = ceiling, needed, left
-        return found
+            if needed > 0 and needed > left + _ROUNDING_USD and (longest is None or ceiling.to_s > longest[0].to_s):
+                longest = ceiling, needed, left
+        return longest
 
     def take(self, asked: Sequence[Charge]) -> None:
-        for each in self._left:
-            each[1] -= _needed(each[0], asked)
+        """Promise it: it is set aside from now on."""
+        for number, ceiling in enumerate(self._ceilings):
+            self._left_usd[number] -= _needed(ceiling, asked)
 
     def never(self, account: str, usd_per_hour: float, seconds: float) -> tuple[Ceiling, float] | None:
         """A ceiling that couldn't pay for this even if nothing else were spent, and what it would have to pay."""
         payer = self.budget.payer(account) if self.budget else COMMON
-        for ceiling, _ in self._left:
+        for ceiling in self._ceilings:
             usd = usd_per_hour * min(seconds, ceiling.to_s - ceiling.from_s) / 3600
             if ceiling.account in (COMMON, payer) and usd > ceiling.usd:
                 return ceiling, usd
@@ -107,9 +111,8 @@ def ceilings(budget: Budget | None) -> tuple[Ceiling, ...]:
 def named(ceiling: Ceiling) -> str:
     """the month's $60,000.00; account vision's $900.00 of the month; the day's $400.00 (2026-11-22)."""
     usd = explain.usd(ceiling.usd)
-    whose = (
-        f"account {ceiling.account}'s {usd} of the {ceiling.kind}" if ceiling.account else f"the {ceiling.kind}'s {usd}"
-    )
+    of_account = f"account {ceiling.account}'s {usd} of the {ceiling.kind}"
+    whose = of_account if ceiling.account else f"the {ceiling.kind}'s {usd}"
     if ceiling.kind != "day":
         return whose
     return f"{whose} ({datetime.fromtimestamp(ceiling.from_s, UTC):%Y-%m-%d})"
@@ -117,7 +120,7 @@ def named(ceiling: Ceiling) -> str:
 
 def _needed(ceiling: Ceiling, asked: Sequence[Charge]) -> float:
     return sum(
-        each.usd_per_hour * ceiling.hours(each.from_s, each.until_s)
-        for each in asked
-        if ceiling.account in each.accounts
+        charge.usd_per_hour * ceiling.hours(charge.from_s, charge.until_s)
+        for charge in asked
+        if ceiling.account in charge.accounts
     )

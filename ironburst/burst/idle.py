@@ -9,12 +9,12 @@ single gap, and nothing better is possible in every single gap.
 **The cap.** `credit` = 2 x (best in hindsight) - (paid), over all gaps of a pool. Giving back after rent r < buy loses
 most against a gap that ends right then: r + buy is paid, 2 r allowed, so buy - r is lost. A lease is given back early
 only if the credit covers that loss, and the loss is taken off at once, as if the worst had come (`given_back`); what
-the true length gives back is added when it is known (`settled`). A gap that ends in use at r <= buy adds 2 r - r >= 0,
-one given up at break-even 2 buy - 2 buy = 0. So no step ends with credit < 0: **after every gap, all that was paid for
-idle time and boots again is <= 2 x the best in hindsight**, whatever the gaps, however many leases are idle at once,
-and even if an adversary knows the rule. (Decisions come by the tick: each gap may add a tick of rent. A lease kept
-beyond break-even for a job that then never comes adds at most one boot time; that is taken off the credit too. A
-person's limit below break-even is obeyed, and gives the cap up.)
+the true length gives back is added when it is known (`concluded`). A gap that ends in use at r <= buy adds
+2 r - r >= 0, one given up at break-even 2 buy - 2 buy = 0. So no step ends with credit < 0: **after every gap, all that
+was paid for idle time and boots again is <= 2 x the best in hindsight**, whatever the gaps, however many leases are
+idle at once, and even if an adversary knows the rule. (Decisions come by the tick: each gap may add a tick of rent. A
+lease kept beyond break-even for a job that then never comes adds at most one boot time; that is taken off the credit
+too. A person's limit below break-even is obeyed, and gives the cap up.)
 
 **The gain.** Within the cap, the moment is taken that would have cost least over the pool's newest gaps. Where gaps are
 long, a lease goes at once: the credit doubles with each long gap (giving back c before break-even leaves c more), so
@@ -88,9 +88,9 @@ def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s
         return Terms(buy_s=0.0, free_s=math.inf)
     again = max(boot_s(pool), pool.min_billing_s)
     closed = {
-        (each.zone, each.market)
-        for each in cool_downs
-        if each.pool == pool.name and (each.until_s is None or each.until_s > now_s)
+        (cool_down.zone, cool_down.market)
+        for cool_down in cool_downs
+        if cool_down.pool == pool.name and (cool_down.until_s is None or cool_down.until_s > now_s)
     }
     if (lease.zone, lease.market) in closed:
         prices = [
@@ -125,9 +125,8 @@ def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
     # moments that can be best: where a gap of the past ends, as early as the credit allows, the ends of increments,
     # break-even
     earliest = terms.free_s + max(0.0, terms.buy_s - credit)
-    steps = terms.free_s + terms.increment_s * np.arange(
-        min(NEWEST, int(terms.buy_s / terms.increment_s)) if terms.increment_s else 0
-    )
+    increments = min(NEWEST, int(terms.buy_s / terms.increment_s)) if terms.increment_s else 0
+    steps = terms.free_s + terms.increment_s * np.arange(increments)
     moments = np.concatenate(([0.0, earliest], gaps, steps))
     moments = np.maximum(moments, terms.free_s + _rents(terms, moments))  # as long as it costs no more
     moments = np.unique(np.append(moments[moments < last], last))
@@ -147,7 +146,7 @@ def _rents(terms: Terms, idle_s: np.ndarray) -> np.ndarray:
     return terms.increment_s * np.ceil(over / terms.increment_s - 1e-9) if terms.increment_s else over
 
 
-# ---- the account: what happened to a gap
+# ---- the credit: what happened to a gap
 
 
 def used_again(history: IdleHistory, terms: Terms, gap_s: float, usd_per_hour: float) -> IdleHistory:
@@ -156,11 +155,11 @@ def used_again(history: IdleHistory, terms: Terms, gap_s: float, usd_per_hour: f
 
 
 def given_back(history: IdleHistory, terms: Terms, kept_s: float, usd_per_hour: float) -> IdleHistory:
-    """A lease is given back after `kept_s`; the worst is assumed until `settled`."""
+    """A lease is given back after `kept_s`; the worst is assumed until the gap is `concluded`."""
     return _with(history, -terms.loss_s(kept_s), usd_per_hour)
 
 
-def settled(history: IdleHistory, terms: Terms, kept_s: float, gap_s: float, usd_per_hour: float) -> IdleHistory:
+def concluded(history: IdleHistory, terms: Terms, kept_s: float, gap_s: float, usd_per_hour: float) -> IdleHistory:
     """Its like was needed again `gap_s` after it had become idle; or the gap is known to be at least that long,
     break-even or more.
     """

@@ -23,6 +23,10 @@ HOUR_S = 3600.0
 SHORTER = 0.51
 LONGER = {"mean_h": 0.8, "p99_h": 0.62, "p999_h": 0.88, "gpu_hour_weighted_h": 0.62}
 
+# Of a target's waits: those than which one is never shorter, and the one than which it is never longer
+_NOT_SHORTER = {"p999_h": ("p99_h",), "max_h": ("mean_h", "p99_h", "p999_h", "gpu_hour_weighted_h")}
+_NOT_LONGER = {"p999_h": "max_h", "p99_h": "p999_h", "gpu_hour_weighted_h": "max_h"}
+
 
 @dataclass(frozen=True)
 class WaitTarget:
@@ -51,12 +55,12 @@ class WaitTarget:
         waits = {field.name: factor * getattr(REFERENCE, field.name) for field in fields(cls)} | {"mean_h": mean_h}
         known = {name: hours for name, hours in given_h.items() if hours is not None}
         waits |= known
-        for name, less in (("p999_h", ("p99_h",)), ("max_h", ("mean_h", "p99_h", "p999_h", "gpu_hour_weighted_h"))):
+        for name, shorter_ones in _NOT_SHORTER.items():
             if name not in known:
-                waits[name] = max(waits[name], *(waits[each] for each in less))
-        for name, more in (("p999_h", "max_h"), ("p99_h", "p999_h"), ("gpu_hour_weighted_h", "max_h")):
+                waits[name] = max(waits[name], *(waits[shorter] for shorter in shorter_ones))
+        for name, longer in _NOT_LONGER.items():
             if name not in known:
-                waits[name] = min(waits[name], waits[more])
+                waits[name] = min(waits[name], waits[longer])
         return cls(**waits)
 
 
@@ -82,6 +86,7 @@ class Limits:
     top_h: float = 136.0
 
     def small(self, gpu_hours: float) -> bool:
+        """Whether a job of this size has a timer."""
         return gpu_hours < self.small_gpu_hours
 
     def timer_s(self, gpu_hours: float) -> float:

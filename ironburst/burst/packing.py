@@ -20,6 +20,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ironburst.burst.snapshot import Job, Node, Resources
 
@@ -55,17 +56,20 @@ class _Holes:
     """
 
     def __init__(self) -> None:
-        self._begin, self._until = np.zeros(32), np.zeros(32)  # of the entries
-        self._gpus = np.zeros(32, dtype=np.int64)  # 0: not in use
+        # of the entries; `_gpus` 0: not in use
+        self._begin: NDArray[np.float64] = np.zeros(32)
+        self._until: NDArray[np.float64] = np.zeros(32)
+        self._gpus: NDArray[np.int64] = np.zeros(32, dtype=np.int64)
         self._of: list[_Hole | None] = []
         self._unused: list[int] = []
         self._longest = 0.0  # none is longer
 
     def copy(self) -> _Holes:
-        other = copy(self)
-        other._begin, other._until, other._gpus = self._begin.copy(), self._until.copy(), self._gpus.copy()
-        other._of, other._unused = self._of.copy(), self._unused.copy()
-        return other
+        """As they are now, to be changed apart."""
+        apart = copy(self)
+        apart._begin, apart._until, apart._gpus = self._begin.copy(), self._until.copy(), self._gpus.copy()
+        apart._of, apart._unused = self._of.copy(), self._unused.copy()
+        return apart
 
     def add(self, row: int, begins: Sequence[float], until: float) -> None:
         """`begins`: of each GPU, ascending."""
@@ -87,9 +91,8 @@ class _Holes:
                 entry = len(self._of)
                 self._of.append(hole)
                 if entry == len(self._gpus):
-                    self._begin, self._until, self._gpus = (
-                        np.tile(each, 2) for each in (self._begin, self._until, self._gpus)
-                    )
+                    self._begin, self._until = np.tile(self._begin, 2), np.tile(self._until, 2)
+                    self._gpus = np.tile(self._gpus, 2)
             self._begin[entry], self._until[entry], self._gpus[entry] = begin, until, gpus
             entries.append(entry)
         self._longest = max(self._longest, until - begins[0])
@@ -117,6 +120,7 @@ class _Holes:
         return (start, good[:nodes]) if len(good) >= nodes else None
 
     def row(self, entry: int) -> int:
+        """The row that its hole is on."""
         hole = self._of[entry]
         assert hole is not None
         return hole.row
@@ -125,8 +129,8 @@ class _Holes:
         """Take so many of its GPUs from `start` to `end`, those that wait the shortest."""
         hole = self._of[entry]
         assert hole is not None
-        for other in hole.entries:
-            self._gpus[other], self._of[other] = 0, None
+        for freed in hole.entries:
+            self._gpus[freed], self._of[freed] = 0, None
         self._unused += hole.entries
         begins, last = hole.begins, bisect_right(hole.begins, start)
         self.add(hole.row, [*begins[: last - gpus], *begins[last:]], hole.until)
@@ -142,18 +146,19 @@ class _Kind:
         self.names = names
         self.free = [[now_s] * self.width for _ in names]
         self.holes = _Holes()
-        self._heaps: list[list[tuple[float, int]] | None] = [None] * (
-            self.width + 1
-        )  # by GPUs: (free so many, row), or too early
-        self._idle: list[list[int]] | None = None  # by GPUs that are free now: the rows, or rows that had so many
+        # by GPUs: (when so many are free, or earlier; row)
+        self._heaps: list[list[tuple[float, int]] | None] = [None] * (self.width + 1)
+        # by GPUs that are free now: the rows, or rows that had so many
+        self._idle: list[list[int]] | None = None
 
     def copy(self) -> _Kind:
-        other = copy(self)
-        other.free = [row.copy() for row in self.free]
-        other.holes = self.holes.copy()
-        other._heaps = [heap and heap.copy() for heap in self._heaps]
-        other._idle = self._idle and [rows.copy() for rows in self._idle]
-        return other
+        """As they are now, to be changed apart."""
+        apart = copy(self)
+        apart.free = [row.copy() for row in self.free]
+        apart.holes = self.holes.copy()
+        apart._heaps = [heap and heap.copy() for heap in self._heaps]
+        apart._idle = self._idle and [rows.copy() for rows in self._idle]
+        return apart
 
     def gpus(self, each: Resources) -> int | None:
         """GPUs of a row that a part of a job takes; None: it never fits."""
@@ -193,15 +198,16 @@ class _Kind:
         """(moment, row) of the first rows that have so many GPUs free: `count`, and some of those that are so at the
         same moment.
         """
-        heap, found = self._heap(gpus), []
-        while heap and len(found) < count + TIES:
+        heap = self._heap(gpus)
+        first: list[tuple[float, int]] = []
+        while heap and len(first) < count + TIES:
             moment = self.first(gpus)
-            if len(found) >= count and moment > found[count - 1][0]:
+            if len(first) >= count and moment > first[count - 1][0]:
                 break
-            found.append(heappop(heap))
-        for entry in found:
+            first.append(heappop(heap))
+        for entry in first:
             heappush(heap, entry)
-        return found
+        return first
 
     def extend(self, row: int, gpus: int, start: float, end: float) -> None:
         """Of the GPUs that are free at `start` take those that are free last: the others can begin something sooner."""
@@ -260,24 +266,26 @@ class Plan:
             names.setdefault(node.total, []).append(node.name)
         self._kinds = [_Kind(now_s, total, of_it) for total, of_it in names.items()]
         self._shapes: dict[Resources, list[int | None]] = {}
-        self._known: dict[
-            int, tuple[Resources, list[int | None]]
-        ] = {}  # the same by identity: that of equal ones costs a hash each time
+        # the same by identity: that of equal ones costs a hash each time
+        self._known: dict[int, tuple[Resources, list[int | None]]] = {}
+        self._lay_running(running, now_s + overdue_s)
+
+    def _lay_running(self, running: Iterable[Job], soon_s: float) -> None:
+        """The jobs that are on nodes, each up to its end, but at least to `soon_s`."""
         ends_on: dict[str, tuple[int, list[float]]] = {
-            name: (n, []) for n, kind in enumerate(self._kinds) for name in kind.names
+            name: (number, []) for number, kind in enumerate(self._kinds) for name in kind.names
         }
-        soon = now_s + overdue_s
-        shapes = self._known
+        shapes, run_s = self._known, self._run_s
         for job in running:
             end = math.inf if job.end_s is None else job.end_s
-            if run_s and job.id in run_s and job.start_s is not None:
+            if job.id in run_s and job.start_s is not None:
                 end = job.start_s + run_s[job.id]
             needs = (shapes.get(id(job.each)) or (None, self._shape(job.each)))[1]
             for name in job.on:
                 if name in ends_on:
                     number, ends = ends_on[name]
                     gpus = needs[number]  # None: more than the node is said to have, so it has all of it
-                    ends += [max(soon, end)] * (self._kinds[number].width if gpus is None else gpus)
+                    ends += [max(soon_s, end)] * (self._kinds[number].width if gpus is None else gpus)
         for kind in self._kinds:
             width = kind.width
             for row, name in enumerate(kind.names):
@@ -288,9 +296,9 @@ class Plan:
 
     def copy(self) -> Plan:
         """As it is now, to be changed apart."""
-        other = copy(self)
-        other._kinds = [kind.copy() for kind in self._kinds]
-        return other
+        apart = copy(self)
+        apart._kinds = [kind.copy() for kind in self._kinds]
+        return apart
 
     def earliest(self, job: Job) -> Placement | None:
         """The first moment at which `job.nodes` nodes have room for as long as it runs; None: never, as the nodes
@@ -303,16 +311,15 @@ class Plan:
         lasts = self._lasts_s(job)
         best = tail
         for number, need in enumerate(needs):
-            if (
-                need
-                and (found := self._kinds[number].holes.earliest(need, job.nodes, lasts))
-                and (not best or found[0] < best.start)
-            ):
-                rows = tuple(self._kinds[number].holes.row(entry) for entry in found[1])
-                best = Placement(found[0], ((number, rows),), tuple(found[1]))
+            if need and (hole := self._kinds[number].holes.earliest(need, job.nodes, lasts)):
+                start, entries = hole
+                if not best or start < best.start:
+                    rows = tuple(self._kinds[number].holes.row(entry) for entry in entries)
+                    best = Placement(start, ((number, rows),), tuple(entries))
         return best
 
     def place(self, job: Job, placement: Placement) -> None:
+        """Take its room for as long as the job runs."""
         end = placement.start + self._lasts_s(job)
         for number, rows in placement.rows:
             kind, gpus = self._kinds[number], self._shape(job.each)[number]
@@ -328,12 +335,13 @@ class Plan:
     # ---- behind all that is placed
     def _one_at_end(self, needs: Sequence[int | None]) -> Placement | None:
         start, number, gpus = math.inf, -1, 0
-        for each, need in enumerate(needs):
-            if need is not None and (moment := self._kinds[each].first(need) if need else self.now_s) < start:
-                start, number, gpus = moment, each, need
+        for kind, need in enumerate(needs):
+            if need is not None and (moment := self._kinds[kind].first(need) if need else self.now_s) < start:
+                start, number, gpus = moment, kind, need
         if number < 0:
             return None
-        return Placement(start, ((number, (self._kinds[number].fullest(gpus, start) if gpus else 0,)),))
+        row = self._kinds[number].fullest(gpus, start) if gpus else 0
+        return Placement(start, ((number, (row,)),))
 
     def _at_end(self, nodes: int, needs: Sequence[int | None]) -> Placement | None:
         ready = [
@@ -341,7 +349,7 @@ class Plan:
             for number, need in enumerate(needs)
             if need is not None
         ]
-        moments = sorted(moment for _, found in ready for moment, _ in found)
+        moments = sorted(moment for _, rows in ready for moment, _ in rows)
         if len(moments) < nodes or math.isinf(start := moments[nodes - 1]):
             return None
         return Placement(start, self._fullest(nodes, start, ready))
@@ -351,9 +359,9 @@ class Plan:
     ) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Of the rows that are ready at `start` those with the fewest free GPUs."""
         chosen, left = [], nodes
-        for number, found in ready:
+        for number, first in ready:
             free = self._kinds[number].free
-            rows = sorted((bisect_right(free[row], start), row) for moment, row in found if moment <= start)[:left]
+            rows = sorted((bisect_right(free[row], start), row) for moment, row in first if moment <= start)[:left]
             if rows:
                 chosen.append((number, tuple(row for _, row in rows)))
                 left -= len(rows)
@@ -365,13 +373,14 @@ class Plan:
         return self._run_s.get(job.id, math.inf if job.time_limit_s is None else job.time_limit_s)
 
     def _shape(self, each: Resources) -> list[int | None]:
+        """GPUs that a part of a job takes, by kind of node; None: it never fits."""
         if known := self._known.get(id(each)):
             return known[1]
-        found = self._shapes.get(each)
-        if found is None:
-            found = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
-        self._known[id(each)] = each, found  # it lives as long as its id is known here
-        return found
+        needs = self._shapes.get(each)
+        if needs is None:
+            needs = self._shapes[each] = [kind.gpus(each) for kind in self._kinds]
+        self._known[id(each)] = each, needs  # it lives as long as its id is known here
+        return needs
 
 
 def could_ever_fit(job: Job, nodes: Iterable[Node]) -> bool:

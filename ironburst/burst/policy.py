@@ -9,6 +9,8 @@ from ironburst.burst.limits import Limits
 
 @dataclass(frozen=True)
 class Policy:
+    """When a job is worth renting for, and how."""
+
     home_partition: str
     wait_limit_s: float  # a job that is predicted to wait longer than this at home is worth renting for
     # With these a job's limit follows from its size, and `wait_limit_s` is not looked at.

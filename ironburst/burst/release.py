@@ -1,44 +1,51 @@
-"""Which of the leases that nobody uses are given back now, each with its reason."""
+"""Giving back: which of the leases that nobody uses are released now, each with its reason."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ironburst.burst import explain, idle
 from ironburst.burst.decision import Release, Wait
-from ironburst.burst.renting import Renting, usable
+from ironburst.burst.renting import Renting
+from ironburst.burst.slots import usable
 from ironburst.burst.snapshot import CoolDown, IdleHistory, Lease, Node, Pool, Snapshot
 
 # from the decision to give a node back to the end of its billing: a tick or two, and its power-down
 LEAD_S = 60.0
 
 
-def releases(
-    snapshot: Snapshot, leases: Iterable[Lease], nodes: Mapping[str, Node], due: frozenset[str]
-) -> list[Release]:
-    """Of the leases that no job uses or counts on, those to be given back. `due`: ids of those that a job is about to
-    need.
-    """
+def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits: Iterable[Wait]) -> list[Release]:
+    """Of the leases that no job is on, and no pending one counts on (`used`: ids), those to be given back."""
+    unused = [
+        lease
+        for lease in snapshot.leases
+        if lease.state != "leaving" and lease.id not in used and lease.node not in renting.on
+    ]
+    if not unused:
+        return []
+    needed = _needed_soon(snapshot, waits, renting, unused)
+    nodes = {node.name: node for node in snapshot.nodes}
     pools = {pool.name: pool for pool in snapshot.pools}
     histories = {pool.name: pool.idle_history for pool in snapshot.pools}
-    found = []
-    for lease in leases:
-        pool = pools.get(lease.pool)
+    given_back = []
+    for lease in unused:
+        pool, why = pools.get(lease.pool), ""
         if pool is None:
-            found.append(Release(lease.id, lease.node, f"pool {lease.pool} is not declared any more"))
+            why = f"pool {lease.pool} is not declared any more"
         elif not lease.worked:
-            if lease.id not in due and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
+            if lease.id not in needed and not _paid_for(snapshot, pool, lease, nodes.get(lease.node)):
                 why = "the jobs that it was rented for need it no more, and no other late job can use it"
-                found.append(Release(lease.id, lease.node, why))
         elif lease.idle_since_s is not None:
-            reason, histories[pool.name] = _idle(snapshot, pool, lease, histories[pool.name], lease.id in due)
-            if reason:
-                found.append(Release(lease.id, lease.node, reason))
-    return found
+            why, histories[pool.name] = _idle(snapshot, pool, lease, histories[pool.name], lease.id in needed)
+        if why:
+            given_back.append(Release(lease.id, lease.node, why))
+    return given_back
 
 
-def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]) -> frozenset[str]:
+def _needed_soon(
+    snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]
+) -> frozenset[str]:
     """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has
     nodes.
     """
@@ -46,34 +53,33 @@ def due(snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Seq
     if not (left := [lease for lease in leases if lease.pool in pools]):
         return frozenset()
     jobs = {job.id: job for job in snapshot.jobs}
-    horizon_s = snapshot.now_s + max((pools[lease.pool].boot_s for lease in left), default=0.0)
-    found: set[str] = set()
+    horizon_s = snapshot.now_s + max(pools[lease.pool].boot_s for lease in left)
+    needed: set[str] = set()
     for wait in waits:
         if not left:
             break
         if wait.rent_s is None or wait.rent_s > horizon_s or wait.job not in jobs:
             continue
         job = jobs[wait.job]
-        allowed = {(pool.name, market) for _, pool, market in renting.options(job)}
+        places = renting.offers.places(job)
         fitting = [
             lease.id
             for lease in left
-            if (lease.pool, lease.market) in allowed
+            if (lease.pool, lease.market) in places
             and job.each.within(pools[lease.pool].each)
             and wait.rent_s <= snapshot.now_s + pools[lease.pool].boot_s
         ]
-        found.update(fitting[: job.nodes])
-        left = [lease for lease in left if lease.id not in found]
-    return frozenset(found)
+        needed.update(fitting[: job.nodes])
+        left = [lease for lease in left if lease.id not in needed]
+    return frozenset(needed)
 
 
 def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -> bool:
     """Whether it is there, and has been paid for a while ahead."""
     if lease.state == "coming" or lease.market in pool.prepaid_markets or not usable(lease, node):
         return False
-    return idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s > min(
-        LEAD_S, pool.billing_increment_s / 2
-    )
+    paid_ahead_s = idle.terms(pool, lease, (), snapshot.now_s, snapshot.now_s).free_s
+    return paid_ahead_s > min(LEAD_S, pool.billing_increment_s / 2)
 
 
 def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], history: IdleHistory) -> float:
@@ -87,8 +93,8 @@ def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], histo
     return lease.idle_since_s + min(pool.idle_s, max(0.0, ends_s - min(LEAD_S, terms.increment_s / 2)))
 
 
-def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, due: bool) -> tuple[str, IdleHistory]:
-    """Why it is given back (empty: it is kept), and the pool's account after that."""
+def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, needed: bool) -> tuple[str, IdleHistory]:
+    """Why it is given back (empty: it is kept), and the pool's idle history after that."""
     since = snapshot.now_s if lease.idle_since_s is None else lease.idle_since_s
     idle_s = max(0.0, snapshot.now_s - since)
     terms = idle.terms(pool, lease, snapshot.cool_downs, since, snapshot.now_s)
@@ -98,12 +104,14 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, du
     for_long = f"idle for {explain.duration(idle_s)}"
     if idle_s >= pool.idle_s:  # what a person set, and what was set aside for it
         reason = f"{for_long}, the pool's limit is {explain.duration(pool.idle_s)}"
-    elif due or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
+    elif needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
         return "", history
     elif keep_s >= terms.break_even_s:
-        reason = f"{for_long}, which has cost as much as having it again: a boot of {explain.duration(terms.buy_s)} at its price"
+        boot = f"a boot of {explain.duration(terms.buy_s)} at its price"
+        reason = f"{for_long}, which has cost as much as having it again: {boot}"
     else:
         longer, known = sum(gap > keep_s for gap in history.gaps_s), explain.plural(len(history.gaps_s), "idle time")
         often = f"{longer} of the pool's last {known} were longer than {explain.duration(keep_s)}"
-        reason = f"{for_long}: {often}, so having it again ({explain.duration(terms.buy_s)} of boot at its price) is cheaper than waiting"
+        boot = f"{explain.duration(terms.buy_s)} of boot at its price"
+        reason = f"{for_long}: {often}, so having it again ({boot}) is cheaper than waiting"
     return reason, idle.given_back(history, terms, idle_s, lease.usd_per_hour)

@@ -98,7 +98,8 @@ def _estimate(
 ) -> Estimate | None:
     ran_s = ran_s if _positive(ran_s) else 0.0
     if job.run_s is not None and _positive(job.run_s):
-        return Estimate(*[max(job.run_s, ran_s)] * 3, "told")
+        told_s = max(job.run_s, ran_s)
+        return Estimate(told_s, told_s, told_s, "told")
     limit_s = job.time_limit_s
     if limit_s is None or not _positive(limit_s):
         return None
@@ -107,9 +108,10 @@ def _estimate(
     for group in groups(job):
         if (group, done) not in cache:
             cache[group, done] = _samples(experience.ratios.get(group, ())).interval(done)
-        if found := cache[group, done]:
-            median, low, high = (min(max(limit_s * math.exp(ratio), ran_s), most) for ratio in found[:3])
-            return Estimate(median, low, high, group, found[3])
+        if interval := cache[group, done]:
+            *ratios, n = interval
+            median, low, high = (min(max(limit_s * math.exp(ratio), ran_s), most) for ratio in ratios)
+            return Estimate(median, low, high, group, n)
     return Estimate(most, ran_s, most, "limit")
 
 
@@ -122,21 +124,21 @@ def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dic
     """
     if not experience.ratios:
         jobs = [job for job in jobs if job.run_s is not None]
-    found: dict[int, float] = {}
+    expected: dict[int, float] = {}
     samples_of: dict[tuple[str, str, tuple[str, ...]], _Samples | None] = {}
     for job in jobs:
         ran_s = now_s - job.start_s if job.on and job.start_s and job.start_s < now_s else 0.0
         limit_s = job.time_limit_s
         if job.run_s is not None and _positive(job.run_s):
-            found[job.id] = max(job.run_s, ran_s)
+            expected[job.id] = max(job.run_s, ran_s)
         elif experience.ratios and limit_s and math.isfinite(limit_s) and limit_s > 0:
             if (who := (job.user, job.account, job.partitions)) not in samples_of:
                 known = (_samples(experience.ratios.get(group, ())) for group in groups(job))
                 samples_of[who] = next((samples for samples in known if samples.interval(-math.inf)), None)
             if samples := samples_of[who]:
                 ratio = samples.over(math.log(ran_s / limit_s), EARLY) if ran_s > 0 else samples.over(-math.inf, 0.5)
-                found[job.id] = min(max(limit_s * math.exp(ratio), ran_s), max(limit_s, ran_s))
-    return found
+                expected[job.id] = min(max(limit_s * math.exp(ratio), ran_s), max(limit_s, ran_s))
+    return expected
 
 
 class _Samples(NamedTuple):

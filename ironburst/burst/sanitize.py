@@ -1,4 +1,4 @@
-"""A snapshot that can't be right, made harmless: `decide` answers for every one and never raises.
+"""Sanitize: a snapshot that can't be right, made harmless. `decide` answers for every one and never raises.
 
 What is damaged is left out or set to the side that costs no money, with a sentence; the rest is decided as ever:
 
@@ -18,9 +18,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ironburst.burst.decision import Infeasible
 from ironburst.burst.explain import FAR_S
 from ironburst.burst.snapshot import (
     Budget,
@@ -38,21 +37,24 @@ from ironburst.burst.snapshot import (
 MOST_GPUS = 1024  # of one node
 MOST_LN = 100.0  # of a run time over its limit, as a logarithm
 MOST = 2**53  # of anything that is counted
+_SPANS = ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")  # of a pool
+_NO_LIMIT = {"idle_s": FAR_S, "max_run_s": FAR_S, "ends_s": None}
 T = TypeVar("T")
 
 
-def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
-    """The snapshot without its damage (itself, if there is none), and what is said of the pending jobs that are left
-    out.
-    """
+class Damage(NamedTuple):
+    """A pending job that can't be decided on, and why."""
+
+    job: int
+    text: str
+
+
+def sound(snapshot: Snapshot) -> tuple[Snapshot, list[Damage]]:
+    """The snapshot without its damage (itself, if there is none), and the pending jobs that are left out."""
     if not _moment(snapshot.now_s):
-        said = tuple(
-            Infeasible(job.id, "damaged", f"the snapshot's time is {snapshot.now_s!r}")
-            for job in snapshot.jobs
-            if job.pending
-        )
-        return Snapshot(0.0, (), (), ()), said
-    jobs, said = _jobs(snapshot.jobs)
+        why = f"the snapshot's time is {snapshot.now_s!r}"
+        return Snapshot(0.0, (), (), ()), [Damage(job.id, why) for job in snapshot.jobs if job.pending]
+    jobs, damaged = _jobs(snapshot.jobs)
     values: dict[str, Any] = {
         "jobs": jobs,
         "nodes": _nodes(snapshot.nodes),
@@ -62,16 +64,16 @@ def sound(snapshot: Snapshot) -> tuple[Snapshot, tuple[Infeasible, ...]]:
         "experience": _experience(snapshot.experience),
     }
     changed = {name: value for name, value in values.items() if value is not getattr(snapshot, name)}
-    return (replace(snapshot, **changed) if changed else snapshot), said
+    return (replace(snapshot, **changed) if changed else snapshot), damaged
 
 
 # ---- jobs
 
 
-def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...]]:
+def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], list[Damage]]:
     sizes: dict[int, bool] = {}  # by identity: the hash of equal ones costs more than the check
     pending: set[int] = set()
-    said: list[Infeasible] = []
+    damaged: list[Damage] = []
     left: list[Job] = []
     for job in jobs:
         each, limit = job.each, job.time_limit_s
@@ -89,7 +91,7 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
         if job.pending:
             if not fine or job.id in pending:
                 if why := _damage(job, job.id in pending):
-                    said.append(Infeasible(job.id, "damaged", why))
+                    damaged.append(Damage(job.id, why))
                     continue
                 job = replace(job, time_limit_s=None)  # an endless limit is none
             pending.add(job.id)
@@ -103,8 +105,8 @@ def _jobs(jobs: tuple[Job, ...]) -> tuple[tuple[Job, ...], tuple[Infeasible, ...
                 run_s=None,
             )
         left.append(job)
-    same = len(left) == len(jobs) and all(one is other for one, other in zip(left, jobs, strict=True))
-    return (jobs if same else tuple(left)), tuple(said)
+    same = len(left) == len(jobs) and all(map(is_, left, jobs))
+    return (jobs if same else tuple(left)), damaged
 
 
 def _damage(job: Job, again: bool) -> str:
@@ -112,7 +114,8 @@ def _damage(job: Job, again: bool) -> str:
     if again:
         return "another pending job of the snapshot has the same id"
     if not _size(job.each):
-        return f"it asks for {job.each.gpus} GPUs, {job.each.cpus} CPUs and {job.each.memory_mb} MiB of memory on each node"
+        asked = f"{job.each.gpus} GPUs, {job.each.cpus} CPUs and {job.each.memory_mb} MiB of memory"
+        return f"it asks for {asked} on each node"
     if not 1 <= job.nodes <= MOST:
         return f"it asks for {job.nodes} nodes"
     times = {"submit time": job.submit_s, "earliest start": job.eligible_s, "deadline": job.deadline_s}
@@ -150,26 +153,17 @@ def _pools(pools: tuple[Pool, ...], budget: Budget | None) -> tuple[Pool, ...]:
             pool = replace(pool, nodes=tuple(name for name in dict.fromkeys(pool.nodes) if name not in taken))
         taken |= own
         left.append(pool)
-    return (
-        pools
-        if len(left) == len(pools) and all(one is other for one, other in zip(left, pools, strict=True))
-        else tuple(left)
-    )
+    same = len(left) == len(pools) and all(map(is_, left, pools))
+    return pools if same else tuple(left)
 
 
 def _pool(pool: Pool, broke: str) -> Pool:
-    wrong = {
-        name: getattr(pool, name) for name in ("boot_s", "idle_s", "ending_s", "min_billing_s", "billing_increment_s")
-    }
-    wrong = {name: value for name, value in wrong.items() if not _span(value)}
+    wrong = {name: value for name in _SPANS if not _span(value := getattr(pool, name))}
     if not pool.max_run_s >= 0.0:
         wrong["max_run_s"] = pool.max_run_s
     if not _end(pool.ends_s):
         wrong["ends_s"] = pool.ends_s
-    changes: dict[str, Any] = dict.fromkeys(wrong, 0.0)
-    changes |= {
-        name: value for name, value in (("idle_s", FAR_S), ("max_run_s", FAR_S), ("ends_s", None)) if name in wrong
-    }  # no limit
+    changes: dict[str, Any] = {name: _NO_LIMIT.get(name, 0.0) for name in wrong}
     if wrong or broke or not _size(pool.each):
         said = ", ".join(f"{name} {value!r}" for name, value in wrong.items()) or broke or f"a node of {pool.each}"
         changes["obstacle"] = pool.obstacle or f"the snapshot is damaged: {said}"
@@ -178,9 +172,8 @@ def _pool(pool: Pool, broke: str) -> Pool:
         changes["usd_per_hour"] = prices
     if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
         changes["usual_boot_s"] = None
-    if not all(
-        map(_span, pool.interruptions_per_hour.values())
-    ):  # a rate that can't be is as good as taken back all the time
+    if not all(map(_span, pool.interruptions_per_hour.values())):
+        # a rate that can't be is as good as taken back all the time
         rates = pool.interruptions_per_hour.items()
         changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
     if not _span(pool.checkpoint_s):
@@ -212,8 +205,8 @@ def _lease(lease: Lease) -> Lease:
     return replace(lease, **changes) if changes else lease
 
 
-def _cool_down(each: CoolDown) -> CoolDown:
-    return each if _end(each.until_s) else replace(each, until_s=None)
+def _cool_down(cool_down: CoolDown) -> CoolDown:
+    return cool_down if _end(cool_down.until_s) else replace(cool_down, until_s=None)
 
 
 def _budget(budget: Budget | None) -> str:
@@ -233,11 +226,11 @@ def _numbers(value: Any, path: str) -> Iterable[tuple[str, float]]:
         for field in dataclasses.fields(value):
             yield from _numbers(getattr(value, field.name), f"{path}.{field.name}")
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _numbers(each, f"{path}[{key}]")
+        for key, item in value.items():
+            yield from _numbers(item, f"{path}[{key}]")
     elif isinstance(value, tuple):
-        for number, each in enumerate(value):
-            yield from _numbers(each, f"{path}[{number}]")
+        for number, item in enumerate(value):
+            yield from _numbers(item, f"{path}[{number}]")
 
 
 def _experience(experience: Experience) -> Experience:
@@ -258,8 +251,8 @@ def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T],
     return items if len(left) == len(items) and all(map(is_, items, left)) else tuple(left)
 
 
-def _size(each: Resources) -> bool:
-    return min(each.gpus, each.cpus, each.memory_mb) >= 0 and max(each.gpus, each.cpus, each.memory_mb) <= MOST
+def _size(size: Resources) -> bool:
+    return min(size.gpus, size.cpus, size.memory_mb) >= 0 and max(size.gpus, size.cpus, size.memory_mb) <= MOST
 
 
 def _moment(value: float) -> bool:

@@ -57,18 +57,18 @@ def sentence(asked: Asked, decided: Wait | Infeasible, at_s: float, clock: Calla
     return f"{said}{_instead(best, decided, at_s)}{'' if at_home else _but(best)}."
 
 
-def alternative(each: Alternative, decided: Wait, at_s: float) -> str:
+def alternative(other: Alternative, decided: Wait, at_s: float) -> str:
     """One alternative by itself: "two p5.48xlarge (on-demand, pool p5): $661 more, 0.4 h sooner; home is soon
     enough".
     """
-    where = f" ({each.market}, pool {each.pool})" if each.pool else ""
-    more = _usd(each, decided) - decided.usd
-    money = (
-        "for the same money" if abs(more) < 0.005 else f"{explain.dollars(abs(more))} {'more' if more > 0 else 'less'}"
-    )
-    sooner = _sooner_s(each, decided, at_s)
+    where = f" ({other.market}, pool {other.pool})" if other.pool else ""
+    more = _usd(other, decided) - decided.usd
+    money = f"{explain.dollars(abs(more))} {'more' if more > 0 else 'less'}"
+    if abs(more) < 0.005:
+        money = "for the same money"
+    sooner = _sooner_s(other, decided, at_s)
     time = "" if sooner is None else f", {_hours(abs(sooner))} {'sooner' if sooner >= 0 else 'later'}"
-    return f"{_what(each)}{where}: {money}{time}; {WHY_NOT.get(each.why, each.why)}"
+    return f"{_what(other)}{where}: {money}{time}; {WHY_NOT.get(other.why, other.why)}"
 
 
 def _instead(best: Alternative | None, decided: Wait, at_s: float) -> str:
@@ -79,33 +79,29 @@ def _instead(best: Alternative | None, decided: Wait, at_s: float) -> str:
     if best.what == "home":
         time = "" if sooner is None else f" and start it {_hours(abs(sooner))} {'sooner' if sooner > 0 else 'later'}"
         return f"; waiting at home would save {explain.dollars(decided.usd - _usd(best, decided))}{time}"
-    time = (
-        ""
-        if sooner is None
-        else f" and save {_hours(sooner)}"
-        if sooner > 0
-        else f" and start it {_hours(-sooner)} later"
-    )
+    time = ""
+    if sooner is not None:
+        time = f" and save {_hours(sooner)}" if sooner > 0 else f" and start it {_hours(-sooner)} later"
     verb = "renting" if best.what == "rent" else "using"
     return f"; {verb} {_what(best)} now would cost about {explain.dollars(_usd(best, decided))}{time}"
 
 
-def _usd(each: Alternative, decided: Wait) -> float:
-    return each.usd(decided.run_s or 0.0)
+def _usd(other: Alternative, decided: Wait) -> float:
+    return other.usd(decided.run_s or 0.0)
 
 
 def _but(best: Alternative | None) -> str:
     return f", but {WHY_NOT.get(best.why, best.why)}" if best else ""
 
 
-def _what(each: Alternative) -> str:
-    if each.what == "home":
+def _what(other: Alternative) -> str:
+    if other.what == "home":
         return "waiting at home"
-    return f"{number(each.nodes)} {'rented ' if each.what == 'share' else ''}{each.instance_type}"
+    return f"{number(other.nodes)} {'rented ' if other.what == 'share' else ''}{other.instance_type}"
 
 
-def _sooner_s(each: Alternative, decided: Wait, at_s: float) -> float | None:
-    return None if decided.start_s is None else max(decided.start_s - at_s, 0.0) - each.in_s
+def _sooner_s(other: Alternative, decided: Wait, at_s: float) -> float | None:
+    return None if decided.start_s is None else max(decided.start_s - at_s, 0.0) - other.in_s
 
 
 def _room(asked: Asked) -> tuple[str, bool]:
@@ -116,6 +112,7 @@ def _room(asked: Asked) -> tuple[str, bool]:
 
 
 def number(count: int) -> str:
+    """two; 13"""
     return _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
 
 

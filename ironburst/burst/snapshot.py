@@ -20,6 +20,7 @@ class Resources:
     memory_mb: int = 0
 
     def within(self, other: Resources) -> bool:
+        """Whether `other` has at least as much of each."""
         return self.gpus <= other.gpus and self.cpus <= other.cpus and self.memory_mb <= other.memory_mb
 
     def __sub__(self, other: Resources) -> Resources:
@@ -47,9 +48,8 @@ class Job:
     dependency: str = ""
     array_tasks: str = ""  # the tasks of an array that isn't split yet ("1-10"), else empty
     gpu_type: str = ""  # a type that the job insists on, else empty
-    demands: str = (
-        ""  # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
-    )
+    # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
+    demands: str = ""
     excluded: tuple[str, ...] = ()  # nodes that it must not be given
     eligible_s: float | None = None  # not before (--begin)
     start_s: float | None = None
@@ -65,6 +65,7 @@ class Job:
 
     @property
     def pending(self) -> bool:
+        """Whether it waits in the queue."""
         return self.state == "PENDING"
 
     @property
@@ -104,9 +105,8 @@ class IdleHistory:
     """The idle times of a pool's leases so far, as ironburst.burst.idle keeps them."""
 
     gaps_s: tuple[float, ...] = ()  # the newest last; one that got as long as the rule could ever wait is cut there
-    credit_usd: float = (
-        0.0  # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
-    )
+    # twice what the best in hindsight pays for all of them, less what was paid (open ones at their worst)
+    credit_usd: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -128,25 +128,20 @@ class Pool:
     obstacle: str = ""  # why nothing can be launched in it at all ("no image ...")
     min_billing_s: float = 0.0  # a lease is paid for at least so long
     billing_increment_s: float = 0.0  # and then in such steps; 0: by the second
-    prepaid_markets: tuple[
-        str, ...
-    ] = ()  # paid whether used or not (reservations, capacity blocks): idle costs nothing more
-    usual_boot_s: float | None = (
-        None  # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
-    )
-    ending_s: float = (
-        0.0  # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
-    )
+    # paid whether used or not (reservations, capacity blocks): idle costs nothing more
+    prepaid_markets: tuple[str, ...] = ()
+    # from launch to joined as seen lately; None: not seen, then boot_s, which is a limit
+    usual_boot_s: float | None = None
+    # money is set aside for so long beyond the longest idle: to end a node when something goes wrong
+    ending_s: float = 0.0
     idle_history: IdleHistory = IdleHistory()
-    ends_s: float | None = (
-        None  # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
-    )
+    # its capacity (block, reservation) is taken back then: nothing runs longer; None: no such moment
+    ends_s: float | None = None
     data: tuple[str, ...] = ()  # data sets that its nodes reach
     licences: tuple[str, ...] = ()  # licences that jobs there can take
     fabric: str = ""  # that its nodes are on: efa, infiniband, a partition's name
-    interruptions_per_hour: dict[str, float] = field(
-        default_factory=dict
-    )  # of one instance, by market; none: never taken back
+    # of one instance, by market; none: never taken back
+    interruptions_per_hour: dict[str, float] = field(default_factory=dict)
     checkpoint_s: float = 0.0  # jobs there save their work so often; 0: not at all, so an interruption loses all of it
 
 
@@ -188,6 +183,7 @@ class Ceiling:
 
     @property
     def left_usd(self) -> float:
+        """What is neither spent nor set aside; below 0 if a ceiling was lowered."""
         return self.usd - self.spent_usd - self.committed_usd
 
     def hours(self, from_s: float, until_s: float) -> float:
@@ -204,13 +200,13 @@ class Budget:
     committed_usd: float  # set aside for open leases beyond what they have spent, whenever it falls
     month_ends_s: float
     usd_per_day: float | None = None
-    accounts: dict[str, float] = field(
-        default_factory=dict
-    )  # USD a month of the accounts that have a ceiling of their own
+    # USD a month of the accounts that have a ceiling of their own
+    accounts: dict[str, float] = field(default_factory=dict)
     ceilings: tuple[Ceiling, ...] = ()  # of now and of the times that a lease can reach; empty: the month's alone
 
     @property
     def left_usd(self) -> float:
+        """What of the month's is neither spent nor set aside."""
         return self.usd_per_month - self.spent_usd - self.committed_usd
 
     def payer(self, account: str) -> str:
@@ -239,6 +235,8 @@ class Experience:
 
 @dataclass(frozen=True)
 class Snapshot:
+    """A site at one moment: the queue, the nodes, what may be rented, what is, and the money."""
+
     now_s: float
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]

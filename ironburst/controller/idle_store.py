@@ -10,19 +10,19 @@ from dataclasses import replace
 
 from ironburst.burst import Pool, from_json, idle, idle_log, to_json
 from ironburst.burst.idle import Terms
-from ironburst.burst.idle_log import Account
+from ironburst.burst.idle_log import IdleLog
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import LeaseRow
 
 
-def read(ledger: Ledger, pool: str) -> Account:
+def read(ledger: Ledger, pool: str) -> IdleLog:
     """A pool's log; an unreadable one (of another version) starts anew."""
     said = ledger.noted(_key(pool))
     try:
-        return from_json(Account, json.loads(said)) if said else Account()
+        return from_json(IdleLog, json.loads(said)) if said else IdleLog()
     except ValueError:
-        return Account()
+        return IdleLog()
 
 
 def began(ledger: Ledger, pool: Pool, lease: LeaseRow, now_s: float) -> None:
@@ -73,5 +73,5 @@ def _key(pool: str) -> str:
     return f"idle/{pool}"
 
 
-def _write(ledger: Ledger, pool: str, account: Account) -> None:
-    ledger.note(_key(pool), json.dumps(to_json(account), separators=(",", ":")))
+def _write(ledger: Ledger, pool: str, log: IdleLog) -> None:
+    ledger.note(_key(pool), json.dumps(to_json(log), separators=(",", ":")))

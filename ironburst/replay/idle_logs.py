@@ -14,7 +14,7 @@ class IdleLogs:
     """One a pool. Moments in seconds."""
 
     def __init__(self, pools: Iterable[Pool]):
-        self._logs = {pool.name: idle_log.Account() for pool in pools}
+        self._logs = {pool.name: idle_log.IdleLog() for pool in pools}
 
     def history(self, pool: str) -> IdleHistory:
         """What the policy learns from."""

@@ -38,12 +38,12 @@ def pool(name="p5", size=3, **more):
         k: values.pop(k) for k in list(values) if k.endswith("_s")
     }
     return Pool(
-        name,
-        f"burst-{name}",
-        tuple(f"{name}-{n}" for n in range(1, size + 1)),
-        "p5.48xlarge",
-        FULL,
-        "h100",
+        name=name,
+        partition=f"burst-{name}",
+        nodes=tuple(f"{name}-{n}" for n in range(1, size + 1)),
+        instance_type="p5.48xlarge",
+        each=FULL,
+        gpu_type="h100",
         **values,
         **limits,
     )
@@ -72,9 +72,29 @@ BUSY = [running(90, ["dgx1", "dgx2"], 10 * 3600)]
 
 def lease(node, state="ready", jobs=(), zone="a", market="on-demand", idle_since_s=NOW, worked=True, launch="l1"):
     return Lease(
-        f"{launch}/{node}", launch, node, "p5", zone, market, state, tuple(jobs), 50.0, NOW + 300, idle_since_s, worked
+        id=f"{launch}/{node}",
+        launch=launch,
+        node=node,
+        pool="p5",
+        zone=zone,
+        market=market,
+        state=state,
+        jobs=tuple(jobs),
+        usd_per_hour=50.0,
+        committed_until_s=NOW + 300,
+        idle_since_s=idle_since_s,
+        worked=worked,
     )
 
 
+def answer(decision, id):
+    """The Wait or Infeasible of a job."""
+    return next(answer for answer in (*decision.waits, *decision.infeasible) if answer.job == id)
+
+
 def code_of(decision, id):
-    return next(each.code for each in (*decision.waits, *decision.infeasible) if each.job == id)
+    return answer(decision, id).code
+
+
+def text_of(decision, id=1):
+    return answer(decision, id).text

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ironburst.burst import Job, Resources, decide
-from ironburst.burst.idle_log import Account
+from ironburst.burst.idle_log import IdleLog
 from ironburst.controller import idle_store, records
 from ironburst.controller.launch_request import token
 from ironburst.controller.runtime_store import ended, experience
@@ -413,9 +413,9 @@ def test_what_a_controller_learned_outlives_it_and_a_lost_node_is_no_gap(world):
     assert idle_store.read(world.ledger, "p5").idle
     world.cloud.die(world.ledger.leases()[0].instance_id)
     world.until(lambda: not idle_store.read(world.ledger, "p5").idle, 60)
-    assert idle_store.read(world.ledger, "p5") == Account() and world.slurm.state(job) == "COMPLETED"
+    assert idle_store.read(world.ledger, "p5") == IdleLog() and world.slurm.state(job) == "COMPLETED"
     world.ledger.note("idle/p5", '{"history": 7}')
-    assert idle_store.read(world.ledger, "p5") == Account()  # of another version: it starts anew
+    assert idle_store.read(world.ledger, "p5") == IdleLog()  # of another version: it starts anew
 
 
 def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):

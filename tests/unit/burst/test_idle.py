@@ -25,7 +25,7 @@ from ironburst.burst import (
     from_json,
     to_json,
 )
-from ironburst.burst.idle import ENOUGH, NEWEST, Terms, given_back, keep_s, settled, terms, used_again
+from ironburst.burst.idle import ENOUGH, NEWEST, Terms, concluded, given_back, keep_s, terms, used_again
 from ironburst.burst.snapshot import IdleHistory
 from ironburst.replay.traces import in_order
 
@@ -206,7 +206,7 @@ class Account:
     def settle(self, now):
         while self.away and self.away[0][0] <= now:
             _, kept, gap = heapq.heappop(self.away)
-            self.history = settled(self.history, self.terms, kept, min(gap, self.terms.break_even_s + 1), self.price)
+            self.history = concluded(self.history, self.terms, kept, min(gap, self.terms.break_even_s + 1), self.price)
 
 
 TERMS = [

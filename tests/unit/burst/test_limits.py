@@ -57,7 +57,7 @@ def test_waits_that_are_given_stay_and_the_others_keep_their_order():
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_a_target_that_is_none_is_refused(value):
-    with pytest.raises(ValueError, match="p99_h is .*hours, 0 or more"):
+    with pytest.raises(ValueError, match=r"p99_h is .*hours, 0 or more"):
         dataclasses.replace(REFERENCE, p99_h=value)
 
 

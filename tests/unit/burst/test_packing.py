@@ -5,9 +5,10 @@ limits.
 import numpy as np
 import pytest
 
-from ironburst.burst import Resources
+from ironburst.burst import Node, Resources
 from ironburst.burst.packing import Plan
 from tests.fakes import snapshots as base
+from tests.fakes.snapshots import home, job, running
 
 NOW = base.NOW
 
@@ -75,3 +76,65 @@ def test_with_single_gpus_it_is_the_plain_list_schedule(seed):
         assert placement.start == NOW + free[first]
         plan.place(one, placement)
         free[first] += one.time_limit_s
+
+
+def test_the_prediction_respects_gangs_and_cpus_and_memory():
+    nodes = home(3)
+    profile = Plan(NOW, nodes, [running(9, ["dgx1"], 100), running(8, ["dgx2"], 300)])
+    assert profile.earliest(job()).start == NOW
+    assert profile.earliest(job(nodes=2)).start == NOW + 100
+    assert profile.earliest(job(nodes=3)).start == NOW + 300
+    assert profile.earliest(job(nodes=4)) is None
+    assert profile.earliest(job(each=Resources(1, 3, 1))) is None
+    half = Plan(NOW, home(1), [running(9, ["dgx1"], 100, each=Resources(4, 1, 500))])
+    assert half.earliest(job(each=Resources(4, 1, 510))).start == NOW  # little over the share of four GPUs
+    assert half.earliest(job(each=Resources(4, 1, 520))).start == NOW + 100
+    assert half.earliest(job(each=Resources(0, 0, 0))).start == NOW
+
+
+def test_a_later_job_fills_a_gap_but_moves_nobody():
+    profile = Plan(NOW, home(2), [running(9, ["dgx1"], 100)])
+    gang = job(nodes=2)
+    profile.place(gang, profile.earliest(gang))  # at 100, on both
+    assert profile.earliest(job(limit_s=100.0)).start == NOW  # fits before
+    assert profile.earliest(job(limit_s=101.0)).start == NOW + 100 + 7200
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_planned_never_overlaps(seed):
+    """Nodes of two kinds: at no moment more GPUs of a node are planned than it has, and no job before its turn could
+    start sooner alone.
+    """
+    rng = np.random.default_rng(seed)
+    nodes = [Node(f"a{n}", ("home",), Resources(8, 64, 800), ("IDLE",)) for n in range(3)]
+    nodes += [Node(f"b{n}", ("home",), Resources(4, 32, 400), ("IDLE",)) for n in range(2)]
+    ends = {name: float(rng.integers(1, 500)) for name in ("a0", "a2", "b1")}
+    each = {"a0": Resources(5, 1, 1), "a2": Resources(8, 1, 1), "b1": Resources(2, 1, 1)}
+    busy = [running(900 + n, [name], ends[name], each=each[name]) for n, name in enumerate(ends)]
+    plan = Plan(NOW, nodes, busy)
+    empty = Plan(NOW, nodes, busy)
+    used = [(NOW, NOW + ends[name], name, each[name].gpus) for name in ends]
+    for n in range(30):
+        one = job(
+            n,
+            nodes=int(rng.choice([1, 1, 1, 2, 3])),
+            each=Resources(int(rng.integers(1, 9)), 1, 1),
+            limit_s=float(rng.integers(1, 400)),
+        )
+        placement = plan.earliest(one)
+        if placement is None:
+            assert sum(one.each.within(node.total) for node in nodes) < one.nodes
+            continue
+        assert placement.start >= empty.earliest(one).start
+        chosen = [("ab"[kind] + str(row)) for kind, rows in placement.rows for row in rows]
+        assert len(set(chosen)) == one.nodes
+        used += [(placement.start, placement.start + one.time_limit_s, name, one.each.gpus) for name in chosen]
+        plan.place(one, placement)
+    for moment in {start for start, *_ in used}:
+        for node in nodes:
+            taken = sum(gpus for start, end, name, gpus in used if name == node.name and start <= moment < end)
+            assert taken <= node.total.gpus, (node.name, moment - NOW, taken)
+
+
+def test_an_overdue_job_ends_soon():
+    assert Plan(NOW, home(1), [running(9, ["dgx1"], -50)], 30).earliest(job()).start == NOW + 30

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ironburst.burst import Budget, Job, Node, Policy, Pool, Resources, Snapshot, decide
-from ironburst.burst.decide import DOUBT_S
+from ironburst.burst.lateness import DOUBT_S
 from ironburst.burst.limits import Limits, WaitTarget
 
 NOW, HOUR, TICK = 1_795_262_400.0, 3600.0, 60.0

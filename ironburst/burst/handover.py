@@ -1,0 +1,95 @@
+"""Handing rented nodes over to jobs: the nodes that a job counts on, its way to them, and its way back home.
+
+A job waits in the home partition. When all its rented nodes have passed the gate it is widened to their partition too,
+with every other node there excluded, and starts where the scheduler finds room first. Without such nodes it is narrowed
+to home again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from ironburst.burst import explain
+from ironburst.burst.decision import Assign, Narrow, Widen
+from ironburst.burst.policy import Policy
+from ironburst.burst.slots import Slot, usable
+from ironburst.burst.snapshot import Job, Lease, Snapshot
+
+
+class Handover:
+    """What one decision hands over. `used`: ids of the leases that a pending job counts on."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, on: Mapping[str, Sequence[Job]]):
+        """`on`: the jobs on each rented node."""
+        self.assigns: list[Assign] = []
+        self.widen: list[Widen] = []
+        self.narrow: list[Narrow] = []
+        self.used: set[str] = set()
+        self._snapshot, self._home_partition, self._on = snapshot, policy.home_partition, on
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._pools = {pool.name: pool for pool in snapshot.pools}
+        self._partitions = {pool.partition for pool in snapshot.pools}
+        self._leases_of: dict[int, list[Lease]] = {}
+        for lease in snapshot.leases:
+            for number in set(lease.jobs):
+                self._leases_of.setdefault(number, []).append(lease)
+
+    def serving(self, job: Job) -> list[Lease]:
+        """The leases that the job counts on: enough of them, alive, with room. Else none (and it is decided anew)."""
+        if (leases := self._leases_of.get(job.id)) is None:
+            return []
+        alive = [lease for lease in leases if usable(lease, self._nodes.get(lease.node))]
+        by_pool: dict[str, list[Lease]] = {}  # it spans one at most
+        for lease in alive:
+            if lease.state == "coming" or self._has_room(lease, job):
+                by_pool.setdefault(lease.pool, []).append(lease)
+        return next((mine for mine in by_pool.values() if len(mine) >= job.nodes), [])
+
+    def serve(self, job: Job, leases: Sequence[Lease]) -> None:
+        """Keep its leases for it, and let it on them when all of them are there."""
+        self.used.update(lease.id for lease in leases)
+        if all(lease.state != "coming" for lease in leases):
+            self._widen(job, leases[0].pool, [lease.node for lease in leases])
+
+    def assign(self, job: Job, assign: Assign, slots: Sequence[Slot], coming: bool) -> None:
+        """Give it leases that nobody counts on; `coming`: some of them have to boot first."""
+        self.assigns.append(assign)
+        self.used.update(assign.leases)
+        if not coming:
+            self._widen(job, slots[0].pool.name, [slot.node for slot in slots])
+
+    def back_home(self, job: Job) -> None:
+        """A pending job without rented nodes is in the home partition only."""
+        if rented := [name for name in job.partitions if name in self._partitions]:
+            partitions = tuple(name for name in job.partitions if name not in self._partitions)
+            # a gang may get some of its nodes again, so it keeps the delay
+            delayed = job.restarts > 0 and job.nodes == 1 and job.since_s > self._snapshot.now_s
+            reason = f"no rented node is left for it in {explain.listed(rented)}"
+            self.narrow.append(Narrow(job.id, partitions, self._own_exclusions(job), reason, begin_now=delayed))
+
+    def _widen(self, job: Job, pool: str, nodes: Sequence[str]) -> None:
+        """Open the pool's partition to the job, but only the nodes that are its own."""
+        rented = self._pools[pool]
+        partitions = (self._home_partition, rented.partition)
+        excluded = tuple(sorted({*self._own_exclusions(job), *(name for name in rented.nodes if name not in nodes)}))
+        drained = any(node.has("DRAIN") for name in nodes if (node := self._nodes.get(name)))
+        if set(job.partitions) != set(partitions) or set(job.excluded) != set(excluded) or drained:
+            reason = f"rented {'node' if len(nodes) == 1 else 'nodes'} {explain.listed(nodes)} passed the gate"
+            self.widen.append(Widen(job.id, partitions, excluded, tuple(nodes), reason))
+
+    def _has_room(self, lease: Lease, job: Job) -> bool:
+        if (pool := self._pools.get(lease.pool)) is None:
+            return False
+        free = pool.each
+        for there in self._on.get(lease.node, ()):
+            free = free - there.each
+        return job.each.within(free)
+
+    def _own_exclusions(self, job: Job) -> tuple[str, ...]:
+        """The nodes that it excludes itself, not we for it."""
+        return tuple(name for name in job.excluded if name not in self._rentable)
+
+    @cached_property
+    def _rentable(self) -> set[str]:
+        return {name for pool in self._snapshot.pools for name in pool.nodes}

@@ -1,0 +1,176 @@
+"""Offers: the pools and markets that may take a job, the one that is expected to cost least to its end first.
+
+Jobs that are alike in all that an offer looks at share one list; the order depends on how long a job runs, in powers of
+two. So thousands of waiting jobs cost a look-up each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from ironburst.burst.cost import boot_s, to_completion_usd
+from ironburst.burst.eligibility import in_time, not_in_pool, not_on_market
+from ironburst.burst.policy import Policy
+from ironburst.burst.refusals import Refusal
+from ironburst.burst.snapshot import Job, Pool, Snapshot
+
+ENDLESS = 64  # the magnitude of a run time that has no end
+
+
+class Offer(NamedTuple):
+    """A place where nodes can be rented."""
+
+    usd_per_hour: float  # a node
+    pool: Pool
+    market: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """(pool, market), to look it up by."""
+        return self.pool.name, self.market
+
+    @property
+    def prepaid(self) -> bool:
+        """Whether it is paid for, used or not."""
+        return self.market in self.pool.prepaid_markets
+
+    @property
+    def rank(self) -> int:
+        """Of offers that cost the same: prepaid, then spot, then the others."""
+        return 0 if self.prepaid else 1 if self.market == "spot" else 2
+
+    def usd(self, job: Job, run_s: float) -> float:
+        """What a job that runs so long is expected to cost there to its end."""
+        return to_completion_usd(self.pool, self.market, job.nodes, run_s)
+
+
+@dataclass
+class Ranked:
+    """Offers for alike jobs that run about as long: what is expected to cost least to their end first."""
+
+    offers: list[Offer]
+    open: list[Offer]  # those whose pools had names enough when last looked at
+    # after so many launches, what was in the way of one of these jobs, and is so of all of them, whatever their limits
+    refused: tuple[int, Refusal] | None = None
+
+
+@dataclass
+class AlikeOffers:
+    """Offers for jobs that are alike in all that an offer looks at, but the time."""
+
+    offers: list[Offer]  # the cheapest hour first
+    nodes: int
+    longest_s: float = field(init=False)  # time limit up to which all of them take a job
+    boots: list[tuple[float, float]] = field(init=False)  # (boot, longest run), soonest first
+    one_order: bool = field(init=False)  # the cheapest hour is the cheapest to the end, however long the job
+    ranked: dict[int, Ranked] = field(default_factory=dict)  # by the magnitude of the run time
+
+    def __post_init__(self) -> None:
+        pools = [offer.pool for offer in self.offers]
+        self.longest_s = min((pool.max_run_s for pool in pools), default=0.0)
+        self.boots = sorted((pool.boot_s, pool.max_run_s) for pool in pools)
+        self.one_order = len({_cost_terms(offer) for offer in self.offers if not offer.prepaid}) <= 1
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """(pool, market) of them."""
+        return frozenset(offer.place for offer in self.offers)
+
+    @classmethod
+    def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> AlikeOffers:
+        """Those that may take a job like this one, were it short enough."""
+        offers = [
+            Offer(pool.usd_per_hour[market] or 0.0, pool, market)
+            for pool in snapshot.pools
+            if not not_in_pool(job, pool, however_long=True)
+            for market in pool.markets
+            if not not_on_market(job, pool, market, policy)
+        ]
+        offers.sort(key=lambda offer: (0.0 if offer.prepaid else offer.usd_per_hour, offer.rank))
+        return cls(offers, job.nodes)
+
+    def by_cost(self, run_s: float) -> Ranked:
+        """For run times of this magnitude (a power of two): costs are compared at its middle."""
+        magnitude = 0 if self.one_order else math.frexp(run_s)[1] if math.isfinite(run_s) else ENDLESS
+        if magnitude not in self.ranked:
+            offers = self.offers if self.one_order else self._in_order(0.75 * 2.0**magnitude)
+            self.ranked[magnitude] = Ranked(offers, offers)
+        return self.ranked[magnitude]
+
+    def _in_order(self, run_s: float) -> list[Offer]:
+        usd = {offer.place: to_completion_usd(offer.pool, offer.market, self.nodes, run_s) for offer in self.offers}
+        return sorted(self.offers, key=lambda offer: (usd[offer.place], offer.rank))
+
+
+class JobOffers(NamedTuple):
+    """What is offered to one job: `fitting` are those of `ranked` that may take it, in the same order."""
+
+    alike: AlikeOffers
+    ranked: Ranked
+    fitting: list[Offer]
+
+    @property
+    def for_all(self) -> bool:
+        """Whether all jobs that are alike and run about as long have these very offers."""
+        return self.fitting is self.ranked.offers
+
+
+class Offers:
+    """The offers of one snapshot, for any job."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
+        """`expected_s`: run times by job id, where more is known than the limit."""
+        self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
+        self._alike: dict[tuple[object, ...], AlikeOffers] = {}
+        self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
+
+    def of(self, job: Job) -> JobOffers:
+        """Those of jobs like it, in the order for its run time, and of these the ones that may take it."""
+        if self._last is None or self._last[0] is not job:
+            self._last = job, self._of(job)
+        return self._last[1]
+
+    def options(self, job: Job) -> list[Offer]:
+        """What may take it: what is expected to cost least to its end first. Of equal ones prepaid before spot before
+        on demand, then in the declared order.
+        """
+        return self.of(job).fitting
+
+    def places(self, job: Job) -> frozenset[tuple[str, str]]:
+        """(pool, market) of `options`; one and the same set for jobs that are alike."""
+        mine = self.of(job)
+        return mine.alike.places if mine.for_all else frozenset(offer.place for offer in mine.fitting)
+
+    def soonest_s(self, job: Job) -> float:
+        """Declared (so longest) boot time of the offer that is there first; 0 without any."""
+        limit_s = job.time_limit_s or 0.0
+        return next((boot for boot, most_s in self.of(job).alike.boots if limit_s <= most_s), 0.0)
+
+    def run_s(self, job: Job) -> float:
+        """How long it is expected to run: its limit, where nothing better is known."""
+        limit_s = math.inf if job.time_limit_s is None else job.time_limit_s
+        return self._expected_s.get(job.id, limit_s)
+
+    def _of(self, job: Job) -> JobOffers:
+        shape = (job.gpu_type, job.each, job.nodes, job.batch, job.requeue, job.data, job.licences, job.fabric)
+        alike = self._alike.get(shape)
+        if alike is None:
+            alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy)
+        ranked, limit_s = alike.by_cost(self.run_s(job)), job.time_limit_s or 0.0
+        fitting = ranked.offers
+        if limit_s > alike.longest_s:
+            fitting = [offer for offer in fitting if limit_s <= offer.pool.max_run_s]
+        if job.deadline_s is not None:
+            fitting = [offer for offer in fitting if in_time(job, offer.pool, self._snapshot.now_s)]
+        return JobOffers(alike, ranked, fitting)
+
+
+def _cost_terms(offer: Offer) -> tuple[float, ...]:
+    """What decides, beside the price, what a job costs to its end there."""
+    pool = offer.pool
+    interruptions = pool.interruptions_per_hour.get(offer.market, 0.0)
+    return boot_s(pool), pool.min_billing_s, pool.billing_increment_s, pool.checkpoint_s, interruptions

@@ -1,0 +1,149 @@
+"""Rented nodes with what is free on each, while one decision is made: those of the leases, and those that it rents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ironburst.burst.cost import boot_s, on_nodes_s
+from ironburst.burst.snapshot import Job, Lease, Node, Pool, Resources, Snapshot
+
+
+@dataclass
+class Slot:
+    """A node that is rented, or that this decision rents."""
+
+    node: str
+    pool: Pool
+    market: str
+    zone: str
+    free: Resources  # what neither a job on it nor one that waits for it uses
+    committed_until_s: float
+    usd_per_hour: float
+    account: str = ""  # who pays for it
+    lease: str = ""  # empty: planned by this decision
+    launch: int = -1  # index of the planned launch
+    coming: bool = False
+    ready_s: float = 0.0  # when it can take a job
+    busy_until_s: float = 0.0  # jobs keep it at least so long, as far as is known
+
+    def ends_s(self, job: Job, run_s: float) -> float:
+        """When a job that runs so long without interruptions is expected to end there."""
+        rate = self.pool.interruptions_per_hour.get(self.market, 0.0)
+        took_s, interruptions = on_nodes_s(run_s, job.nodes, rate, self.pool.checkpoint_s)
+        return self.ready_s + took_s + (interruptions * boot_s(self.pool) if interruptions else 0.0)
+
+    def longer_usd(self, job: Job, run_s: float) -> float:
+        """What it costs to keep it for such a job, beyond the time for which other jobs keep it."""
+        if self.market in self.pool.prepaid_markets:
+            return 0.0
+        longer_s = self.ends_s(job, run_s) - max(self.busy_until_s, self.ready_s)
+        return self.usd_per_hour * max(0.0, longer_s) / 3600
+
+
+class Slots:
+    """All rented nodes that a job may count on, and those with room by the place that they are in."""
+
+    def __init__(self, slots: Sequence[Slot]):
+        self.there = [slot for slot in slots if not slot.coming]
+        self.taken = 0  # how often a part of one was given to a job
+        # those with room, by pool and market, then by zone and launch
+        self._groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = {}
+        for slot in slots:
+            self.add(slot)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, on: Mapping[str, Sequence[Job]]) -> Slots:
+        """Those of the snapshot's leases. `on`: the jobs on each node."""
+        pools = {pool.name: pool for pool in snapshot.pools}
+        nodes = {node.name: node for node in snapshot.nodes}
+        pending = {job.id: job for job in snapshot.jobs if job.pending} if snapshot.leases else {}
+        return cls(
+            [
+                _slot(lease, pools[lease.pool], on.get(lease.node, ()), pending, snapshot.now_s)
+                for lease in snapshot.leases
+                if lease.pool in pools and usable(lease, nodes.get(lease.node))
+            ]
+        )
+
+    def add(self, slot: Slot) -> None:
+        """Offer its free GPUs."""
+        if slot.free.gpus > 0:
+            place = self._groups.setdefault((slot.pool.name, slot.market), {})
+            place.setdefault((slot.zone, slot.launch), []).append(slot)
+
+    def take(self, slot: Slot, job: Job) -> None:
+        """Give a node's part of the job a place on it."""
+        self.taken += 1
+        slot.free = slot.free - job.each
+        if slot.free.gpus <= 0:
+            place = self._groups[slot.pool.name, slot.market]
+            place[slot.zone, slot.launch].remove(slot)
+            if not place[slot.zone, slot.launch]:
+                del place[slot.zone, slot.launch]
+            if not place:
+                del self._groups[slot.pool.name, slot.market]
+
+    def room_now(self, job: Job) -> bool:
+        """Whether a node that is there has room for a part of the job."""
+        return any(job.each.within(slot.free) for slot in self.there)
+
+    def groups(self, pool: str, market: str) -> Iterable[list[Slot]]:
+        """Those with room there, by zone and launch."""
+        return self._groups.get((pool, market), {}).values()
+
+    def groups_in(self, places: Collection[tuple[str, str]]) -> Iterator[list[Slot]]:
+        """Those with room in any of the places (pool, market), by place, zone and launch."""
+        for place, groups in self._groups.items():
+            if place in places:
+                yield from groups.values()
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+
+def usable(lease: Lease, node: Node | None) -> bool:
+    """Whether a job may count on a lease: it comes, or is there and takes (or is about to take) jobs."""
+    if lease.state == "ready":
+        return node is not None and node.open
+    return lease.state in ("coming", "joined")
+
+
+def jobs_on(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs on each node, by its name."""
+    by_node: dict[str, list[Job]] = {}
+    for job in jobs:
+        for node in job.on:
+            by_node.setdefault(node, []).append(job)
+    return by_node
+
+
+def _slot(lease: Lease, pool: Pool, there: Sequence[Job], pending: Mapping[int, Job], now_s: float) -> Slot:
+    """`there`: the jobs on its node."""
+    coming = lease.state == "coming"
+    began_s = now_s if lease.paid_from_s is None else lease.paid_from_s
+    ready_s = max(now_s, began_s + boot_s(pool)) if coming else now_s
+    free, busy_until_s = pool.each, 0.0
+    for job in there:
+        free, busy_until_s = free - job.each, max(busy_until_s, job.end_s or 0.0)
+        if job.pending:
+            busy_until_s = max(busy_until_s, ready_s + (job.time_limit_s or 0.0))
+    on_it = {job.id for job in there}
+    for number in dict.fromkeys(lease.jobs):
+        if number not in on_it and (promised := pending.get(number)):
+            free = free - promised.each
+            busy_until_s = max(busy_until_s, ready_s + (promised.time_limit_s or 0.0))
+    return Slot(
+        node=lease.node,
+        pool=pool,
+        market=lease.market,
+        zone=lease.zone,
+        free=free,
+        committed_until_s=lease.committed_until_s,
+        usd_per_hour=lease.usd_per_hour,
+        account=lease.account,
+        lease=lease.id,
+        coming=coming,
+        ready_s=ready_s,
+        busy_until_s=busy_until_s,
+    )

@@ -1,0 +1,89 @@
+"""What is rented: budget, cool-downs, gangs, deadlines, and small jobs that share a node."""
+
+from dataclasses import replace
+
+import pytest
+
+from ironburst.burst import (
+    CoolDown,
+    Resources,
+    decide,
+)
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, snapshot
+
+
+def test_without_a_budget_nothing_is_rented():
+    assert decide(snapshot([*BUSY, job()], budget=None), POLICY).infeasible[0].code == "no_budget"
+
+
+def test_a_job_over_the_whole_months_budget_is_infeasible_one_over_the_rest_waits():
+    assert decide(snapshot([*BUSY, job()], budget=10.0), POLICY).infeasible[0].code == "over_budget"
+    decision = decide(snapshot([*BUSY, job(), job(2)], budget=80.0), POLICY)
+    assert len(decision.launches) == 1 and code_of(decision, 2) == "budget"
+    assert next(w for w in decision.waits if w.job == 2).look_again_s == NOW + 86400 * 9
+
+
+def test_a_gang_is_in_one_launch_or_in_none():
+    assert len(decide(snapshot([*BUSY, job(nodes=3)]), POLICY).launches[0].nodes) == 3
+    decision = decide(snapshot([*BUSY, job(), job(2, nodes=3)]), POLICY)
+    assert [launch.jobs for launch in decision.launches] == [(1,)] and code_of(decision, 2) == "max_nodes"
+
+
+def test_a_closed_zone_is_skipped_and_all_closed_is_a_wait_with_a_time():
+    closed = CoolDown("p5", "a", "spot", 1, NOW + 60, "InsufficientInstanceCapacity")
+    assert decide(snapshot([*BUSY, job()], cool_downs=(closed,)), POLICY).launches[0].zones == ("b",)
+    everywhere = tuple(CoolDown("p5", z, m, 1, NOW + 60, "ICE") for z in "ab" for m in ("spot", "on-demand"))
+    decision = decide(snapshot([*BUSY, job()], cool_downs=everywhere), POLICY)
+    assert decision.launches == () and (decision.waits[0].code, decision.waits[0].look_again_s) == (
+        "cool_down",
+        NOW + 60,
+    )
+
+
+def test_a_refused_gang_does_not_close_the_place_for_single_nodes():
+    closed = tuple(CoolDown("p5", z, m, 2, NOW + 60, "ICE") for z in "ab" for m in ("spot", "on-demand"))
+    assert decide(snapshot([*BUSY, job()], cool_downs=closed), POLICY).launches
+    assert not decide(snapshot([*BUSY, job(nodes=2)], cool_downs=closed), POLICY).launches
+
+
+def test_a_closed_spot_market_falls_back_to_on_demand():
+    closed = tuple(CoolDown("p5", z, "spot", 1, NOW + 60, "ICE") for z in "ab")
+    assert decide(snapshot([*BUSY, job()], cool_downs=closed), POLICY).launches[0].market == "on-demand"
+
+
+def test_only_a_place_that_is_soon_enough_is_rented_for_a_deadline():
+    slow, quick = pool(), pool("near", boot_s=60.0, usd_per_hour={"spot": 40.0, "on-demand": 90.0})
+    must = job(deadline_s=NOW + 100 + 7200)
+    decision = decide(snapshot([*BUSY, must], pools=[slow, quick]), POLICY)
+    assert [launch.pool for launch in decision.launches] == ["near"]
+    decision = decide(snapshot([*BUSY, must], pools=[slow], leases=[lease("p5-1")]), POLICY)
+    assert decision.assigns and decision.launches == ()  # a rented node that is there needs no boot
+    coming = decide(snapshot([*BUSY, must], pools=[slow], leases=[lease("p5-1", "coming", worked=False)]), POLICY)
+    assert coming.assigns == () and code_of(coming, 1) == "deadline"
+
+
+def test_small_jobs_share_one_new_node():
+    small = Resources(2, 1, 100)
+    decision = decide(snapshot([*BUSY, job(each=small), job(2, each=small), job(3, each=small)]), POLICY)
+    assert [launch.jobs for launch in decision.launches] == [(1, 2), (3,)]  # a node has 2 CPUs
+
+
+def test_an_idle_rented_node_is_used_before_a_launch():
+    decision = decide(snapshot([*BUSY, job()], leases=[lease("p5-2")], pools=[pool(markets=("on-demand",))]), POLICY)
+    assert decision.launches == () and decision.assigns[0].leases == ("l1/p5-2",)
+    (widen,) = decision.widen
+    assert widen.partitions == ("home", "burst-p5") and widen.excluded == ("p5-1", "p5-3")
+    assert decision.releases == ()
+
+
+def test_keeping_a_node_whose_time_is_over_costs_from_now_on():
+    idle = replace(lease("p5-2"), committed_until_s=NOW - 1e9)
+    decision = decide(snapshot([*BUSY, job()], leases=[idle], pools=[pool(markets=("on-demand",))]), POLICY)
+    (assign,) = decision.assigns
+    assert assign.committed_usd == pytest.approx(idle.usd_per_hour * (assign.committed_until_s - NOW) / 3600)
+
+
+def test_a_gang_reuses_only_nodes_of_one_zone_and_market():
+    mixed = [lease("p5-1", zone="a"), lease("p5-2", zone="b", launch="l2")]
+    decision = decide(snapshot([*BUSY, job(nodes=2)], leases=mixed, pools=[pool(size=4)]), POLICY)
+    assert decision.assigns == () and decision.launches[0].nodes == ("p5-3", "p5-4")
