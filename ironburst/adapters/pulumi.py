@@ -78,10 +78,6 @@ class Pulumi:
         if not self.stack_exists():
             self._checked("stack", "init", self.stack)
 
-    def stack_rm(self) -> None:
-        """Remove the empty stack; its configuration file stays."""
-        self._checked("stack", "rm", self.stack, "--yes", "--preserve-config")
-
     def export(self) -> dict[str, Any]:
         """The state as `stack export` prints it; secrets stay encrypted."""
         state: dict[str, Any] = json.loads(self._checked("stack", "export", "--stack", self.stack))

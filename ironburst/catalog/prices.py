@@ -22,10 +22,6 @@ class Price:
     source: str
     as_of: date | None
 
-    def age_days(self, today: date) -> int | None:
-        """How old the price is on `today`; None for a declared one, which has no date."""
-        return None if self.as_of is None else (today - self.as_of).days
-
 
 @dataclass(frozen=True)
 class Interruptions:
