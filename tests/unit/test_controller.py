@@ -7,7 +7,7 @@ import pytest
 
 from ironburst.burst import Job, Resources, decide
 from ironburst.controller import records
-from ironburst.controller.idle_store import Account, account
+from ironburst.controller.idle_store import IdleLog, log_of
 from ironburst.controller.runtime_store import ended, experience
 from ironburst.controller.site import token
 from ironburst.ports import LaunchRequest, OutcomeUnknown, QuotaReached, Refused, SchedulerError, Throttled
@@ -382,20 +382,20 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     world.tick(10)
     second = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
-    (gap,) = account(world.ledger, "p5").history.gaps_s
+    (gap,) = log_of(world.ledger, "p5").history.gaps_s
     assert 18 <= gap <= 30  # ten rounds of 2 s, and what the hand-over took
-    assert account(world.ledger, "p5").history.credit_usd == pytest.approx(
+    assert log_of(world.ledger, "p5").history.credit_usd == pytest.approx(
         gap * 24 / 3600
     )  # kept: paid as the best in hindsight did
     world.until(
-        lambda: account(world.ledger, "p5").away, 400
+        lambda: log_of(world.ledger, "p5").away, 400
     )  # having it again costs the minimum billing of 60 s: it goes then
-    kept = account(world.ledger, "p5").away[0].kept_s
+    kept = log_of(world.ledger, "p5").away[0].kept_s
     assert 60 <= kept <= 64 and "as much as having it again" in world.events("release")[-1]
     world.until(lambda: not world.ledger.leases(), 100)
     world.slurm.submit(limit_s=600, runs_s=60)
     world.tick()
-    known = account(world.ledger, "p5")
+    known = log_of(world.ledger, "p5")
     assert known.away == () and known.idle == {} and known.history.gaps_s[0] == gap and known.history.gaps_s[1] > 60
     world.tick()
     (pool,) = world.rounds()[-1].snapshot.pools
@@ -406,15 +406,15 @@ def test_what_a_controller_learned_outlives_it_and_a_lost_node_is_no_gap(world):
     world.document = document(idle_s=600)
     world.fill_home()
     job = world.slurm.submit(limit_s=600, runs_s=60)
-    world.until(lambda: account(world.ledger, "p5").idle, 200)
+    world.until(lambda: log_of(world.ledger, "p5").idle, 200)
     world.ledger.close()
     world.start()
-    assert account(world.ledger, "p5").idle
+    assert log_of(world.ledger, "p5").idle
     world.cloud.die(world.ledger.leases()[0].instance_id)
-    world.until(lambda: not account(world.ledger, "p5").idle, 60)
-    assert account(world.ledger, "p5") == Account() and world.slurm.state(job) == "COMPLETED"
+    world.until(lambda: not log_of(world.ledger, "p5").idle, 60)
+    assert log_of(world.ledger, "p5") == IdleLog() and world.slurm.state(job) == "COMPLETED"
     world.ledger.note("idle/p5", '{"history": 7}')
-    assert account(world.ledger, "p5") == Account()  # of another version: it starts anew
+    assert log_of(world.ledger, "p5") == IdleLog()  # of another version: it starts anew
 
 
 def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
