@@ -156,7 +156,9 @@ class Offers:
         return self._expected_s.get(job.id, limit_s)
 
     def _of(self, job: Job) -> JobOffers:
-        shape = (job.gpu_type, job.each, job.nodes, job.batch, job.requeue, job.data, job.licences, job.fabric)
+        each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
+        size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
+        shape = (size, job.gpu_type, job.batch, job.requeue, job.data, job.licences, job.fabric)
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy)
