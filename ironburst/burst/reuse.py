@@ -66,8 +66,8 @@ class Reuse:
         return obstacle
 
     def has_room(self, job: Job) -> bool:
-        """Whether rented nodes of one place could take all of it."""
-        return any(len(group) >= job.nodes for group in self._with_room(job))
+        """Whether rented nodes of one place, that its payer may use, could take all of it."""
+        return next(self._candidates(job), None) is not None
 
     def _candidates(self, job: Job) -> Iterator[_Candidate]:
         payer, run_s = self._commitments.payer(job), self._offers.run_s(job)

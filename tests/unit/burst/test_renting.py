@@ -9,7 +9,7 @@ from ironburst.burst import (
     Resources,
     decide,
 )
-from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, snapshot
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot
 
 
 def test_without_a_budget_nothing_is_rented():
@@ -87,3 +87,11 @@ def test_a_gang_reuses_only_nodes_of_one_zone_and_market():
     mixed = [lease("p5-1", zone="a"), lease("p5-2", zone="b", launch="l2")]
     decision = decide(snapshot([*BUSY, job(nodes=2)], leases=mixed, pools=[pool(size=4)]), POLICY)
     assert decision.assigns == () and decision.launches[0].nodes == ("p5-3", "p5-4")
+
+
+def test_room_on_another_payers_node_is_none_for_a_job_that_no_new_node_serves_in_time():
+    tight = job(deadline_s=NOW + 7300, account="nlp", each=Resources(4))
+    theirs = running(50, ["p5-1"], 100, each=Resources(1), partitions=("burst-p5",))
+    site = snapshot([BUSY[0], theirs, tight], leases=[replace(lease("p5-1"), account="vision")])
+    site = replace(site, budget=replace(site.budget, accounts={"vision": 900.0}))
+    assert code_of(decide(site, POLICY), 1) == "deadline"  # it was a crash
