@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ironburst import document as documents
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, shell_prefix
-from ironburst.cli.playbook_options import check_checkout, check_inventory, document_path, progress
+from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
 from ironburst.convergence.converge import converge
@@ -52,8 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--document", type=Path, help="the published ClusterDocument (default: IRONBURST_DOCUMENT)")
-    parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
+    add_declaration(parser)
     parser.add_argument("--check", action="store_true", help="say what would change, change nothing")
     parser.add_argument(
         "--limit",
@@ -84,10 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Converge; the exit code is of EXIT_CODES."""
     say = progress(arguments)
     try:
-        check_checkout()
-        path = document_path(arguments)
-        check_inventory(arguments.inventory)
-        document = documents.read(path)
+        path, document = declaration(arguments)
         hosts = select(document, arguments.limit)
         options = Options(
             check=arguments.check,

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.aws_images import AwsImages
-from ironburst.cli.playbook_options import check_checkout, check_inventory, document_path, progress
+from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
-from ironburst.document import ClusterDocument, DocumentError, PoolDocument, read
+from ironburst.document import ClusterDocument, DocumentError, PoolDocument
 from ironburst.images import BakeError, Say, bake, stop
 from ironburst.ports import CloudError
 from ironburst.signals import handled
@@ -49,11 +49,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pool", help="name of a pool of the document")
-    parser.add_argument("--document", type=Path, help="the published ClusterDocument (default: IRONBURST_DOCUMENT)")
+    add_declaration(parser)
     parser.add_argument(
         "--base-image", required=True, metavar="AMI", help="image to start from: the distribution's, or an earlier bake"
     )
-    parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
     parser.add_argument(
         "--ssh-key", type=Path, help="private key for the build instance (default: what the inventory says)"
     )
@@ -66,9 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Bake; the exit code is of EXIT_CODES."""
     say = progress(arguments)
     try:
-        check_checkout()
-        path = document_path(arguments)
-        document = read(path)
+        path, document = declaration(arguments)
         pool = _pool(document, arguments)
         images = AwsImages(document.region or "")
         if (base := images.image(arguments.base_image)) is None or base.state != "available":
@@ -124,7 +121,6 @@ def _first_error(playbook: PlaybookRun) -> str:
 
 def _pool(document: ClusterDocument, arguments: argparse.Namespace) -> PoolDocument:
     """The pool; ValueError for this or another argument that can't be."""
-    check_inventory(arguments.inventory)
     if not AMI.fullmatch(arguments.base_image):
         raise ValueError(
             f"--base-image {arguments.base_image!r}: must be an image id, ami- and 8 or 17 hexadecimal digits"

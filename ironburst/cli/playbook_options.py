@@ -10,32 +10,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ironburst.adapters.ansible import REPOSITORY
+from ironburst.document import ClusterDocument, read
 
 
-def check_checkout() -> None:
-    """Raises ValueError where ironburst is installed without its playbooks."""
+def add_declaration(parser: argparse.ArgumentParser) -> None:
+    """The options that `declaration` reads."""
+    parser.add_argument("--document", type=Path, help="the published ClusterDocument (default: IRONBURST_DOCUMENT)")
+    parser.add_argument("--inventory", type=Path, required=True, help="folder of an environment, as in inventory/lab")
+
+
+def declaration(arguments: argparse.Namespace) -> tuple[Path, ClusterDocument]:
+    """The document, and where it is. Raises ValueError or DocumentError: no checkout, no document, no inventory."""
     if not (REPOSITORY / "playbooks" / "site.yml").is_file():
         raise ValueError(
             "this verb runs playbooks, and they aren't installed with the command: "
             "in a checkout of ironburst run `make setup`, then .venv/bin/ironburst there"
         )
-
-
-def document_path(arguments: argparse.Namespace) -> Path:
-    """Where the ClusterDocument is. Raises ValueError if none is named."""
     given = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
     if not given:
         raise ValueError(
             "no ClusterDocument is named: "
             "give --document PATH or set IRONBURST_DOCUMENT (`ironburst publish` writes one)"
         )
-    return Path(given)
-
-
-def check_inventory(folder: Path) -> None:
-    """Raises ValueError if the folder is no inventory of an environment."""
-    if not (folder / "stack.yml").is_file():
-        raise ValueError(f"{folder} is no inventory of this repository: it has no stack.yml; inventory/lab has one")
+    if not (arguments.inventory / "stack.yml").is_file():
+        raise ValueError(
+            f"{arguments.inventory} is no inventory of this repository: it has no stack.yml; inventory/lab has one"
+        )
+    return Path(given), read(Path(given))
 
 
 def progress(arguments: argparse.Namespace) -> Callable[[str], None]:
