@@ -2,6 +2,7 @@
 inherited).
 """
 
+import inspect
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 from contract import CLASSES, PLAYBOOKS, STAGES, tasks_of
 
 from ironburst import catalog
+from ironburst.document import build
 
 ROLES_FOLDER = PLAYBOOKS / "roles"
 HELPERS = {"packages"}  # has the stage and the class of whoever includes it
@@ -192,6 +194,17 @@ def test_the_reader_finds(tmp_path, text, words):
 )
 def test_the_reader_accepts(tmp_path, text):
     assert not [problem for task in written(tmp_path, text) for problem in contract.problems(task)]
+
+
+def test_every_role_is_in_the_site_and_given_by_the_document():
+    """A role that `site.yml` or the document doesn't name would never run, and nobody would notice."""
+    site = contract.load(PLAYBOOKS / "site.yml")[0]["vars"]["site_roles"]
+    image = next(play for play in contract.load(PLAYBOOKS / "image.yml") if play["hosts"] == "image")
+    rented = image["vars"]["image_roles"]
+    assert sorted(["base", *site]) == ROLES
+    assert rented == [role for role in site if role in rented], "in the site's order"
+    given = re.findall(r'^        "(\w+)":', inspect.getsource(build._roles), re.MULTILINE)
+    assert sorted(given) == ROLES
 
 
 def test_the_playbooks_name_the_classes_of_what_they_install():
