@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ironburst.config.software_models import DataScience, Kernel, Mig, Os, Scratch, Software, SoftwareChoice, Strict
+from ironburst.config.software_models import DataScience, Kernel, Mig, Scratch, Software, SoftwareChoice, Strict
 from ironburst.config.types import (
     DURATION_PATTERN,
     Account,
@@ -24,6 +24,7 @@ from ironburst.config.types import (
     Usd,
     duration_text,
 )
+from ironburst.software.model import Os
 
 
 class Ssh(Strict):

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from ironburst.software.model import Os
+
 
 class Strict(BaseModel):
     """A section of the stack file: a key that it doesn't have is an error."""
@@ -28,7 +30,6 @@ Driver = Annotated[
 ]
 Kernel = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?[A-Za-z0-9.+~_-]*$")]
 DataScience = Literal["pytorch", "tensorflow", "jax", "jupyter"]
-Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
 _RUNTIME = {"enum": ["containerd", "docker", "apptainer", "enroot"], "type": "string"}
 Runtimes = Annotated[
     list[Literal["containerd", "docker", "apptainer", "enroot"]],

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 ABSENT = "absent"
-OS_TARGETS = ("debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9")
+Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
+OS_TARGETS: tuple[Os, ...] = get_args(Os)
+"""All that a node may run; the catalogue and the playbooks have the same ones (tests)."""
 
 
 class Gpu(Protocol):

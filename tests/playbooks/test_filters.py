@@ -6,6 +6,8 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from programs import PLAYBOOKS
 
+from ironburst.software.model import OS_TARGETS
+
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
 TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str, "float": float}
 
@@ -31,6 +33,11 @@ def test_os_target(distribution, version, expected):
         "distribution_major_version": version.split(".")[0],
     }
     assert plugin("os_target").os_target(facts) == expected
+
+
+def test_the_roles_know_the_systems_that_a_lock_knows():
+    """The filter runs where ironburst isn't installed, so it has its own list."""
+    assert plugin("os_target").SUPPORTED == OS_TARGETS
 
 
 def test_an_unknown_system_is_refused_with_those_that_are_known():

@@ -360,6 +360,12 @@ WISHES = [
 ]
 
 
+def test_the_catalogue_has_every_system():
+    names = catalog.package_names()
+    assert set(names["os_targets"]) == set(OS_TARGETS) == set(names["driver"])
+    assert set(catalog.software_extra()["kernels"]) - {"source", "confidence"} == set(OS_TARGETS)
+
+
 @pytest.mark.parametrize("os", OS_TARGETS)
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
     monkeypatch.setattr(
