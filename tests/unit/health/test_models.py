@@ -2,7 +2,9 @@
 
 import pytest
 
-from ironburst.health.models import model_matches
+from ironburst.catalog import gpus
+from ironburst.health.models import HBM, model_matches
+from ironburst.health.smi_table import NEEDS_ECC
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,10 @@ from ironburst.health.models import model_matches
 )
 def test_model_matches(model, name, mib, matches):
     assert model_matches(model, name, mib) is matches
+
+
+@pytest.mark.parametrize(
+    "gpu", [gpu for gpu in gpus().values() if (gpu.form_factor or "").startswith(("SXM", "superchip"))]
+)
+def test_a_gpu_on_a_board_has_hbm_so_its_ecc_is_looked_at(gpu):
+    assert HBM.search(gpu.model) and NEEDS_ECC.search(gpu.model), gpu.model
