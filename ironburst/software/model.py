@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 ABSENT = "absent"
 Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
-OS_TARGETS: tuple[Os, ...] = get_args(Os)
-"""All that a node may run; the catalogue and the playbooks have the same ones (tests)."""
+"""What a node may run; the catalogue and the playbooks have the same ones (tests)."""
 
 
 class Gpu(Protocol):

@@ -1,12 +1,14 @@
 """The filter plugins of the roles, and the argument specs against the defaults."""
 
+from typing import get_args
+
 import programs
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from programs import PLAYBOOKS
 
-from ironburst.software.model import OS_TARGETS
+from ironburst.software.model import Os
 
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
 TYPES = {"bool": bool, "int": int, "str": str, "list": list, "dict": dict, "path": str, "float": float}
@@ -37,7 +39,7 @@ def test_os_target(distribution, version, expected):
 
 def test_the_roles_know_the_systems_that_a_lock_knows():
     """The filter runs where ironburst isn't installed, so it has its own list."""
-    assert plugin("os_target").SUPPORTED == OS_TARGETS
+    assert plugin("os_target").SUPPORTED == get_args(Os)
 
 
 def test_an_unknown_system_is_refused_with_those_that_are_known():

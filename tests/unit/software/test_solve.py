@@ -5,12 +5,13 @@ GPUs.
 import copy
 import itertools
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from ironburst import catalog
 from ironburst.software import rules
-from ironburst.software.model import OS_TARGETS, Group, Mig, NoBoard, Wish
+from ironburst.software.model import Group, Mig, NoBoard, Os, Wish
 from ironburst.software.packages import ROLES
 from ironburst.software.solve import solve, state
 
@@ -362,11 +363,11 @@ WISHES = [
 
 def test_the_catalogue_has_every_system():
     names = catalog.package_names()
-    assert set(names["os_targets"]) == set(OS_TARGETS) == set(names["driver"])
-    assert set(catalog.software_extra()["kernels"]) - {"source", "confidence"} == set(OS_TARGETS)
+    assert set(names["os_targets"]) == set(get_args(Os)) == set(names["driver"])
+    assert set(catalog.software_extra()["kernels"]) - {"source", "confidence"} == set(get_args(Os))
 
 
-@pytest.mark.parametrize("os", OS_TARGETS)
+@pytest.mark.parametrize("os", get_args(Os))
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
     monkeypatch.setattr(
         "ironburst.software.solve.remedies", lambda *_: ()
