@@ -39,7 +39,7 @@ def test_os_target(distribution, version, expected):
 
 def test_the_roles_know_the_systems_that_a_lock_knows():
     """The filter runs where ironburst isn't installed, so it has its own list."""
-    assert plugin("os_target").SUPPORTED == get_args(Os)
+    assert get_args(Os) == plugin("os_target").SUPPORTED
 
 
 def test_an_unknown_system_is_refused_with_those_that_are_known():
