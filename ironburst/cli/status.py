@@ -10,7 +10,7 @@ from typing import Any
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
@@ -19,7 +19,7 @@ from ironburst.document import ClusterDocument
 from ironburst.ports import Observation
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "status",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from ironburst.burst import Budget
@@ -69,9 +70,7 @@ def usd(ceiling: Ceiling, lease: LeaseRow, times: Times, rates: Paid) -> float:
 def _filled(ceiling: Ceiling, paid: Iterable[Costs], asides: Iterable[Costs], rates: Paid) -> Ceiling:
     spent = sum(usd(ceiling, lease, times, rates) for lease, times in paid)
     committed = sum(usd(ceiling, lease, times, rates) for lease, times in asides)
-    return Ceiling(
-        ceiling.kind, ceiling.usd, ceiling.from_s, ceiling.to_s, spent, committed, ceiling.account, ceiling.slack_s
-    )
+    return replace(ceiling, spent_usd=spent, committed_usd=committed)
 
 
 def _usd(rates: Sequence[Rate], from_s: float, until_s: float, ceiling: Ceiling | None, account: str | None) -> float:

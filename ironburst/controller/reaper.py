@@ -58,7 +58,7 @@ def tidy(site: Site, observation: Observation) -> None:
     undrained = [node.name for node in off if not node.has("DRAIN")]
     up = [node for node in free if not node_states.going_down(node.states) and not node.has("POWER_UP")]
     unused = [node.name for node in up if not observation.on(node.name)]
-    _tidied(site, unleased, "lease file without a lease", site.scheduler.remove_permit)
+    _tidied(site, unleased, "permit without a lease", site.scheduler.remove_permit)
     _tidied(site, down, "DOWN while powered down", site.scheduler.heal)
     _tidied(site, undrained, "not drained while powered down", lambda nodes: site.scheduler.drain(nodes, "no lease"))
     _tidied(site, unused, "powered up without a lease", lambda nodes: site.scheduler.abandon(nodes, "no lease"))

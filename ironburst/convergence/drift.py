@@ -17,7 +17,7 @@ Facts = Mapping[str, str]  # {fact: text}
 
 @dataclass(frozen=True)
 class Comparison:
-    """One host held against its receipt, before a converge. Lists hold sentences."""
+    """One host beside its receipt, before a converge. The lists are of sentences."""
 
     receipt: Receipt
     inputs: inputs.Inputs

@@ -255,9 +255,9 @@ class ClusterDocument(_Part):
         """The declared host with this name; StopIteration without one."""
         return next(host for host in self.hosts if host.name == name)
 
-    def pool(self, name: str) -> PoolDocument:
-        """The pool with this name; StopIteration without one."""
-        return next(pool for pool in self.pools if pool.name == name)
+    def pool(self, name: str) -> PoolDocument | None:
+        """The pool with this name; None: it isn't declared, or no more."""
+        return next((pool for pool in self.pools if pool.name == name), None)
 
 
 # ---- publishing and reading
