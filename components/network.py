@@ -1,5 +1,5 @@
-"""The cloud network: own or existing, with private subnets for the nodes, a way out, the EFA security group and the
-link to the hall.
+"""The cloud network: own or existing, with private subnets for the nodes, a way out,
+the EFA security group and the link to the hall.
 """
 
 import functools
@@ -32,8 +32,8 @@ class Network(pulumi.ComponentResource):
         hall_cidrs: dict[str, str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`hall_cidrs`: hall name -> network of its nodes. An existing network gets a security group and nothing
-        else.
+        """`hall_cidrs`: hall name -> network of its nodes.
+        An existing network gets a security group and nothing else.
         """
         super().__init__("ironburst:components:Network", name, None, opts)
         self._name, self._network, self._region = name, network, region
@@ -97,8 +97,8 @@ class Network(pulumi.ComponentResource):
         members: list[aws.ec2.Subnet],
         hall: aws.ec2.VpnGateway | None = None,
     ) -> aws.ec2.RouteTable:
-        """The route and the hall's gateway are written inside the table, so that a route added by hand shows as
-        drift.
+        """The route and the hall's gateway are written inside the table,
+        so that a route added by hand shows as drift.
         """
         table = aws.ec2.RouteTable(
             logical(self._name, "routes", label),

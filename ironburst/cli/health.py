@@ -1,5 +1,5 @@
-"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate thinks of an output,
-anywhere.
+"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate
+thinks of an output, anywhere.
 """
 
 from __future__ import annotations

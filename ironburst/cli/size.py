@@ -126,8 +126,8 @@ def counts(text: str | None) -> list[int] | None:
 
 
 def cheapest(pools: tuple[Pool, ...], config: Path) -> tuple[Pool, float | None]:
-    """The pool whose GPU costs least on demand, and what; the first one where no price is known. Raises BadInput
-    without any pool.
+    """The pool whose GPU costs least on demand, and what;
+    the first one where no price is known. Raises BadInput without any pool.
     """
     if not pools:
         raise BadInput(f"{config}: it declares no pool to rent from (cloud.pools)")

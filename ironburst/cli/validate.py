@@ -1,5 +1,5 @@
-"""`ironburst validate STACK_FILE`: everything that can be said of a declaration without a cloud and without the Pulumi
-CLI.
+"""`ironburst validate STACK_FILE`: everything that can be said of a declaration
+without a cloud and without the Pulumi CLI.
 """
 
 from __future__ import annotations

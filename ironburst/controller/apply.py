@@ -22,8 +22,8 @@ def acts(decision: Decision) -> bool:
 def recheck(
     decision: Decision, observation: Observation, budget: Budget | None, leases: Iterable[Lease], now_s: float
 ) -> tuple[Decision, list[str]]:
-    """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why.
-    Pure.
+    """Drop what the queue, the nodes or the money have overtaken since.
+    The rest, and what was dropped and why. Pure.
     """
     check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s)
     assigns = check.assigns(decision.assigns)

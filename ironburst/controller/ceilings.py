@@ -1,5 +1,5 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes
-another way ends here.
+"""The budget's ceilings are hard.
+Money is set aside for all that is planned (ironburst.burst.headroom); what goes another way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
 ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
@@ -54,8 +54,8 @@ def enforce(site: Site, observation: Observation) -> bool:
 
 
 def enforce_blindly(site: Site) -> None:
-    """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises
-    CloudError.
+    """The scheduler is out of reach, and its jobs run on:
+    what a ceiling can't pay is ended all the same. Raises CloudError.
     """
     open_leases = site.ledger.leases()
     for lease, why in _stop(site, open_leases, spending.budget_of(site) if open_leases else None).values():

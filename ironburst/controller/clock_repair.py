@@ -21,8 +21,8 @@ class LastTick(NamedTuple):
 
 
 def tick_began(ledger: Ledger, now_s: float, tick_s: float, uptime: Uptime) -> float:
-    """Write down that a tick begins, and pay for the time that the clock lost since the last one. When the last one
-    began, by the clock.
+    """Write down that a tick begins, and pay for the time that the clock lost since the last
+    one. When the last one began, by the clock.
     """
     last = _noted(ledger)
     with ledger.transaction():

@@ -24,8 +24,8 @@ def budget(
     now_s: float,
     ahead_s: float,
 ) -> Budget:
-    """The budget at that moment, with the ceilings of all days and months that a lease reaches, or that one of
-    `ahead_s` would.
+    """The budget at that moment, with the ceilings of all days and months that a lease
+    reaches, or that one of `ahead_s` would.
     """
     leases = list(leases)
     asides = [(lease, aside) for lease in leases if (aside := lease.aside(now_s))]

@@ -14,8 +14,8 @@ GRACE_S = 300.0  # younger instances may belong to a call whose answer is still 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
     """Living instances of this cluster's controller that no open lease and no open intent knows.
 
-    One whose address is that of a node with jobs is spared (a lost ledger must not cost users their work); it is
-    reported instead.
+    One whose address is that of a node with jobs is spared (a lost ledger must not cost
+    users their work); it is reported instead.
     """
     known = {lease.instance_id for lease in site.ledger.leases()}
     tokens = site.ledger.open_tokens()
@@ -46,8 +46,8 @@ def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list
 
 
 def tidy(site: Site, observation: Observation) -> None:
-    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have
-    permits.
+    """Keep the rule that a burst node without a lease is powered down
+    and drained, and that only leases have permits.
     """
     leased = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}

@@ -33,8 +33,8 @@ def budget(
     accounts: Mapping[str, float] | None = None,
     ahead_s: float = 0.0,
 ) -> Budget:
-    """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to
-    `ahead_s` later.
+    """What all leases have spent, and what is set aside for those that aren't over,
+    under each ceiling from now to `ahead_s` later.
     """
     leases = ledger.leases_paid_after(money.counts_from_s(now_s))
     return money.budget(usd_per_month, usd_per_day, accounts or {}, leases, rates(ledger, now_s), now_s, ahead_s)

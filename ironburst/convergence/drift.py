@@ -66,8 +66,8 @@ class Recorded:
 
 
 def compare(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Comparison]:
-    """Compare each host with its receipt. Raises ValueError for inputs that can't be read (a secret that does not
-    resolve).
+    """Compare each host with its receipt.
+    Raises ValueError for inputs that can't be read (a secret that does not resolve).
     """
     known = {name: tools.store.read(name, cluster) for name in hosts}
     now = {name: tools.inputs(name) for name in hosts}

@@ -26,8 +26,8 @@ class _Part(BaseModel):
 
 
 class Software(_Part):
-    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own:
-    NodeSoftware.
+    """What is one for the whole cluster;
+    the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware.
     """
 
     driver: str | None
@@ -302,8 +302,8 @@ def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
 
 
 def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
-    """Write `document` to `path`, atomically, with the next serial if it differs from what is there. Raises
-    DocumentError.
+    """Write `document` to `path`, atomically, with the next serial if it differs
+    from what is there. Raises DocumentError.
     """
     serial = 1
     if path.exists():
