@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 ABSENT = "absent"
-OS_TARGETS = ("debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9")
 
 
 class Gpu(Protocol):

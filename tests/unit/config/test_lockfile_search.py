@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -13,8 +14,8 @@ import yaml
 from ironburst import catalog
 from ironburst.cli import main
 from ironburst.config import load, lockfile
+from ironburst.config.software_models import Os
 from ironburst.software import rules
-from ironburst.software.model import OS_TARGETS
 from ironburst.software.solve import state
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +31,7 @@ CHOICES = {
     "container_runtime": [None, "docker", ["apptainer", "enroot"]],
     "profile": [None, None, *catalog.profiles()],
     "slurm": [*["24.11"] * 5, None],
-    "os": OS_TARGETS,
+    "os": get_args(Os),
     "kernel": [None, None, None, "5.4.0", "6.12.57"],
     "nccl": [None, None, "2.28.9"],
 }

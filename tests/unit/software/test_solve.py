@@ -5,12 +5,14 @@ GPUs.
 import copy
 import itertools
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from ironburst import catalog
+from ironburst.config.software_models import Os
 from ironburst.software import rules
-from ironburst.software.model import OS_TARGETS, Group, Mig, NoBoard, Wish
+from ironburst.software.model import Group, Mig, NoBoard, Wish
 from ironburst.software.packages import ROLES
 from ironburst.software.solve import solve, state
 
@@ -360,7 +362,7 @@ WISHES = [
 ]
 
 
-@pytest.mark.parametrize("os", OS_TARGETS)
+@pytest.mark.parametrize("os", get_args(Os))
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
     monkeypatch.setattr(
         "ironburst.software.solve.remedies", lambda *_: ()
