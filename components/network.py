@@ -67,13 +67,13 @@ class Network(pulumi.ComponentResource):
             opts=self._child,
         )
         self.vpc_id = vpc.id
-        plan = subnets.plan(network.cidr, network.zones)
-        private = {zone: self._subnet("private", zone, plan[zone].private) for zone in network.zones}
+        divided = subnets.divide(network.cidr, network.zones)
+        private = {zone: self._subnet("private", zone, divided[zone].private) for zone in network.zones}
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
         hall = self._link(network.hall_link) if network.hall_link else None
         outward: dict[str, aws.ec2.RouteTableRouteArgs] = {}
         if network.egress == "nat":
-            outward = self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
+            outward = self._nat({zone: self._subnet("public", zone, divided[zone].public) for zone in network.zones})
         self._route_tables = [
             self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones
         ]

@@ -17,7 +17,7 @@ class ZoneSubnets:
     private: str
 
 
-def plan(cidr: str, zones: list[str]) -> dict[str, ZoneSubnets]:
+def divide(cidr: str, zones: list[str]) -> dict[str, ZoneSubnets]:
     """Subnets of each zone, in order of `zones`, inside `cidr`. The same input gives the same subnets.
 
     The network is cut in equal slots, one more than there are zones rounded up to a power of two;
