@@ -134,8 +134,8 @@ class _Tick:
         self.answers.rented(job, late, why, got)
 
     def _make_room(self, job: Job, late: Late) -> bool:
-        """Rent for the cheapest larger job before `job` that costs less than
-        it, and lay the others over the nodes anew.
+        """Rent for the cheapest of the larger jobs before `job`, if that costs less than renting for `job`,
+        and lay the others over the nodes anew. False: no such job, no nodes for it, or no time left.
         """
         if not self.home.may_lay_anew:
             return False
