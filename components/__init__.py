@@ -1,3 +1,3 @@
-"""Pulumi components: the declared envelope (networks, permissions, launch templates, alarms), fixed cloud nodes, owned
-nodes.
+"""Pulumi components: the declared envelope (networks, permissions, launch templates,
+alarms), fixed cloud nodes, owned nodes.
 """

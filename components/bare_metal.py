@@ -1,5 +1,5 @@
-"""Owned nodes, as resources of our own provider plugin (providers/baremetal): one preview and one refresh cover both
-sides.
+"""Owned nodes, as resources of our own provider plugin (providers/baremetal):
+one preview and one refresh cover both sides.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ from ironburst.config.models import Hall, Nodes
 
 
 class Node(pulumi.CustomResource):
-    """One machine behind a BMC. Inputs and outputs are the provider's (see providers/baremetal/README.md), in its own
-    spelling.
+    """One machine behind a BMC.
+    Inputs and outputs are the provider's (see providers/baremetal/README.md), in its own spelling.
     """
 
     reachable: pulumi.Output[bool]
@@ -42,8 +42,8 @@ class BareMetalNodes(pulumi.ComponentResource):
 
 
 def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
-    """The provider's inputs for each node of a declared range; what isn't declared is left out, so it isn't
-    compared.
+    """The provider's inputs for each node of a declared range;
+    what isn't declared is left out, so it isn't compared.
     """
     return [
         {

@@ -11,8 +11,8 @@ ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
 
 
 class BudgetAlarm(pulumi.ComponentResource):
-    """Mails when the rented nodes of these pools reach the budget. Counts by tag, so the tag must be active for cost
-    allocation.
+    """Mails when the rented nodes of these pools reach the budget.
+    Counts by tag, so the tag must be active for cost allocation.
     """
 
     def __init__(

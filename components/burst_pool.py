@@ -1,5 +1,5 @@
-"""The envelope of one burst pool: a launch template a zone and the interruption queue. It holds no node: the controller
-rents those.
+"""The envelope of one burst pool: a launch template a zone and the interruption queue.
+It holds no node: the controller rents those.
 """
 
 import json
@@ -13,8 +13,8 @@ from ironburst.config.models import Cloud, Pool
 from ironburst.document import PoolZone
 from ironburst.naming import logical, tags
 
-# EventBridge can't see tags in these events: the queue gets those of all instances in the region, the controller picks
-# its own.
+# EventBridge can't see tags in these events: the queue gets those of all instances in
+# the region, the controller picks its own.
 EVENTS = {
     "interruption": {
         "source": ["aws.ec2"],
@@ -30,8 +30,8 @@ RETENTION_S = 3600  # a notice is of use for two minutes; an hour shows what was
 
 
 class BurstPool(pulumi.ComponentResource):
-    """Outputs: `zones` (PoolZone each), `queue_url`, `queue_arn`, `template_arns`, `subnet_ids`; `worst_case` is an
-    Estimate.
+    """Outputs: `zones` (PoolZone each), `queue_url`, `queue_arn`, `template_arns`,
+    `subnet_ids`; `worst_case` is an Estimate.
     """
 
     zones: list[pulumi.Output[PoolZone]]

@@ -1,5 +1,5 @@
-"""The whole cluster: owned nodes, cloud network, fixed nodes and burst pools, and the ClusterDocument that they
-make.
+"""The whole cluster: owned nodes, cloud network, fixed nodes and burst
+pools, and the ClusterDocument that they make.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ from ironburst.software.solve import Solution
 
 
 class Cluster(pulumi.ComponentResource):
-    """Outputs: `document` (ClusterDocument v1 as plain data), `estimates` (worst cases, as sentences),
-    `controller_role_arn`.
+    """Outputs: `document` (ClusterDocument v1 as plain data),
+    `estimates` (worst cases, as sentences), `controller_role_arn`.
     """
 
     document: pulumi.Output[dict[str, Any]]

@@ -12,8 +12,8 @@ HOURS_PER_MONTH = 730
 
 @dataclass(frozen=True)
 class Estimate:
-    """USD per hour with every declared node running; None where a price isn't known. `as_of`: the oldest list price in
-    it.
+    """USD per hour with every declared node running;
+    None where a price isn't known. `as_of`: the oldest list price in it.
     """
 
     what: str

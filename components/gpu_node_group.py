@@ -36,8 +36,8 @@ class GpuNodeGroup(pulumi.ComponentResource):
         placement = None
         if group.placement_group:
             placement = aws.ec2.PlacementGroup(logical(name, "placement"), strategy="cluster", tags=label, opts=child)
-        # An Instance can't lay out network cards itself: the template holds them, and what else the Instance needn't
-        # show.
+        # An Instance can't lay out network cards itself: the template holds them,
+        # and what else the Instance needn't show.
         template = aws.ec2.LaunchTemplate(
             logical(name, "template"),
             network_interfaces=launch.interfaces(

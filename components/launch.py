@@ -1,5 +1,5 @@
-"""What fixed and rented nodes have in common at launch: network interfaces, metadata service, root disk. Pure but for
-outputs inside.
+"""What fixed and rented nodes have in common at launch: network interfaces,
+metadata service, root disk. Pure but for outputs inside.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import pulumi_aws as aws
 from ironburst.catalog import NetworkInterface
 
 DISK_TYPE = "gp3"
-# The root disk's name in Debian's images. A template without an image can't look it up; another name would add a second
-# disk.
+# The root disk's name in Debian's images.
+# A template without an image can't look it up; another name would add a second disk.
 ROOT_DEVICE = "/dev/xvda"
 
 

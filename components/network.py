@@ -1,5 +1,5 @@
-"""The cloud network: own or existing, with private subnets for the nodes, a way out, the EFA security group and the
-link to the hall.
+"""The cloud network: own or existing, with private subnets for the nodes, a way out,
+the EFA security group and the link to the hall.
 """
 
 import functools
@@ -32,8 +32,8 @@ class Network(pulumi.ComponentResource):
         hall_cidrs: dict[str, str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`hall_cidrs`: hall name -> network of its nodes. An existing network gets a security group and nothing
-        else.
+        """`hall_cidrs`: hall name -> network of its nodes.
+        An existing network gets a security group and nothing else.
         """
         super().__init__("ironburst:components:Network", name, None, opts)
         self._name, self._network, self._region = name, network, region
@@ -67,13 +67,13 @@ class Network(pulumi.ComponentResource):
             opts=self._child,
         )
         self.vpc_id = vpc.id
-        plan = subnets.plan(network.cidr, network.zones)
-        private = {zone: self._subnet("private", zone, plan[zone].private) for zone in network.zones}
+        divided = subnets.divide(network.cidr, network.zones)
+        private = {zone: self._subnet("private", zone, divided[zone].private) for zone in network.zones}
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
         hall = self._link(network.hall_link) if network.hall_link else None
         outward: dict[str, aws.ec2.RouteTableRouteArgs] = {}
         if network.egress == "nat":
-            outward = self._nat({zone: self._subnet("public", zone, plan[zone].public) for zone in network.zones})
+            outward = self._nat({zone: self._subnet("public", zone, divided[zone].public) for zone in network.zones})
         self._route_tables = [
             self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones
         ]
@@ -97,8 +97,8 @@ class Network(pulumi.ComponentResource):
         members: list[aws.ec2.Subnet],
         hall: aws.ec2.VpnGateway | None = None,
     ) -> aws.ec2.RouteTable:
-        """The route and the hall's gateway are written inside the table, so that a route added by hand shows as
-        drift.
+        """The route and the hall's gateway are written inside the table,
+        so that a route added by hand shows as drift.
         """
         table = aws.ec2.RouteTable(
             logical(self._name, "routes", label),

@@ -68,11 +68,11 @@ class Pools:
 
 
 def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> Document:
-    """The controller launches the declared types from the pools' templates with the cluster's tags, and ends only
-    instances of the pools.
+    """The controller launches the declared types from the pools' templates with the cluster's
+    tags, and ends only instances of the pools.
 
-    IAM can limit kinds and tags, not how many: the count is the ledger's, the budget's and the account's quotas'
-    business.
+    IAM can limit kinds and tags, not how many: the count is the ledger's,
+    the budget's and the account's quotas' business.
     """
     wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
     present = {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster, f"ec2:ResourceTag/{POOL_TAG}": list(pools.names)}

@@ -72,8 +72,8 @@ class Images(Protocol):
     """What a bake needs of the cloud. All methods raise CloudError."""
 
     def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id. CapacityError: nothing was started. OutcomeUnknown: repeat
-        unchanged.
+        """Start the build instance on demand; its id.
+        CapacityError: nothing was started. OutcomeUnknown: repeat unchanged.
         """
 
     def instance(self, token: str) -> Instance | None:
@@ -122,11 +122,11 @@ def bake(
     answers: Answers | None = None,
     pause_s: float = 5.0,
 ) -> Baked:
-    """Bake and publish. `playbook(address)` converges the build instance, `answers(address)` says whether its sshd does
-    (both may raise).
+    """Bake and publish. `playbook(address)` converges the build instance, `answers(address)`
+    says whether its sshd does (both may raise).
 
-    Raises BakeError or CloudError; whatever is raised, the build instance is ended, and an image that wasn't finished
-    is deregistered.
+    Raises BakeError or CloudError; whatever is raised, the build instance is ended,
+    and an image that wasn't finished is deregistered.
     """
     price = hourly(document, pool)
     estimate = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
@@ -345,8 +345,8 @@ def ssh_answers(address: str) -> bool:
 
 
 def _until(condition: Callable[[], T | None], seconds: float, what: str, pause_s: float) -> T:
-    """The condition's first true result, looked for ever less often; BakeError after `seconds`. No answer is no
-    result.
+    """The condition's first true result, looked for ever less often;
+    BakeError after `seconds`. No answer is no result.
     """
     deadline, pause, last = time.monotonic() + seconds, min(0.1, pause_s), ""
     while True:

@@ -36,8 +36,8 @@ def logical(*parts: str) -> str:
 
 
 def tags(cluster: str, name: str, *, pool: str | None = None, group: str | None = None) -> dict[str, str]:
-    """Tags of a resource. `name` is what people see in the console; a pool's or a group's resources carry its name
-    too.
+    """Tags of a resource. `name` is what people see in the console;
+    a pool's or a group's resources carry its name too.
     """
     wanted = {"Name": logical(cluster, name), CLUSTER_TAG: cluster, POOL_TAG: pool, GROUP_TAG: group}
     return {key: value for key, value in wanted.items() if value is not None}

@@ -1,5 +1,5 @@
-"""What the controller needs of the world: Protocols, the records that pass through them, and errors named after what to
-do next.
+"""What the controller needs of the world: Protocols, the records that pass through
+them, and errors named after what to do next.
 
 Times are seconds since 1970 (UTC). Every method either did what it says or raises; all are safe to repeat.
 """
@@ -135,13 +135,13 @@ class Scheduler(Protocol):
         """Power down now; cancels or requeues what runs there."""
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """Make powered-down nodes that the scheduler holds for DOWN launchable again: behind the drain, powered
-        down.
+        """Make powered-down nodes that the scheduler holds for DOWN
+        launchable again: behind the drain, powered down.
         """
 
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
-        """Set a pending job's partitions and the nodes that it must not be given; `begin_now` lifts the delay of a
-        requeue.
+        """Set a pending job's partitions and the nodes that it must not be given;
+        `begin_now` lifts the delay of a requeue.
         """
 
     def requeue(self, job: int) -> None:
@@ -217,8 +217,8 @@ class Cloud(Protocol):
         """The instances that a launch with this token started, as far as they are shown."""
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
-        """Ends them; ids that are gone already are fine. Returns those that end now by the provider's word, so cost no
-        more.
+        """Ends them; ids that are gone already are fine.
+        Returns those that end now by the provider's word, so cost no more.
         """
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:

@@ -1,8 +1,8 @@
 """References to secrets, resolved at the moment of use.
 
-A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`. The value never enters a stack's state,
-the document, an inventory, an image, a log or the ledger: pass the reference on and resolve it where the secret is
-needed.
+A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`.
+The value never enters a stack's state, the document, an inventory, an image, a log or the ledger: pass the reference
+on and resolve it where the secret is needed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def in_secretsmanager(reference: str) -> bool:
 
 
 def shown(reference: str) -> str:
-    """What may be printed of a reference: all of it if it has a known scheme, else nothing (it may be the secret
-    itself).
+    """What may be printed of a reference: all of it if it has a known scheme,
+    else nothing (it may be the secret itself).
     """
     return repr(reference) if reference.partition(":")[0] in SCHEMES else "the given value"
 

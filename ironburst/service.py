@@ -1,5 +1,5 @@
-"""Nodes in service: what a converge needs of the scheduler. Loads nothing else, for the way of an unchanged host is
-short.
+"""Nodes in service: what a converge needs of the scheduler.
+Loads nothing else, for the way of an unchanged host is short.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class SchedulerMissing(SchedulerError):
 
 @dataclass(frozen=True)
 class Occupancy:
-    """A node and the jobs on it. `registered`: its daemon has registered with this controller since the node was
-    added.
+    """A node and the jobs on it. `registered`: its daemon has registered with
+    this controller since the node was added.
     """
 
     name: str

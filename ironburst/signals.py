@@ -10,8 +10,8 @@ from typing import Any
 
 @contextmanager
 def handled(handler: Any) -> Iterator[None]:
-    """`handler` (a function, or signal.SIG_IGN) takes SIGINT and SIGTERM inside; those from before come back. Main
-    thread only.
+    """`handler` (a function, or signal.SIG_IGN) takes SIGINT and SIGTERM inside;
+    those from before come back. Main thread only.
     """
     kept = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -193,8 +193,8 @@ class Ansible:
         return runner.rc, runner.stdout.read()
 
     def connections(self, hosts: Sequence[str]) -> dict[str, Connection]:
-        """How Ansible reaches these hosts, without those that it reaches otherwise than by ssh, or not as root or by
-        sudo.
+        """How Ansible reaches these hosts, without those that it reaches otherwise than by ssh,
+        or not as root or by sudo.
         """
         variables: dict[str, Mapping[str, Any]] = {}
 

@@ -1,5 +1,5 @@
-"""EC2's error codes, by what the caller does next. Decided on the code, never on the message; an unknown refusal is
-`Refused`.
+"""EC2's error codes, by what the caller does next.
+Decided on the code, never on the message; an unknown refusal is `Refused`.
 """
 
 from __future__ import annotations

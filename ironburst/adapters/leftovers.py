@@ -102,8 +102,8 @@ def _program_through(socket: Path) -> subprocess.Popen[str]:
 
 
 def end_on_hosts(folder: Path) -> list[str]:
-    """End what runs on the hosts behind the ssh control sockets below `folder`; returns the sockets where something may
-    be left.
+    """End what runs on the hosts behind the ssh control sockets below `folder`;
+    returns the sockets where something may be left.
     """
     running = {socket.name: _program_through(socket) for socket in (folder.glob("*") if folder.is_dir() else ())}
     left = []
@@ -128,8 +128,8 @@ def close_connections(folder: Path) -> None:
 
 
 def of_run(folder: Path) -> list[int]:
-    """Processes of this machine with `folder` in their environment, but not this one; the ssh masters of the run are
-    not among them.
+    """Processes of this machine with `folder` in their environment, but not this one;
+    the ssh masters of the run are not among them.
     """
     mark, pids = os.fsencode(str(folder)), []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -146,8 +146,8 @@ def of_run(folder: Path) -> list[int]:
 
 
 def end_here(folder: Path) -> None:
-    """End the processes of of_run: what ansible-runner leaves of a run (Ansible's workers are sessions of their
-    own).
+    """End the processes of of_run: what ansible-runner leaves of a run
+    (Ansible's workers are sessions of their own).
     """
     end = time.monotonic() + ENDED_S
     while (pids := of_run(folder)) and time.monotonic() < end:

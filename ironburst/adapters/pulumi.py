@@ -21,8 +21,8 @@ Event = dict[str, Any]
 
 
 class PulumiError(Exception):
-    """A command failed. `diagnostics` are the engine's errors: [{"urn"?, "message", "severity"}]; `code` the exit
-    code.
+    """A command failed. `diagnostics` are the engine's errors: [{"urn"?,
+    "message", "severity"}]; `code` the exit code.
     """
 
     def __init__(self, message: str, code: int, diagnostics: list[Event]):
@@ -51,9 +51,9 @@ class Result:
 class Pulumi:
     """One stack of the project in `folder`.
 
-    `command` is what to run (default `["pulumi"]`), `environment` is added to the inherited one (PULUMI_BACKEND_URL,
-    PULUMI_CONFIG_PASSPHRASE, ...). `progress` gets each JSON event of up, refresh and destroy as it comes. Methods
-    raise PulumiError.
+    `command` is what to run (default `["pulumi"]`), `environment` is added to the inherited one
+    (PULUMI_BACKEND_URL, PULUMI_CONFIG_PASSPHRASE, ...). `progress` gets each JSON event of up, refresh
+    and destroy as it comes. Methods raise PulumiError.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class Pulumi:
     # -- running -------------------------------------------------------------------------------------------------------
 
     def _operate(self, verb: str, *flags: str) -> Result:
-        """Stream the events. When this process is interrupted, the command is too, and it is waited for: it stops
-        cleanly.
+        """Stream the events.
+        When this process is interrupted, the command is too, and it is waited for: it stops cleanly.
         """
         unattended = ("--yes", "--skip-preview", "--non-interactive", "--json")
         process = self._start([*self.command, verb, "--stack", self.stack, *unattended, *flags])

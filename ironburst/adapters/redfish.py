@@ -144,8 +144,8 @@ def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
 
 @contextlib.contextmanager
 def _login(access: BmcAccess, *, limited: bool = True) -> Iterator[sushy.main.Sushy]:
-    """A logged-in service root; `limited` to the time of one inventory read. BMCs have few session slots: it always
-    logs out.
+    """A logged-in service root; `limited` to the time of one inventory read.
+    BMCs have few session slots: it always logs out.
     """
     deadline = _Deadline(access)
     link = _connected(access, deadline)

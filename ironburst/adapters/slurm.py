@@ -1,8 +1,8 @@
 """The Slurm side of the controller: `squeue` and `scontrol` through a command prefix.
 
-The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command is quoted for
-the remote shell). Permits are files in one folder of the head node, which Slurm's ResumeProgram reads; there the folder
-is called `leases`.
+The prefix is a list: [] on the head node, `["ssh", ..., "root@head"]` from elsewhere (then the command
+is quoted for the remote shell). Permits are files in one folder of the head node, which Slurm's ResumeProgram
+reads; there the folder is called `leases`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Slurm:
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
-        # squeue also in states that still hold nodes; nodes last: one that a just-ended job left is then seen idle, not
-        # vanished
+        # squeue also in states that still hold nodes;
+        # nodes last: one that a just-ended job left is then seen idle, not vanished
         jobs = slurm_json.jobs(self._json("squeue", "--json"))
         nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
         permits = self._call(
@@ -41,8 +41,8 @@ class Slurm:
         return Observation(tuple(jobs), tuple(nodes), frozenset(permits))
 
     def occupancy(self) -> dict[str, Occupancy]:
-        """The nodes and the jobs on them (NodeService). Jobs first: one that starts in between shows in its node's
-        state.
+        """The nodes and the jobs on them (NodeService).
+        Jobs first: one that starts in between shows in its node's state.
         """
         jobs = self._json("squeue", "--json")
         return slurm_json.occupancy(jobs, self._json("scontrol", "show", "node", "--all", "--json"))
@@ -144,8 +144,8 @@ class Slurm:
 
 
 def _checked(name: str) -> str:
-    """A node or partition name as Slurm's own syntax allows; anything else could be read as options or several
-    names.
+    """A node or partition name as Slurm's own syntax allows;
+    anything else could be read as options or several names.
     """
     if not _NAME.fullmatch(name):
         raise SchedulerError(f"{name!r} is no name of a node or partition")

@@ -14,8 +14,8 @@ _FORM = re.compile(r"(sxm|pcie|nvl)\d*")
 def possible_models(reported: str, gpus: Iterable[Gpu]) -> frozenset[str]:
     """The catalogue models that `reported` may name: empty if there is none, several where the name is vague ("A100").
 
-    NVIDIA's names say PCIe or NVL where a board is one, so a name without a form factor means the SXM module if the
-    chip has one.
+    NVIDIA's names say PCIe or NVL where a board is one, so a name without a form factor
+    means the SXM module if the chip has one.
     """
     chip, form, memory = _parse(reported)
     same_chip = [gpu for gpu in gpus if _parse(gpu.model)[0] == chip]

@@ -15,8 +15,8 @@ class GpuGroup:
 class Hardware:
     """One node's inventory as its BMC reports it. None: the BMC does not say.
 
-    `macs` are lower case and sorted; `memory_gib` is the total in GiB; `power_state` is Redfish's ("On", "Off",
-    "PoweringOn"...).
+    `macs` are lower case and sorted; `memory_gib` is the total in GiB;
+    `power_state` is Redfish's ("On", "Off", "PoweringOn"...).
     """
 
     serial: str | None

@@ -67,8 +67,8 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class NodeInputs(BaseModel):
-    """What is declared of one node; in Pulumi the names are in camel case. Undeclared (None) hardware is not
-    compared.
+    """What is declared of one node; in Pulumi the names are in camel case.
+    Undeclared (None) hardware is not compared.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
@@ -118,8 +118,8 @@ OBSERVED_OUTPUTS = ("reachable", "powerState", "biosVersion", "bmcVersion", "obs
 
 
 def check(inputs: dict[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
-    """Every fault of the inputs as (input, sentence). `unknown` names inputs whose values aren't known yet (in a
-    preview).
+    """Every fault of the inputs as (input, sentence).
+    `unknown` names inputs whose values aren't known yet (in a preview).
     """
     known = {key: value for key, value in inputs.items() if key not in unknown}
     try:
@@ -158,8 +158,8 @@ def _sentence(error: Any) -> tuple[str, str]:
 def outputs(declared: dict[str, Any], hardware: Hardware, mismatches: list[Mismatch]) -> dict[str, Any]:
     """The resource's outputs: the inputs with what is really there, what the BMC reports, and the declaration.
 
-    A refresh puts observed values into the inputs, so `declared` keeps what was accepted: later reads compare with
-    that.
+    A refresh puts observed values into the inputs, so `declared` keeps what was
+    accepted: later reads compare with that.
     """
     return observed_inputs(declared, mismatches) | {
         "declared": declared,

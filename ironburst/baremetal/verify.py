@@ -38,8 +38,8 @@ class Mismatch:
 
 
 def verify(declared: Declaration, observed: Hardware, gpus: Iterable[Gpu]) -> list[Mismatch]:
-    """Every difference between the declaration and the inventory; `gpus` are the catalogue's. Empty: the node is as
-    declared.
+    """Every difference between the declaration and the inventory;
+    `gpus` are the catalogue's. Empty: the node is as declared.
     """
     mismatches = [
         *_texts(declared, observed),

@@ -2,6 +2,14 @@
 
 `decide(snapshot, policy) -> Decision` is a function of its arguments. Snapshots and decisions go to and from JSON with
 `to_json` and `from_json`: the audit log, a bug report and a regression test are the same file.
+
+- snapshot and policy go in, decision comes out; codec: all three as JSON
+- decide: the passes of one decision, in their order; sanitize: what of a snapshot can't be right
+- home: the queue laid over home's nodes (packing); lateness: who is late there, by limits and runtimes (learned)
+- eligibility: what can't be rented for; offers: where it can, by expected cost; slots: what is rented already
+- renting: where a late job goes: reuse or launches, as refusals, headroom and commitments (the money) allow
+- handover: a job's way to rented nodes and back; release: which are given back, by idle and idle_log; backoff
+- answers: what is said of each job, with its alternatives; explain and sentence: the words
 """
 
 from ironburst.burst.codec import from_json, to_json

@@ -51,8 +51,8 @@ class Alternatives:
         return self._cheapest_of[key][1]
 
     def of_rented(self, job: Job, launch: Launch, home_s: float | None) -> tuple[float, float, tuple[Alternative, ...]]:
-        """Of a job that is rented for: (when it is to start, what that is expected to cost, the others). `home_s`: its
-        start at home.
+        """Of a job that is rented for: (when it is to start, what that is expected to cost,
+        the others). `home_s`: its start at home.
         """
         now, offers = self.renting.snapshot.now_s, self.renting.offers.options(job)
         chosen = [offer.place for offer in offers].index((launch.pool, launch.market))

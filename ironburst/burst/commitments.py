@@ -39,8 +39,8 @@ class Commitments:
         return None
 
     def never(self, job: Job, pool: Pool, usd_per_hour: float) -> tuple[Ceiling, float] | None:
-        """A ceiling that couldn't pay for new nodes at this price (of each) even if nothing else were spent, and what
-        it would have to pay.
+        """A ceiling that couldn't pay for new nodes at this price (of each) even if nothing else
+        were spent, and what it would have to pay.
         """
         seconds = self.until_s(job, pool, boot=True) - self._now_s
         return self._headroom.never(job.account, job.nodes * usd_per_hour, seconds)

@@ -1,5 +1,5 @@
-"""What it is expected to cost to bring a job to its end on rented nodes: boots, minimum billing, and interruptions with
-the work they lose.
+"""What it is expected to cost to bring a job to its end on rented nodes: boots, minimum billing,
+and interruptions with the work they lose.
 
 Interruptions come at a constant rate (a Poisson process) to each node, and one of them stops the whole job. It goes on,
 after another boot, from its last checkpoint. To get through a stretch of s seconds that is lost as a whole takes (exp(r
@@ -17,8 +17,8 @@ _NEVER = 50.0  # interruptions expected in one stretch, from which on it never g
 
 
 def on_nodes_s(run_s: float, nodes: int, interruptions_per_hour: float, checkpoint_s: float) -> tuple[float, float]:
-    """(seconds that it is expected to run, with what is done twice; interruptions). `checkpoint_s` 0: nothing is saved
-    on the way.
+    """(seconds that it is expected to run, with what is done twice; interruptions).
+    `checkpoint_s` 0: nothing is saved on the way.
     """
     rate = nodes * interruptions_per_hour / 3600
     if rate <= 0 or run_s <= 0:

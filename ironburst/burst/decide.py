@@ -85,7 +85,7 @@ class _Tick:
             placement, verdict = self._judge(job)
             if isinstance(verdict, NotYet) and self._sooner_on_prepaid(job, verdict):
                 verdict = Late("prepaid", verdict.start_s, because=verdict)
-            while isinstance(verdict, Late) and verdict.large and self._rent_smaller(job, verdict):
+            while isinstance(verdict, Late) and verdict.large and self._make_room(job, verdict):
                 placement, verdict = self._judge(job)
             if isinstance(verdict, NotYet):
                 self.answers.not_yet(job, verdict)
@@ -128,31 +128,31 @@ class _Tick:
         return False
 
     def _take(self, job: Job, late: Late, why: str, got: Launch | Reused) -> None:
-        """The job has the nodes that were found for it."""
+        """The job has these nodes."""
         if isinstance(got, Reused) and got.assign:
             self.handover.assign(job, got.assign, got.slots, got.coming)
         self.answers.rented(job, late, why, got)
 
-    def _rent_smaller(self, job: Job, late: Late) -> bool:
-        """Rent for the cheapest larger job before `job` that costs less than it, and lay the others over the nodes
-        anew.
+    def _make_room(self, job: Job, late: Late) -> bool:
+        """Rent for the cheapest of the larger jobs before `job`, if that costs less than renting for `job`,
+        and lay the others over the nodes anew. False: no such job, no nodes for it, or no time left.
         """
         if not self.home.may_lay_anew:
             return False
-        cheapest = min(self._smaller(job), default=None)
+        cheapest = min(self._cheaper(job), default=None)
         if cheapest is None:
             return False
-        _, _, smaller, start_s = cheapest
+        _, _, cheaper, start_s = cheapest
         makes_room = Late("makes_room", start_s, because=late, room_for=job)
-        why = self.answers.why(smaller, makes_room)
-        outcome = self.renting.rent(smaller, why)
+        why = self.answers.why(cheaper, makes_room)
+        outcome = self.renting.rent(cheaper, why)
         if not isinstance(outcome, Launch | Reused):
             return False
-        self._take(smaller, makes_room, why, outcome)
-        self.home.lay_anew(without=smaller)
+        self._take(cheaper, makes_room, why, outcome)
+        self.home.lay_anew(without=cheaper)
         return True
 
-    def _smaller(self, job: Job) -> Iterator[tuple[float, int, Job, float]]:
+    def _cheaper(self, job: Job) -> Iterator[tuple[float, int, Job, float]]:
         """(USD, id, job, start at home) of the jobs that could make room for it."""
         limits, usd = self.policy.limits, self.renting.least_usd(job)
         for staying, placement in self.home.staying:

@@ -48,8 +48,8 @@ class Widen:
 class Narrow:
     """No rented node is left for this pending job: back to home only.
 
-    `begin_now` lifts the delay of a requeue (Slurm's is 121 s): it protects the node that the job was on, and that one
-    is gone.
+    `begin_now` lifts the delay of a requeue (Slurm's is 121 s):
+    it protects the node that the job was on, and that one is gone.
     """
 
     job: int

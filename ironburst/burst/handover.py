@@ -1,8 +1,8 @@
 """Handing rented nodes over to jobs: the nodes that a job counts on, its way to them, and its way back home.
 
-A job waits in the home partition. When all its rented nodes have passed the gate it is widened to their partition too,
-with every other node there excluded, and starts where the scheduler finds room first. Without such nodes it is narrowed
-to home again.
+A job waits in the home partition. When all its rented nodes have passed the gate it is widened to their partition
+too, with every other node there excluded, and starts where the scheduler finds room first.
+Without such nodes it is narrowed to home again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Headroom: what is left under each ceiling of the budget while one decision is made, or checked again. Pure but for
-its own count.
+"""Headroom: what is left under each ceiling of the budget while one decision is made,
+or checked again. Pure but for its own count.
 
-Every ceiling counts what falls into its own time: a lease over midnight is paid by two days. The least of what is left
-applies.
+Every ceiling counts what falls into its own time: a lease over midnight is paid by two
+days. The least of what is left applies.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ROUNDING_USD = 1e-6
 
 @dataclass(frozen=True)
 class Charge:
-    """Money to be set aside: a price from one moment to another, under the ceilings of these accounts (COMMON:
-    everybody's).
+    """Money to be set aside: a price from one moment to another, under the ceilings
+    of these accounts (COMMON: everybody's).
     """
 
     usd_per_hour: float
@@ -44,11 +44,11 @@ def charges(
     until_s: float,
     set_aside: tuple[str, float] | None = None,
 ) -> list[Charge]:
-    """For a job of `account` that needs nodes until then. `set_aside`: who pays for them already, and up to when money
-    is set aside.
+    """For a job of `account` that needs nodes until then.
+    `set_aside`: who pays for them already, and up to when money is set aside.
 
-    A payer who goes on pays for what is added. A new one pays for all from now on; the common ceilings for what is
-    added: the first charge.
+    A payer who goes on pays for what is added. A new one pays for all from now on;
+    the common ceilings for what is added: the first charge.
     """
     payer = budget.payer(account) if budget else COMMON
     paying, since_s = (payer, now_s) if set_aside is None else (set_aside[0], max(set_aside[1], now_s))
@@ -73,8 +73,8 @@ class Headroom:
         self._left_usd = [ceiling.left_usd for ceiling in self._ceilings]
 
     def short(self, asked: Sequence[Charge]) -> tuple[Ceiling, float, float] | None:
-        """The ceiling that is in the way longest, what it would have to pay, and what it has left. None: there is
-        enough.
+        """The ceiling that is in the way longest, what it would have to pay,
+        and what it has left. None: there is enough.
         """
         longest: tuple[Ceiling, float, float] | None = None
         for ceiling, left in zip(self._ceilings, self._left_usd, strict=True):
@@ -99,8 +99,8 @@ class Headroom:
 
 
 def ceilings(budget: Budget | None) -> tuple[Ceiling, ...]:
-    """Those of a budget; of one that names none (an old snapshot's) the month's, which pays for everything whenever it
-    falls.
+    """Those of a budget; of one that names none (an old snapshot's) the month's,
+    which pays for everything whenever it falls.
     """
     if budget is None or budget.ceilings:
         return budget.ceilings if budget else ()

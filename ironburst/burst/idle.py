@@ -1,5 +1,5 @@
-"""When an idle lease is given back: ski rental that learns from the pool's own idle times, never over twice the best in
-hindsight.
+"""When an idle lease is given back: ski rental that learns from the pool's own idle
+times, never over twice the best in hindsight.
 
 An idle lease costs its price (to "rent"); given back and needed again it costs a boot without work and what goes with
 it (to "buy", `buy_s` seconds at its price). Who knows how long the idle time (the gap) is pays min(rent of the whole
@@ -80,9 +80,9 @@ class Terms:
 def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s: float, now_s: float) -> Terms:
     """The terms of a lease that has been idle since then.
 
-    Having it again costs a boot (or the minimum billing, if that is longer), at the price of the cheapest market that
-    is open: where the lease's own place has refused lately, the dearer price for an hour of use on top; where none is
-    open, twice.
+    Having it again costs a boot (or the minimum billing, if that is longer), at the price of the cheapest
+    market that is open: where the lease's own place has refused lately, the dearer price for an hour
+    of use on top; where none is open, twice.
     """
     if lease.market in pool.prepaid_markets:
         return Terms(buy_s=0.0, free_s=math.inf)
@@ -114,16 +114,16 @@ def _paid_ahead(pool: Pool, lease: Lease, at_s: float) -> float:
 
 @lru_cache(maxsize=1024)  # leases of a pool ask again and again, and their terms are mostly alike
 def keep_s(history: IdleHistory, terms: Terms, usd_per_hour: float) -> float:
-    """How long a lease is kept idle before it is given back: break-even, or what the pool's gaps teach within the
-    credit.
+    """How long a lease is kept idle before it is given back: break-even,
+    or what the pool's gaps teach within the credit.
     """
     last = terms.break_even_s
     if len(history.gaps_s) < ENOUGH or usd_per_hour <= 0 or not math.isfinite(last):
         return last
     credit = max(0.0, history.credit_usd * 3600 / usd_per_hour)
     gaps = np.array(history.gaps_s[-NEWEST:])
-    # moments that can be best: where a gap of the past ends, as early as the credit allows, the ends of increments,
-    # break-even
+    # moments that can be best: where a gap of the past ends, as early as the credit
+    # allows, the ends of increments, break-even
     earliest = terms.free_s + max(0.0, terms.buy_s - credit)
     increments = min(NEWEST, int(terms.buy_s / terms.increment_s)) if terms.increment_s else 0
     steps = terms.free_s + terms.increment_s * np.arange(increments)
@@ -160,8 +160,8 @@ def given_back(history: IdleHistory, terms: Terms, kept_s: float, usd_per_hour: 
 
 
 def concluded(history: IdleHistory, terms: Terms, kept_s: float, gap_s: float, usd_per_hour: float) -> IdleHistory:
-    """Its like was needed again `gap_s` after it had become idle; or the gap is known to be at least that long,
-    break-even or more.
+    """Its like was needed again `gap_s` after it had become idle;
+    or the gap is known to be at least that long, break-even or more.
     """
     change = 2 * terms.best_s(gap_s) - terms.rent_s(kept_s) - terms.buy_s
     return _with(history, change + terms.loss_s(kept_s), usd_per_hour, gap_s)

@@ -1,8 +1,8 @@
 """A pool's log of idle times (ironburst.burst.idle), step by step: what the policy learns from. Pure.
 
-A gap begins when the last job leaves a rented node and ends when the node is handed to a job again, or, after it was
-given back, when its pool next launches a node. One that a person, the provider or a failure ended tells nothing and is
-dropped.
+A gap begins when the last job leaves a rented node and ends when the node is handed to a job again,
+or, after it was given back, when its pool next launches a node. One that a person, the provider or a
+failure ended tells nothing and is dropped.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def began(log: IdleLog, lease: str, now_s: float) -> IdleLog:
 
 
 def used(log: IdleLog, lease: str, terms: Terms, usd_per_hour: float, now_s: float) -> IdleLog:
-    """It is handed to a job, or a job is on it. Handed over in the very tick in which it became idle: that was no
-    gap.
+    """It is handed to a job, or a job is on it. Handed over in the very tick
+    in which it became idle: that was no gap.
     """
     if lease not in log.idle:
         return log
@@ -70,8 +70,8 @@ def launched(log: IdleLog, nodes: int, now_s: float) -> IdleLog:
 
 
 def tidied(log: IdleLog, ready: Collection[str], now_s: float) -> IdleLog:
-    """Conclude what has been away for so long that its length makes no difference; drop what isn't among the `ready`
-    leases any more.
+    """Conclude what has been away for so long that its length makes no difference;
+    drop what isn't among the `ready` leases any more.
     """
     long = tuple(away for away in log.away if now_s - away.since_s > away.terms.break_even_s)
     if not long and all(lease in ready for lease in log.idle):

@@ -1,5 +1,5 @@
-"""Whether a job is late, which is to say worth renting for. Pure; a verdict is plain data (ironburst.burst.answers puts
-it into words).
+"""Whether a job is late, which is to say worth renting for.
+Pure; a verdict is plain data (ironburst.burst.answers puts it into words).
 
 - A job is late when its predicted start at home is further from its submission than its wait limit. With limits by size
   (`Policy.limits`) a small job is late when it has waited so long, a larger one when it is predicted to.
@@ -99,8 +99,8 @@ class Lateness:
         return by_wait
 
     def gpu_hours(self, job: Job) -> float:
-        """What it is expected to take: its time limit where nothing better is known; infinite without one, 0 without
-        GPUs.
+        """What it is expected to take: its time limit where nothing better is known;
+        infinite without one, 0 without GPUs.
         """
         limit_s, gpus = math.inf if job.time_limit_s is None else job.time_limit_s, job.nodes * job.each.gpus
         return gpus * self.expected_s.get(job.id, limit_s) / 3600 if gpus else 0.0
@@ -140,8 +140,8 @@ class Lateness:
         return Late("over_limit", start_s, limit, large=not small)
 
     def _sooner_at_home(self, job: Job, start_s: float, limit: Limit) -> NotYet | None:
-        """A late job is left to a start at home that is nearer than a boot, unless it has been so for long or could use
-        a node now.
+        """A late job is left to a start at home that is nearer than a boot, unless it has
+        been so for long or could use a node now.
         """
         boot_s = self.boot_s(job)
         over_s = limit.seconds + max(boot_s, DOUBT_S)

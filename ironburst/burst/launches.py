@@ -74,8 +74,8 @@ class Launches:
         return len(self._names[offer.pool.name]) >= job.nodes
 
     def _still_open(self, job: Job, mine: JobOffers) -> Iterator[Offer]:
-        """Of the dearer offers those whose pools have names enough: names only ever become fewer while one decision is
-        made.
+        """Of the dearer offers those whose pools have names enough:
+        names only ever become fewer while one decision is made.
         """
         if self._most_names < job.nodes or len(mine.fitting) <= TOLD:
             return

@@ -6,8 +6,8 @@ that is predicted too late is rented for at once. Limits follow a power of the w
 square root where that is shorter: half because a team that wants shorter waits gets them by shorter limits, half
 because the pool that gives shorter waits is the less loaded one, where fewer jobs come to their limit.
 
-The numbers come from a search on the first part of one public trace (docs/adr/0012); REFERENCE is what they were found
-for.
+The numbers come from a search on the first part of one public trace (docs/adr/0012);
+REFERENCE is what they were found for.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _NOT_LONGER = {"p999_h": "max_h", "p99_h": "p999_h", "gpu_hour_weighted_h": "max
 
 @dataclass(frozen=True)
 class WaitTarget:
-    """Waits in hours that the jobs should have: mean, 99th and 99.9th percentile, the longest, and the mean weighted by
-    GPU-hours.
+    """Waits in hours that the jobs should have: mean, 99th and 99.9th percentile,
+    the longest, and the mean weighted by GPU-hours.
     """
 
     mean_h: float
@@ -48,8 +48,8 @@ class WaitTarget:
 
     @classmethod
     def of_mean(cls, mean_h: float, **given_h: float | None) -> WaitTarget:
-        """Those that aren't given in the proportion of REFERENCE; but none of p99, p999 and max longer than the
-        next.
+        """Those that aren't given in the proportion of REFERENCE;
+        but none of p99, p999 and max longer than the next.
         """
         factor = mean_h / REFERENCE.mean_h
         waits = {field.name: factor * getattr(REFERENCE, field.name) for field in fields(cls)} | {"mean_h": mean_h}
@@ -103,8 +103,8 @@ class Limits:
         return self._seconds(min(hours, self.predicted_most_h * self._scale("p999_h")))
 
     def hard_s(self, gpu_hours: float) -> float:
-        """Of a larger job: worth renting for when it has waited so long, whatever was predicted. The bound on every
-        wait.
+        """Of a larger job: worth renting for when it has waited so long,
+        whatever was predicted. The bound on every wait.
         """
         most = max(self.hard_most_h, self.top_h if gpu_hours >= self.top_gpu_hours else 0.0)
         return self._seconds(

@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 
 from ironburst.burst.snapshot import Job, Node, Resources
 
-# Part of a GPU's share of CPUs or memory by which a job may exceed its own share: else every odd request would cost a
-# GPU more.
+# Part of a GPU's share of CPUs or memory by which a job may exceed its own share:
+# else every odd request would cost a GPU more.
 TOLERANCE = 0.1
 LEAST_HOLE_S = 60.0  # no shorter one is remembered: hardly a job fits into it
 TIES = 8  # of so many nodes that are free at the same moment the fullest is taken
 
 
 class Placement(NamedTuple):
-    """`start`: seconds since 1970; `rows`: (kind of node, rows there); `holes`: those that it fills, one a row, else
-    empty.
+    """`start`: seconds since 1970; `rows`: (kind of node, rows there);
+    `holes`: those that it fills, one a row, else empty.
     """
 
     start: float
@@ -51,8 +51,8 @@ class _Hole(NamedTuple):
 class _Holes:
     """Holes of the nodes of a kind. Each is on one row, ends at one moment, and begins for each of its GPUs at its own.
 
-    A job of k GPUs can begin in it when k of them are free: so each hole has an entry for each number of GPUs that
-    begins later.
+    A job of k GPUs can begin in it when k of them are free: so each hole has an entry
+    for each number of GPUs that begins later.
     """
 
     def __init__(self) -> None:
@@ -179,8 +179,8 @@ class _Kind:
             heapreplace(heap, (actual, row))
 
     def fullest(self, gpus: int, start: float) -> int:
-        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with the fewest, so that whole nodes
-        stay whole.
+        """Of the rows that have so many GPUs free at `start = first(gpus)` the one with
+        the fewest, so that whole nodes stay whole.
         """
         heap = self._heap(gpus)
         if start <= self.now_s:
@@ -195,8 +195,8 @@ class _Kind:
         return [(self.now_s, row) for row in range(min(count, len(self.free)))]
 
     def soonest(self, gpus: int, count: int) -> list[tuple[float, int]]:
-        """(moment, row) of the first rows that have so many GPUs free: `count`, and some of those that are so at the
-        same moment.
+        """(moment, row) of the first rows that have so many GPUs free: `count`,
+        and some of those that are so at the same moment.
         """
         heap = self._heap(gpus)
         first: list[tuple[float, int]] = []
@@ -248,8 +248,8 @@ class _Kind:
 
 
 class Plan:
-    """The queue laid over nodes, job by job. `run_s`: how long jobs run, by their ids, where it isn't their time
-    limit.
+    """The queue laid over nodes, job by job. `run_s`: how long jobs run,
+    by their ids, where it isn't their time limit.
     """
 
     def __init__(
@@ -301,8 +301,8 @@ class Plan:
         return apart
 
     def earliest(self, job: Job) -> Placement | None:
-        """The first moment at which `job.nodes` nodes have room for as long as it runs; None: never, as the nodes
-        are.
+        """The first moment at which `job.nodes` nodes have room for as long
+        as it runs; None: never, as the nodes are.
         """
         needs = self._shape(job.each)
         tail = self._one_at_end(needs) if job.nodes == 1 else self._at_end(job.nodes, needs)

@@ -20,6 +20,6 @@ class Policy:
     spot_max_nodes: int = 1
     # A running job that is past its limit is expected to end within this time.
     overdue_s: float = 30.0
-    # A job isn't rented for before it has waited so long: while jobs are being submitted, the scheduler and its
-    # priorities settle first.
+    # A job isn't rented for before it has waited so long: while jobs are being submitted,
+    # the scheduler and its priorities settle first.
     settle_s: float = 0.0

@@ -46,8 +46,8 @@ def releases(snapshot: Snapshot, renting: Renting, used: Collection[str], waits:
 def _needed_soon(
     snapshot: Snapshot, waits: Iterable[Wait], renting: Renting, leases: Sequence[Lease]
 ) -> frozenset[str]:
-    """Ids of leases that a waiting job is expected to need within the boot time of their like: as many as it has
-    nodes.
+    """Ids of leases that a waiting job is expected to need within the boot
+    time of their like: as many as it has nodes.
     """
     pools = {pool.name: pool for pool in snapshot.pools}
     if not (left := [lease for lease in leases if lease.pool in pools]):
@@ -83,8 +83,8 @@ def _paid_for(snapshot: Snapshot, pool: Pool, lease: Lease, node: Node | None) -
 
 
 def look_again_s(pool: Pool, lease: Lease, cool_downs: Sequence[CoolDown], history: IdleHistory) -> float:
-    """When an idle lease is to be given back, as far as is known now; infinite for one that isn't idle, or costs
-    nothing more.
+    """When an idle lease is to be given back, as far as is known now;
+    infinite for one that isn't idle, or costs nothing more.
     """
     if lease.idle_since_s is None:
         return math.inf

@@ -30,8 +30,8 @@ class Impossible(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Worth renting for, but not now: what was in the way of keeping rented nodes longer (None: none had room), and of
-    new ones.
+    """Worth renting for, but not now: what was in the way of keeping rented nodes
+    longer (None: none had room), and of new ones.
     """
 
     keeping: Obstacle | None

@@ -102,11 +102,8 @@ class Reuse:
         asked = list(chain.from_iterable(longer))
         if obstacle := self._commitments.commit(asked, "keeping the rented nodes longer for it"):
             return obstacle
-        payer, run_s, usd = (
-            self._commitments.payer(job),
-            self._offers.run_s(job),
-            sum(added.usd for added, *_ in longer),
-        )
+        payer, run_s = self._commitments.payer(job), self._offers.run_s(job)
+        usd = sum(added.usd for added, *_ in longer)
         for slot in slots:
             slot.busy_until_s = max(slot.busy_until_s, slot.ends_s(job, run_s))
             slot.account, slot.committed_until_s = payer, max(slot.committed_until_s, until_s)

@@ -1,15 +1,14 @@
-"""How long a job runs, learned from the jobs that have ended: run time / limit of the same user, account, queue, or
-all.
+"""How long a job runs, learned from the jobs that have ended:
+run time / limit of the same user, account, queue, or all.
 
 `Experience` is data: it is part of the snapshot. `learn` takes one ended job in, `estimate` answers for one job:
 
-- The last `SAMPLES` of a group are kept as ln(run time / limit); a sample counts half as much as one `HALF` jobs
-  younger.
+- The last `SAMPLES` of a group are kept as ln(run time / limit);
+  a sample counts half as much as one `HALF` jobs younger.
 - The most specific group (user, account, queue, all) that can give an interval at all is taken; else the limit itself.
-- The interval holds `COVERAGE` of the jobs, without any assumption on how run times are distributed: its ends are the
-  order statistics
-  that leave room for one more sample, the new job itself (conformal prediction; Vovk, Gammerman, Shafer 2005). That
-  asks for 9 samples.
+- The interval holds `COVERAGE` of the jobs, without any assumption on how run times are distributed:
+  its ends are the order statistics that leave room for one more sample, the new job itself (conformal prediction; Vovk,
+  Gammerman, Shafer 2005). That asks for 9 samples.
 - A job that has run for a while is compared with those samples only that ran longer (relative to their limits).
 - Nothing is known unless the job says so (`run_s`).
 
@@ -40,8 +39,8 @@ _Interval = tuple[float, float, float, int]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A job's whole run time, seconds, and what it is taken from: told, user:NAME, account:NAME, queue:NAME, all (`n`
-    samples), limit.
+    """A job's whole run time, seconds, and what it is taken from: told, user:NAME,
+    account:NAME, queue:NAME, all (`n` samples), limit.
     """
 
     median_s: float
@@ -59,8 +58,8 @@ def groups(job: Job) -> tuple[str, ...]:
 
 
 def learn(experience: Experience, job: Job, ran_s: float) -> Experience:
-    """The experience after `job` has ended, having run for `ran_s`. A job without a limit, or that never ran, teaches
-    nothing.
+    """The experience after `job` has ended, having run for `ran_s`.
+    A job without a limit, or that never ran, teaches nothing.
     """
     if not _positive(job.time_limit_s) or not _positive(ran_s):
         return experience
@@ -116,8 +115,8 @@ def _estimate(
 
 
 def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dict[int, float]:
-    """How long jobs run as a decision counts on it, seconds, by id, of all those of which more is known than their
-    limit.
+    """How long jobs run as a decision counts on it, seconds, by id,
+    of all those of which more is known than their limit.
 
     Of a job that has run for a while: the lower end (EARLY) of those of its group that ran longer; what it has run, if
     none did, for then it may end at any moment. Of any other: the median of `estimate`.
@@ -142,8 +141,8 @@ def expected_s(experience: Experience, jobs: Iterable[Job], now_s: float) -> dic
 
 
 class _Samples(NamedTuple):
-    """Of one group: ascending, and with each the weight of those from it on, negative (so that it ascends); one more at
-    the end, 0.
+    """Of one group: ascending, and with each the weight of those from it on,
+    negative (so that it ascends); one more at the end, 0.
     """
 
     values: list[float]

@@ -4,8 +4,8 @@ What is damaged is left out or set to the side that costs no money, with a sente
 
 - A pending job with an impossible time, size or id is `Infeasible` with the code "damaged", and nothing is done for it.
 - A running job whose end can't be right holds its nodes for good; a node with an impossible size isn't there.
-- A pool with impossible limits, or any pool under a budget that can't be right, rents nothing (`Pool.obstacle` says
-  why).
+- A pool with impossible limits, or any pool under a budget that can't be right,
+  rents nothing (`Pool.obstacle` says why).
 - A price that isn't above 0 is an unknown one, unless the market is prepaid.
 
 A clock that went back is no damage: times in the future are waits that haven't begun.
@@ -239,8 +239,8 @@ def _experience(experience: Experience) -> Experience:
 
 
 def _each_once(items: tuple[T, ...], keys: tuple[str, ...], check: Callable[[T], T | None]) -> tuple[T, ...]:
-    """Those that `check` leaves (None: not at all), as it leaves them, and of equal keys the first. The tuple itself if
-    nothing changes.
+    """Those that `check` leaves (None: not at all), as it leaves them, and of equal keys the
+    first. The tuple itself if nothing changes.
     """
     left = [good for item in items if (good := check(item)) is not None]
     for key in keys:

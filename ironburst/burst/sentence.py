@@ -58,8 +58,8 @@ def sentence(asked: Asked, decided: Wait | Infeasible, at_s: float, clock: Calla
 
 
 def alternative(other: Alternative, decided: Wait, at_s: float) -> str:
-    """One alternative by itself: "two p5.48xlarge (on-demand, pool p5): $661 more, 0.4 h sooner; home is soon
-    enough".
+    """One alternative by itself: "two p5.48xlarge (on-demand, pool p5):
+    $661 more, 0.4 h sooner; home is soon enough".
     """
     where = f" ({other.market}, pool {other.pool})" if other.pool else ""
     more = _usd(other, decided) - decided.usd

@@ -168,8 +168,8 @@ class Lease:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What may be spent from one moment to another, by everybody or for one account's jobs. Only what falls in between
-    counts.
+    """What may be spent from one moment to another, by everybody or for one account's
+    jobs. Only what falls in between counts.
     """
 
     kind: str  # day, month

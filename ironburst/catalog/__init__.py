@@ -1,6 +1,6 @@
-"""What the world offers: GPUs, platforms, instance types, prices, software and rules. Pure lookups over carried data
-files (data/README.md has their sources and dates). None is unknown, never zero; a lookup of an unknown name raises
-`Unknown`.
+"""What the world offers: GPUs, platforms, instance types, prices, software and rules.
+Pure lookups over carried data files (data/README.md has their sources and dates). None is unknown, never zero;
+a lookup of an unknown name raises `Unknown`.
 """
 
 from ironburst.catalog.errors import Unknown

@@ -145,8 +145,8 @@ _BOARDS = {
 
 
 def nvswitch_pci_ids() -> tuple[str, ...]:
-    """PCI ids ("10de:22a3") by which NVSwitches are recognised. NVLink5 switches have none: text in the bridge's VPD
-    tells them.
+    """PCI ids ("10de:22a3") by which NVSwitches are recognised.
+    NVLink5 switches have none: text in the bridge's VPD tells them.
     """
     rows = table("nvswitch_pci.csv").rows
     return tuple(
@@ -157,8 +157,8 @@ def nvswitch_pci_ids() -> tuple[str, ...]:
 
 
 def board(model: Gpu, count: int) -> Board:
-    """How `count` GPUs of this model in one node are wired. Fewer than 8 of an "8-gpu board" are meshed, without
-    NVSwitch.
+    """How `count` GPUs of this model in one node are wired.
+    Fewer than 8 of an "8-gpu board" are meshed, without NVSwitch.
     """
     needed = model.nvswitch_needed
     if needed is None:

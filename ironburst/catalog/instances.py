@@ -82,8 +82,8 @@ def _gpu_of(name: str, family: str) -> Gpu | None:
 
 
 def _gpu_count(row: Row) -> int:
-    """GPUs that the node shows. EC2's API says 0 for a part of a GPU (and for p5.4xlarge): the EFA table comes
-    first.
+    """GPUs that the node shows. EC2's API says 0 for a part of a GPU
+    (and for p5.4xlarge): the EFA table comes first.
     """
     if row["accel_vendor"] not in ("NVIDIA", "amd"):
         return 0

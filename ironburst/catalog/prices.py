@@ -25,8 +25,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Interruptions:
-    """The part of an instance type's spot instances that are taken back within 30 days: a band, from `least` to
-    `most`.
+    """The part of an instance type's spot instances that are taken back within
+    30 days: a band, from `least` to `most`.
     """
 
     least: float

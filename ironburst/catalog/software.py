@@ -1,5 +1,5 @@
-"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules. Data only:
-ironburst/software applies them.
+"""Driver branches, CUDA, MIG profiles, package names, profiles and the compatibility rules.
+Data only: ironburst/software applies them.
 """
 
 import functools
@@ -181,8 +181,8 @@ class SoftwareFacts:
 
 @functools.cache
 def software_facts() -> SoftwareFacts:
-    """The rules by id, CUDA releases by version, driver branches by number, MIG profiles, package names and the
-    rest.
+    """The rules by id, CUDA releases by version, driver branches by number,
+    MIG profiles, package names and the rest.
     """
     return SoftwareFacts(
         rules=_rules_by_id(),

@@ -1,8 +1,9 @@
-"""The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function of the
-arguments.
+"""The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function
+of the arguments. What verbs share: site_options (the controller's), playbook_options (converge, image), trials
+and stack_file (simulate, size, replay).
 
-Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input; what a verb adds is in its own --help and in
-docs/reference/cli.md.
+Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input;
+what a verb adds is in its own --help and in docs/reference/cli.md.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from ironburst import __version__
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What a verb adds its parser to; argparse has no public name for it."""
 
 VERBS = (
     "validate",

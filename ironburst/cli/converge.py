@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ironburst.adapters.ansible import REPOSITORY, Ansible
 from ironburst.adapters.remote import ask, shell_prefix
+from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.config.types import unit_seconds
 from ironburst.convergence import inputs, watch
@@ -42,7 +43,7 @@ Ansible is not run for it. A node that has joined the scheduler is drained only 
 example: ironburst converge --document .lab/lab/document.json --inventory inventory/lab --limit dgx01"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `converge` to the command line."""
     parser = subparsers.add_parser(
         "converge",

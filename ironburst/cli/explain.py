@@ -9,12 +9,12 @@ from typing import Any
 
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "explain",

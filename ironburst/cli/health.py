@@ -1,5 +1,5 @@
-"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate thinks of an output,
-anywhere.
+"""`ironburst health parse TOOL < output` and `ironburst health xid NUMBER`: what the gate
+thinks of an output, anywhere.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import sys
 from importlib import resources
 
+from ironburst.cli import Subparsers
 from ironburst.health import tables, tools, xid
 from ironburst.health.expectation import Expectation
 from ironburst.health.findings import Finding, healthy
@@ -24,7 +25,7 @@ def data(name: str) -> str:
     return resources.files("ironburst.catalog").joinpath("data", name).read_text("utf-8")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """`ironburst health` and its verbs."""
     parser = subparsers.add_parser(
         "health",
@@ -36,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_xid(verbs)
 
 
-def _add_parse(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_parse(verbs: Subparsers) -> None:
     example = "nvidia-smi -q | ironburst health parse nvidia-smi --gpu-model 'H100 SXM5 80GB' --gpus 8"
     parse = verbs.add_parser(
         "parse",
@@ -69,7 +70,7 @@ def _add_parse(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parse.set_defaults(func=run_parse)
 
 
-def _add_xid(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_xid(verbs: Subparsers) -> None:
     look = verbs.add_parser(
         "xid",
         help="what to do about an Xid",

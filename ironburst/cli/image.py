@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ironburst.adapters.ansible import Ansible
 from ironburst.adapters.aws_images import AwsImages
+from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument
@@ -37,7 +38,7 @@ example: ironburst image p5 --document .lab/lab/document.json --base-image ami-0
 --inventory inventory/lab"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `image` to the command line."""
     parser = subparsers.add_parser(
         "image",

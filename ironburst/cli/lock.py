@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst import catalog
+from ironburst.cli import Subparsers
 from ironburst.config import lockfile
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, load
@@ -32,7 +33,7 @@ examples:
   ironburst lock stacks/Pulumi.prod.yaml --upgrade"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "lock",

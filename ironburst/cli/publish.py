@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from ironburst import document
+from ironburst.cli import Subparsers
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "publish",

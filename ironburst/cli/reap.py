@@ -6,13 +6,13 @@ import argparse
 import json
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import reaper
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "reap",

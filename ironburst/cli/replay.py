@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.burst import Policy, explain
-from ironburst.cli import site_options, stack_file
+from ironburst.cli import Subparsers, site_options, stack_file
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view, recorder
 from ironburst.controller.recorder import RecordError
@@ -28,7 +28,7 @@ DESCRIPTION = (
 )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "replay",

@@ -8,19 +8,19 @@ import signal
 import sys
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller, Report
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "run",
         help="the controller: tick after tick until SIGTERM",
-        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the round "
+        description="The controller: tick after tick, at the document's burst.tick, until SIGTERM or Ctrl-C; the tick "
         "under way is finished. Prints the ticks in which something happened. The ledger keeps what money was spent "
         "on, and why, for good; other jobs "
         f"{retention.KEEP_S / 86400:.0f} days. {site_options.EXIT_CODES}",

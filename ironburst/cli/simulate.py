@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.burst import explain
-from ironburst.cli import site_options, stack_file, trials
+from ironburst.cli import Subparsers, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.cli.stack_file import Declared
 from ironburst.replay import pictures, results
@@ -39,7 +39,7 @@ WAITS = {
 }  # as they are shown
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "simulate",

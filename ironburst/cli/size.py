@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ironburst.burst import Pool, explain
-from ironburst.cli import site_options, stack_file, trials
+from ironburst.cli import Subparsers, site_options, stack_file, trials
 from ironburst.cli.site_options import BadInput
 from ironburst.replay import pictures, sizing
 from ironburst.replay.pictures import Panel, Series
@@ -49,7 +49,7 @@ COLUMNS = (
 )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "size",
@@ -126,8 +126,8 @@ def counts(text: str | None) -> list[int] | None:
 
 
 def cheapest(pools: tuple[Pool, ...], config: Path) -> tuple[Pool, float | None]:
-    """The pool whose GPU costs least on demand, and what; the first one where no price is known. Raises BadInput
-    without any pool.
+    """The pool whose GPU costs least on demand, and what;
+    the first one where no price is known. Raises BadInput without any pool.
     """
     if not pools:
         raise BadInput(f"{config}: it declares no pool to rent from (cloud.pools)")
@@ -187,6 +187,7 @@ def _row(candidate: dict[str, Any]) -> str:
 def picture(sized: Sizing) -> str:
     """The break-even curve; SVG."""
     nodes = [candidate.nodes for candidate in sized.candidates]
-    names = ("owned", "reserved", "rented", "total")
-    series = {name: Series(nodes, [getattr(one, f"{name}_usd") for one in sized.candidates]) for name in names}
+    series = {}
+    for name in ("owned", "reserved", "rented", "total"):
+        series[name] = Series(nodes, [getattr(candidate, f"{name}_usd") for candidate in sized.candidates])
     return pictures.svg([Panel("Break-even", "owned nodes", "USD a year", series)])

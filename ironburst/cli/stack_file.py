@@ -49,8 +49,8 @@ def declared(path: Path) -> Declared:
 
 
 def document(path: Path) -> ClusterDocument:
-    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them. Raises BadInput with the
-    first thing wrong.
+    """The ClusterDocument of a stack file, with empty ids where only the cloud knows them.
+    Raises BadInput with the first thing wrong.
     """
     try:
         config = load(path)

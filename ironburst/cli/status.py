@@ -10,16 +10,16 @@ from typing import Any
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
 from ironburst.controller.records import LeaseRow
-from ironburst.document import ClusterDocument
+from ironburst.document import Budget, ClusterDocument
 from ironburst.ports import Observation
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "status",
@@ -92,12 +92,9 @@ def _lease(lease: LeaseRow, observation: Observation, now_s: float) -> dict[str,
 
 
 def _money(document: ClusterDocument, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
-    declared, budget = document.budget, None
-    if ledger and declared:
-        day_and_accounts = declared.usd_per_day, declared.accounts
-        budget = spending.budget(ledger, declared.usd_per_month, now_s, *day_and_accounts)
-    elif ledger:  # what was spent is told all the same
-        budget = spending.budget(ledger, 0.0, now_s)
+    declared = document.budget
+    none_declared = Budget(usd_per_month=0.0)  # what was spent is told all the same
+    budget = spending.budget(ledger, declared or none_declared, now_s) if ledger else None
     ceilings = budget.ceilings if budget and declared else ()
     ages = [pool.price_as_of for pool in document.pools if pool.price_as_of]
     return {

@@ -8,13 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import site_options
+from ironburst.cli import Subparsers, site_options
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
     parser = subparsers.add_parser(
         "tick",

@@ -1,5 +1,5 @@
-"""`ironburst validate STACK_FILE`: everything that can be said of a declaration without a cloud and without the Pulumi
-CLI.
+"""`ironburst validate STACK_FILE`: everything that can be said of a declaration
+without a cloud and without the Pulumi CLI.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ironburst.cli import Subparsers
 from ironburst.config.load import ConfigError
 from ironburst.config.stack import load_valid
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
         "validate",

@@ -71,8 +71,8 @@ def load(path: Path | str) -> ClusterConfig:
 
 
 def from_value(value: Any) -> ClusterConfig:
-    """The declaration from a decoded value, as `pulumi.Config().require_object("cluster")` gives it. Raises
-    ConfigError.
+    """The declaration from a decoded value, as `pulumi.Config().require_object("cluster")`
+    gives it. Raises ConfigError.
     """
     try:
         return ClusterConfig.model_validate(value)

@@ -1,5 +1,5 @@
-"""The lock file beside a stack file: `Pulumi.lab.yaml` has `lab.lock.yaml`. Written by `ironburst lock`, read by
-validate and by Pulumi.
+"""The lock file beside a stack file: `Pulumi.lab.yaml` has `lab.lock.yaml`.
+Written by `ironburst lock`, read by validate and by Pulumi.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """What `ironburst lock` found: what should be in the file, and the changes from what is in it (`before`; None: no
-    file).
+    """What `ironburst lock` found: what should be in the file, and the changes from
+    what is in it (`before`; None: no file).
     """
 
     path: Path
@@ -126,8 +126,8 @@ def write(stack_file: Path, lock: Mapping[str, Locked]) -> Path:
 
 def plan(config: ClusterConfig, stack_file: Path, *, upgrade: bool = False, today: date | None = None) -> Plan:
     """Solve a valid declaration, keeping what is locked while it fits (`upgrade`: the newest that the declaration
-    allows). Writes nothing. Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't
-    known.
+    allows). Writes nothing.
+    Raises LockError for a damaged lock, catalog.Unknown for hardware or a profile that isn't known.
     """
     path, facts, declared = path_of_lock(stack_file), catalog.software_facts(), groups(config)
     before = read(path)

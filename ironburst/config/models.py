@@ -1,6 +1,6 @@
 """What a person writes under `ironburst:cluster` in stacks/Pulumi.<env>.yaml.
 
-The models hold shape and units only; what needs two places of the file, or the catalogue, is in checks.py.
+The models hold shape and units only; what needs two places of the file, or the catalogue, is in the package checks.
 """
 
 from __future__ import annotations

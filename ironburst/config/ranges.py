@@ -53,8 +53,8 @@ def _numbers(expression: str, part: str) -> list[str]:
 
 
 def compact(names: Sequence[str]) -> str:
-    """One expression for names, in their order: ["dgx01", "dgx02", "dgx04"] -> `dgx[01-02,04]`; what has no number
-    stays a name.
+    """One expression for names, in their order: ["dgx01", "dgx02",
+    "dgx04"] -> `dgx[01-02,04]`; what has no number stays a name.
     """
     parts: list[tuple[str, list[list[str]]]] = []
     for name in names:

@@ -1,5 +1,5 @@
-"""From a declaration to the groups that the version lock solves: what each group of equal nodes is, and what is wished
-for it.
+"""From a declaration to the groups that the version lock solves:
+what each group of equal nodes is, and what is wished for it.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def nodes_group(hall: str, nodes: Nodes) -> str:
 
 
 def groups(config: ClusterConfig) -> list[model.Group]:
-    """Every group of equal nodes of a valid declaration, in its order. Raises catalog.Unknown for hardware that isn't
-    known.
+    """Every group of equal nodes of a valid declaration, in its order.
+    Raises catalog.Unknown for hardware that isn't known.
     """
     owned = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes]
     if not config.cloud:

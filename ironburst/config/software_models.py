@@ -1,5 +1,5 @@
-"""What a person writes of software: versions, kernels, MIG layouts and scratch space of nodes. Part of models.py's
-declaration.
+"""What a person writes of software: versions, kernels, MIG layouts and scratch space
+of nodes. Part of models.py's declaration.
 """
 
 from __future__ import annotations

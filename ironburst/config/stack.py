@@ -57,7 +57,7 @@ def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_sec
 
 
 def _solved(config: ClusterConfig, stack_file: Path, today: date) -> tuple[Solution, list[Finding]]:
-    """The software, and what is wrong with the lock file. A lock that can't be read is left out of account."""
+    """The software, and what is wrong with the lock file. A lock that can't be read doesn't count."""
     try:
         plan = lockfile.plan(config, stack_file, today=today)
     except LockError as error:

@@ -17,12 +17,12 @@ class ZoneSubnets:
     private: str
 
 
-def plan(cidr: str, zones: list[str]) -> dict[str, ZoneSubnets]:
+def divide(cidr: str, zones: list[str]) -> dict[str, ZoneSubnets]:
     """Subnets of each zone, in order of `zones`, inside `cidr`. The same input gives the same subnets.
 
-    The network is cut in equal slots, one more than there are zones rounded up to a power of two; slot 0 holds the
-    public subnets, so that adding a zone within the same power of two moves nothing. Raises ValueError if it is too
-    small.
+    The network is cut in equal slots, one more than there are zones rounded up to a power of two;
+    slot 0 holds the public subnets, so that adding a zone within the same power of two moves
+    nothing. Raises ValueError if it is too small.
     """
     network = ipaddress.IPv4Network(cidr)
     bits = len(zones).bit_length()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, policy_view, records, spending
-from ironburst.controller.site import Image, Site
+from ironburst.controller.site import PoolImage, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
 
@@ -22,8 +22,8 @@ def acts(decision: Decision) -> bool:
 def recheck(
     decision: Decision, observation: Observation, budget: Budget | None, leases: Iterable[Lease], now_s: float
 ) -> tuple[Decision, list[str]]:
-    """Drop what the queue, the nodes or the money have overtaken since. The rest, and what was dropped and why.
-    Pure.
+    """Drop what the queue, the nodes or the money have overtaken since.
+    The rest, and what was dropped and why. Pure.
     """
     check = _Recheck(observation, budget, {lease.id: lease for lease in leases}, now_s)
     assigns = check.assigns(decision.assigns)
@@ -41,7 +41,7 @@ class _Recheck:
 
     def __init__(self, observation: Observation, budget: Budget | None, leases: dict[str, Lease], now_s: float):
         self._observation, self._budget, self._leases, self._now_s = observation, budget, leases, now_s
-        self._funds = Headroom(budget)
+        self._headroom = Headroom(budget)
         self.dropped: list[str] = []
 
     def waits(self, id: int, what: str) -> bool:
@@ -78,12 +78,12 @@ class _Recheck:
         if self._budget is None:
             self.dropped.append(f"{what}: no budget is declared")
             return False
-        if short := self._funds.short(asked):
+        if short := self._headroom.short(asked):
             ceiling, needed, left = short
             text = f"{what}: ${needed:,.2f} would be set aside, ${left:,.2f} of {named(ceiling)} is left"
             self.dropped.append(text)
             return False
-        self._funds.take(asked)
+        self._headroom.take(asked)
         return True
 
     def _asked_for(self, launch: Launch) -> list[Charge]:
@@ -100,7 +100,7 @@ class _Recheck:
         return charges(self._budget, assign.account, lease.usd_per_hour, self._now_s, until_s, before)
 
 
-def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, Image]) -> None:
+def apply(site: Site, decision: Decision, observation: Observation, images: dict[str, PoolImage]) -> None:
     """Carry it out. Trouble with one item is written down and stops no other; the next tick decides anew."""
     for assign in decision.assigns:
         spending.assign(site.ledger, assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
@@ -125,8 +125,9 @@ def _trouble(site: Site, job: int | None) -> Iterator[None]:
         site.event("trouble", str(error), job=job)
 
 
-def _launch(site: Site, launch: Launch, images: dict[str, Image]) -> None:
+def _launch(site: Site, launch: Launch, images: dict[str, PoolImage]) -> None:
     id, pool = secrets.token_hex(6), site.document.pool(launch.pool)
+    assert pool  # it was decided from this document
     with site.ledger.transaction():
         site.ledger.add_launch(
             id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now

@@ -1,10 +1,10 @@
-"""The budget's ceilings are hard. Money is set aside for all that is planned (ironburst.burst.headroom); what goes
-another way ends here.
+"""The budget's ceilings are hard.
+Money is set aside for all that is planned (ironburst.burst.headroom); what goes another way ends here.
 
 Another way: a job that runs past the time that was set aside (its limit was raised, it started late), a price or a
 ceiling that was declared anew, a clock that was put back. Nothing that works is ended while every ceiling can pay for
-it. If one can't, leases go in this
-order: those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is
+it. If one can't, leases go in this order:
+those past their own time; those that no job is on, the newest first; and all that the ceiling pays, when what is
 left is just enough to end them.
 """
 
@@ -22,7 +22,6 @@ from ironburst.ports import Observation
 _ROUNDING_USD = 1e-6
 _ENDABLE = (records.INTENDED, records.POWERING, records.LAUNCHED, records.JOINED, records.READY, records.RELEASING)
 
-
 Ending = dict[str, tuple[LeaseRow, str]]  # by id: leases that are to end, and why
 
 
@@ -30,7 +29,7 @@ def reprice(site: Site, since_s: float) -> None:
     """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last tick on."""
     rates = spending.rates(site.ledger, site.now)
     for lease in site.ledger.leases():
-        pool = next((pool for pool in site.document.pools if pool.name == lease.pool), None)
+        pool = site.document.pool(lease.pool)
         declared, last = pool.usd_per_hour.get(lease.market) if pool else None, money.rates_of(lease, rates)[-1]
         if declared is None or declared == last.usd_per_hour:
             continue
@@ -55,8 +54,8 @@ def enforce(site: Site, observation: Observation) -> bool:
 
 
 def enforce_blindly(site: Site) -> None:
-    """The scheduler is out of reach, and its jobs run on: what a ceiling can't pay is ended all the same. Raises
-    CloudError.
+    """The scheduler is out of reach, and its jobs run on:
+    what a ceiling can't pay is ended all the same. Raises CloudError.
     """
     open_leases = site.ledger.leases()
     for lease, why in _stop(site, open_leases, spending.budget_of(site) if open_leases else None).values():
@@ -76,7 +75,7 @@ def _over(site: Site, observation: Observation) -> Ending:
     endable = [lease for lease in open_leases if lease.state in _ENDABLE]
     ending: Ending = {}
     for lease in endable:
-        if _late(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
+        if _overdue(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
             ending[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
     for ceiling in budget.ceilings if budget else ():
         missing = -ceiling.left_usd
@@ -85,9 +84,9 @@ def _over(site: Site, observation: Observation) -> Ending:
         rates = spending.rates(site.ledger, now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
         paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
-        late = [lease for lease in paid if _late(lease, now)]
-        spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
-        for lease in (*late, *spare):
+        overdue = [lease for lease in paid if _overdue(lease, now)]
+        spare = [lease for lease in reversed(paid) if lease not in overdue and not observation.on(lease.node)]
+        for lease in (*overdue, *spare):
             if missing > _ROUNDING_USD:
                 ending.setdefault(lease.id, (lease, why))
                 missing -= _usd(ceiling, lease, now, rates)
@@ -110,7 +109,7 @@ def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) ->
     return ending
 
 
-def _late(lease: LeaseRow, now_s: float) -> bool:
+def _overdue(lease: LeaseRow, now_s: float) -> bool:
     """It is past the time that was set aside, but for what it takes to end it."""
     return lease.from_s is not None and now_s + records.ENDING_S > lease.committed_until_s
 

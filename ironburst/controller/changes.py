@@ -1,5 +1,5 @@
-"""What changed from one JSON value to the next, and back: small where most stays. Lists are compared item by item,
-wherever an item stands.
+"""What changed from one JSON value to the next, and back: small where most stays.
+Lists are compared item by item, wherever an item stands.
 
 A change is {"value": the new value}, {"keys": {key: change}, "gone": [keys]} of an object, or {"runs": [...]} of a
 list: a run is [start, count] of the old list, or {"new": item}.

@@ -21,8 +21,8 @@ class LastTick(NamedTuple):
 
 
 def tick_began(ledger: Ledger, now_s: float, tick_s: float, uptime: Uptime) -> float:
-    """Write down that a tick begins, and pay for the time that the clock lost since the last one. When the last one
-    began, by the clock.
+    """Write down that a tick begins, and pay for the time that the clock lost since the last one.
+    Returns when the last one began, by the clock, seconds since 1970; `now_s` where there was none.
     """
     last = _noted(ledger)
     with ledger.transaction():

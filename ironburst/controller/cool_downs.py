@@ -1,5 +1,5 @@
-"""Places that refused: closed for a while, twice as long each time (ironburst.burst.backoff), until one of them is
-forgiven.
+"""Places that refused: closed for a while, twice as long each time (ironburst.burst.backoff),
+until one of them is forgiven.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def again(
 
 
 def is_forgiven(row: CoolDownRow, serial: int, now_s: float) -> bool:
-    """A new document may have cured what was closed until further notice; the refusals before an old cool-down count
-    no more. Pure.
+    """A new document may have cured what was closed until further notice;
+    the refusals before an old cool-down count no more. Pure.
     """
     if row.until_s is None:
         return row.serial != serial

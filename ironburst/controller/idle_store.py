@@ -1,5 +1,5 @@
-"""Each pool's log of idle times (ironburst.burst.idle_log), kept in the ledger: what the policy learns from, across
-restarts.
+"""Each pool's log of idle times (ironburst.burst.idle_log), kept in the ledger:
+what the policy learns from, across restarts.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
 
 def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
     """The request for one zone; None if the document declares the pool or the zone no more."""
-    pool = next((pool for pool in document.pools if pool.name == launch.pool), None)
+    pool = document.pool(launch.pool)
     place = next((place for place in pool.zones if place.zone == zone), None) if pool else None
     if pool is None or place is None:
         return None

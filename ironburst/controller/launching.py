@@ -1,7 +1,7 @@
 """From a lease that is written down to one whose instance exists: power_up, then the intent, then the cloud call.
 
-Every step can be repeated: a step is taken from what the ledger says and what is observed, and is written down after
-it.
+Every step can be repeated: a step is taken from what the ledger says and what
+is observed, and is written down after it.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
 
 
 def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
-    """An intent without an answer: we died over it, or the cloud gave none. Repeat it unchanged while it is still
-    wanted.
+    """An intent without an answer: we died over it, or the cloud gave none.
+    Repeat it unchanged while it is still wanted.
     """
     asked = reversed(site.ledger.intents(launch.id))
     intent = next(intent for intent in asked if intent.state in ("open", "unknown"))
@@ -152,8 +152,8 @@ def _refused(
     places: list[Place],
     seconds: float | None,
 ) -> bool:
-    """A definite no: nothing was started. Close the places (None: until somebody reopens them), and go on with the
-    zones that are left.
+    """A definite no: nothing was started.
+    Close the places (None: until somebody reopens them), and go on with the zones that are left.
     """
     now, why = site.now, error.code or str(error)
     with site.ledger.transaction():

@@ -23,8 +23,8 @@ class _Seen(NamedTuple):
 
 
 def advance(site: Site, observation: Observation) -> bool:
-    """Take every step that can be taken from this observation. Whether anything changed. Trouble with one launch stops
-    no other.
+    """Take every step that can be taken from this observation.
+    Whether anything changed. Trouble with one launch stops no other.
     """
     changed = False
     for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
@@ -90,8 +90,8 @@ def _registered(node: Node) -> bool:
 
 
 def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
-    """A node of a launch that isn't handed over yet fails: all of it is given up, and the place is closed for a
-    while.
+    """A node of a launch that isn't handed over yet fails: all of it is given
+    up, and the place is closed for a while.
     """
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)

@@ -1,5 +1,5 @@
-"""The ledger: what is intended, rented, spent and decided, in one SQLite file. What isn't in it before a call isn't
-called.
+"""The ledger: what is intended, rented, spent and decided, in one SQLite file.
+What isn't in it before a call isn't called.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ class Ledger:
     def add_intent(
         self, token: str, launch: str, attempt: int, zone: str, request: dict[str, Any], now_s: float
     ) -> None:
-        """The exact parameters and the token, before the call; the launch's early leases are `requested` from now
-        on.
+        """The exact parameters and the token, before the call;
+        the launch's early leases are `requested` from now on.
         """
         with self.transaction():
             asked = {"token": token, "launch": launch, "attempt": attempt, "zone": zone}
@@ -240,8 +240,8 @@ class Ledger:
         return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)]
 
     def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
-        """Those of `leases_paid_after`, by lease, the oldest first. A ledger that no controller of this version has
-        opened yet has none.
+        """Those of `leases_paid_after`, by lease, the oldest first.
+        A ledger that no controller of this version has opened yet has none.
         """
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'rates'"):
             return {}
@@ -340,8 +340,8 @@ class Ledger:
         return JobRow(**rows[0]) if rows else None
 
     def in_queue(self) -> set[int]:
-        """The jobs that were in the queue when it was last seen. (Jobs that have left stay in the ledger, for
-        `explain`.)
+        """The jobs that were in the queue when it was last seen.
+        (Jobs that have left stay in the ledger, for `explain`.)
         """
         states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
         return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}

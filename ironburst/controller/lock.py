@@ -18,8 +18,8 @@ class LockedError(Exception):
 
 @contextmanager
 def held(ledger: Path | str) -> Iterator[None]:
-    """Hold the controller's lock of a ledger. Raises LockedError. The kernel drops it with the process, however that
-    ends.
+    """Hold the controller's lock of a ledger. Raises LockedError.
+    The kernel drops it with the process, however that ends.
     """
     path = Path(f"{ledger}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)

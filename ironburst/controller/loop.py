@@ -51,8 +51,8 @@ def run(
     read: Callable[[], ClusterDocument],
     told: Callable[[Report | Exception], None],
 ) -> None:
-    """Tick at the document's interval, from tick start to tick start. `told` gets each report, or why a tick saw
-    nothing.
+    """Tick at the document's interval, from tick start to tick start.
+    `told` gets each report, or why a tick saw nothing.
     """
     interval = 10.0
     while not clock.stopped:

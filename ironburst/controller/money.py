@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from ironburst.burst import Budget
 from ironburst.burst.snapshot import Ceiling
 from ironburst.controller.records import CLOCK_S, LeaseRow, Rate
+from ironburst.document import Budget as DeclaredBudget
 
 Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
 Times = tuple[float, float]  # from, to
 Costs = tuple[LeaseRow, Times]  # a lease, and when it costs money
 
 
-def budget(
-    usd_per_month: float,
-    usd_per_day: float | None,
-    accounts: Mapping[str, float],
-    leases: Iterable[LeaseRow],
-    rates: Paid,
-    now_s: float,
-    ahead_s: float,
-) -> Budget:
-    """The budget at that moment, with the ceilings of all days and months that a lease reaches, or that one of
-    `ahead_s` would.
+def budget(declared: DeclaredBudget, leases: Iterable[LeaseRow], rates: Paid, now_s: float, ahead_s: float) -> Budget:
+    """The budget at that moment, with the ceilings of all days and months that a lease
+    reaches, or that one of `ahead_s` would.
     """
     leases = list(leases)
     asides = [(lease, aside) for lease in leases if (aside := lease.aside(now_s))]
     last_s = max((until_s for _, (_, until_s) in asides), default=now_s)
     until_s = max(last_s, now_s + ahead_s) + CLOCK_S
     months = _windows(month, now_s - CLOCK_S, until_s)
-    days = _windows(day, now_s - CLOCK_S, until_s) if usd_per_day is not None else []
+    days = _windows(day, now_s - CLOCK_S, until_s) if declared.usd_per_day is not None else []
     empty = [
-        *(Ceiling("day", usd_per_day or 0.0, *window, slack_s=CLOCK_S) for window in days),
-        *(Ceiling("month", usd_per_month, *window, slack_s=CLOCK_S) for window in months),
+        *(Ceiling("day", declared.usd_per_day or 0.0, *window, slack_s=CLOCK_S) for window in days),
+        *(Ceiling("month", declared.usd_per_month, *window, slack_s=CLOCK_S) for window in months),
         *(
             Ceiling("month", usd, *window, account=name, slack_s=CLOCK_S)
-            for name, usd in sorted(accounts.items())
+            for name, usd in sorted(declared.accounts.items())
             for window in months
         ),
     ]
     paid = [(lease, paid) for lease in leases if (paid := lease.paid(now_s))]
     ceilings = [_filled(ceiling, paid, asides, rates) for ceiling in empty]
     start, end = month(now_s)
-    this = Ceiling("month", usd_per_month, start, end)
+    this = Ceiling("month", declared.usd_per_month, start, end)
     spent = sum(usd(this, lease, times, rates) for lease, times in paid)
     committed = sum(_usd(rates_of(lease, rates), from_s, until_s, None, None) for lease, (from_s, until_s) in asides)
-    return Budget(usd_per_month, spent, committed, end, usd_per_day, dict(accounts), tuple(ceilings))
+    return Budget(
+        usd_per_month=declared.usd_per_month,
+        spent_usd=spent,
+        committed_usd=committed,
+        month_ends_s=end,
+        usd_per_day=declared.usd_per_day,
+        accounts=dict(declared.accounts),
+        ceilings=tuple(ceilings),
+    )
 
 
 def counts_from_s(now_s: float) -> float:
@@ -69,9 +71,7 @@ def usd(ceiling: Ceiling, lease: LeaseRow, times: Times, rates: Paid) -> float:
 def _filled(ceiling: Ceiling, paid: Iterable[Costs], asides: Iterable[Costs], rates: Paid) -> Ceiling:
     spent = sum(usd(ceiling, lease, times, rates) for lease, times in paid)
     committed = sum(usd(ceiling, lease, times, rates) for lease, times in asides)
-    return Ceiling(
-        ceiling.kind, ceiling.usd, ceiling.from_s, ceiling.to_s, spent, committed, ceiling.account, ceiling.slack_s
-    )
+    return replace(ceiling, spent_usd=spent, committed_usd=committed)
 
 
 def _usd(rates: Sequence[Rate], from_s: float, until_s: float, ceiling: Ceiling | None, account: str | None) -> float:

@@ -10,7 +10,7 @@ from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idle_store, money, records, runtime_store, spending
 from ironburst.controller.records import LeaseRow, Rate
-from ironburst.controller.site import Image, Site
+from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import Observation
 
@@ -28,11 +28,11 @@ def policy(document: ClusterDocument) -> Policy:
 
 def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
     """A lease's pool as the policy sees it; None: it is not declared any more."""
-    declared = next((pool for pool in site.document.pools if pool.name == lease.pool), None)
+    declared = site.document.pool(lease.pool)
     return pool(site, declared) if declared else None
 
 
-def pools(site: Site, images: dict[str, Image]) -> tuple[Pool, ...]:
+def pools(site: Site, images: dict[str, PoolImage]) -> tuple[Pool, ...]:
     """All declared pools, in the document's order."""
     return tuple(pool(site, declared, images[declared.name].obstacle) for declared in site.document.pools)
 
@@ -83,7 +83,7 @@ def gpu_type(model: str) -> str:
     return model.split()[0].lower()
 
 
-def snapshot(site: Site, observation: Observation, images: dict[str, Image]) -> Snapshot:
+def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage]) -> Snapshot:
     """What the policy decides from. Nodes that Slurm is powering down are leaving, whatever the ledger knows yet."""
     now, leases = site.now, site.ledger.leases()
     rates = spending.rates(site.ledger, now)

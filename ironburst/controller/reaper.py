@@ -14,8 +14,8 @@ GRACE_S = 300.0  # younger instances may belong to a call whose answer is still 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
     """Living instances of this cluster's controller that no open lease and no open intent knows.
 
-    One whose address is that of a node with jobs is spared (a lost ledger must not cost users their work); it is
-    reported instead.
+    One whose address is that of a node with jobs is spared (a lost ledger must not cost
+    users their work); it is reported instead.
     """
     known = {lease.instance_id for lease in site.ledger.leases()}
     tokens = site.ledger.open_tokens()
@@ -46,8 +46,8 @@ def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list
 
 
 def tidy(site: Site, observation: Observation) -> None:
-    """Keep the rule that a burst node without a lease is powered down and drained, and that only leases have
-    permits.
+    """Keep the rule that a burst node without a lease is powered down
+    and drained, and that only leases have permits.
     """
     leased = {lease.node for lease in site.ledger.leases()}
     burst = {node for pool in site.document.pools for node in pool.nodes}
@@ -58,7 +58,7 @@ def tidy(site: Site, observation: Observation) -> None:
     undrained = [node.name for node in off if not node.has("DRAIN")]
     up = [node for node in free if not node_states.going_down(node.states) and not node.has("POWER_UP")]
     unused = [node.name for node in up if not observation.on(node.name)]
-    _tidied(site, unleased, "lease file without a lease", site.scheduler.remove_permit)
+    _tidied(site, unleased, "permit without a lease", site.scheduler.remove_permit)
     _tidied(site, down, "DOWN while powered down", site.scheduler.heal)
     _tidied(site, undrained, "not drained while powered down", lambda nodes: site.scheduler.drain(nodes, "no lease"))
     _tidied(site, unused, "powered up without a lease", lambda nodes: site.scheduler.abandon(nodes, "no lease"))

@@ -1,5 +1,5 @@
-"""Ticks on disk: what was decided from what. Audit log, bug report and regression test are the same files (`ironburst
-replay DIR`).
+"""Ticks on disk: what was decided from what.
+Audit log, bug report and regression test are the same files (`ironburst replay DIR`).
 
 A folder of `ticks-TIME-NNN.jsonl.gz` (UTC, of the first tick in it). A line is a tick: {"at_s", "policy", "snapshot",
 "decision"}; in a file's first line they are whole, later ones hold what changed (ironburst.controller.changes). A tick
@@ -72,8 +72,8 @@ class Recorder:
         self._began_s = 0.0
 
     def record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> bool:
-        """Write a tick down if it differs from the last one. Raises RecordError; then the next tick begins a new
-        file.
+        """Write a tick down if it differs from the last one.
+        Raises RecordError; then the next tick begins a new file.
         """
         matters = (policy, replace(snapshot, now_s=0.0, budget=None), _bare(decision))
         if matters == self._matters:

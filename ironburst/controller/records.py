@@ -28,8 +28,8 @@ GOING = (RELEASING, INTERRUPTED, LEAVING, TERMINATED)
 MIN_BILLING_S = 60.0  # EC2 bills Linux by the second, with this minimum, on demand and spot
 STOP_S = 120.0  # a job that hasn't left a node by then, for it may not be requeued or doesn't stop, ends with it
 OUTAGE_S = 300.0  # so long the controller or the cloud's API may be away
-# Set aside beyond boot, limit and longest idle: time in which a node can be ended, with its jobs, although one of them
-# is away.
+# Set aside beyond boot, limit and longest idle: time in which a node can be ended,
+# with its jobs, although one of them is away.
 ENDING_S = STOP_S + OUTAGE_S
 # what is so near to midnight counts on both days: clocks differ; EC2 refuses calls of one that is further off
 CLOCK_S = 300.0
@@ -109,8 +109,8 @@ class LeaseRow:
     def aside(self, now_s: float) -> tuple[float, float] | None:
         """From when to when money is set aside for it beyond what has been paid. None: it is over.
 
-        The time of one that isn't launched yet counts from its launch on, whenever that is. One that lives takes some
-        time to end.
+        The time of one that isn't launched yet counts from its launch on,
+        whenever that is. One that lives takes some time to end.
         """
         if self.state == ENDED or (self.state == TERMINATED and self.from_s is None):
             return None

@@ -31,22 +31,22 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Image:
+class PoolImage:
     """A pool's image, or why there is none."""
 
     id: str = ""
     obstacle: str = ""
 
 
-def pool_images(document: ClusterDocument, cloud: Cloud) -> dict[str, Image]:
+def pool_images(document: ClusterDocument, cloud: Cloud) -> dict[str, PoolImage]:
     """The image of each pool, by pool name."""
     return {pool.name: _image(pool, cloud) for pool in document.pools}
 
 
-def _image(pool: PoolDocument, cloud: Cloud) -> Image:
+def _image(pool: PoolDocument, cloud: Cloud) -> PoolImage:
     try:
         id = cloud.image_id(pool.image_parameter)
     except CloudError as error:
-        return Image(obstacle=f"its image can't be looked up ({error})")
+        return PoolImage(obstacle=f"its image can't be looked up ({error})")
     missing = f"no image: the parameter {pool.image_parameter} doesn't exist; bake one with playbooks/image.yml"
-    return Image(id) if id else Image(obstacle=missing)
+    return PoolImage(id) if id else PoolImage(obstacle=missing)

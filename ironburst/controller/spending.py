@@ -5,13 +5,14 @@ The arithmetic is in money.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ironburst.burst import Budget
 from ironburst.controller import money, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import Rate
 from ironburst.controller.site import Site
+from ironburst.document import Budget as DeclaredBudget
 
 
 def budget_of(site: Site) -> Budget | None:
@@ -22,22 +23,15 @@ def budget_of(site: Site) -> Budget | None:
     ahead_s = max(
         (pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0
     )
-    return budget(site.ledger, declared.usd_per_month, site.now, declared.usd_per_day, declared.accounts, ahead_s)
+    return budget(site.ledger, declared, site.now, ahead_s)
 
 
-def budget(
-    ledger: Ledger,
-    usd_per_month: float,
-    now_s: float,
-    usd_per_day: float | None = None,
-    accounts: Mapping[str, float] | None = None,
-    ahead_s: float = 0.0,
-) -> Budget:
-    """What all leases have spent, and what is set aside for those that aren't over, under each ceiling from now to
-    `ahead_s` later.
+def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: float = 0.0) -> Budget:
+    """What all leases have spent, and what is set aside for those that aren't over,
+    under each ceiling from now to `ahead_s` later.
     """
     leases = ledger.leases_paid_after(money.counts_from_s(now_s))
-    return money.budget(usd_per_month, usd_per_day, accounts or {}, leases, rates(ledger, now_s), now_s, ahead_s)
+    return money.budget(declared, leases, rates(ledger, now_s), now_s, ahead_s)
 
 
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:

@@ -56,8 +56,8 @@ class Controller:
     _looked_s: float = field(default=0.0, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
-        blindly.
+        """Raises SchedulerError or CloudError if the queue or the instances can't be
+        seen at all; nothing is decided blindly.
         """
         began = self.clock.now()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -122,8 +122,8 @@ class Controller:
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
     def _carry_on(self, site: Site, observation: Observation) -> Observation:
-        """Go on with what was just decided: the scheduler's answer to a power_up comes within its
-        power_save_interval.
+        """Go on with what was just decided: the scheduler's answer to a
+        power_up comes within its power_save_interval.
         """
         deadline = site.now + site.document.burst.tick_s
         stale = leases.advance(site, observation)

@@ -1,1 +1,7 @@
-"""Turn declared hosts into nodes: validate, leave busy nodes alone, run the roles, keep a receipt."""
+"""Turn declared hosts into nodes: validate, leave busy nodes alone, run the roles, keep a receipt.
+
+- converge: the steps; model: what they work with and report; outcomes: what became of each host; receipts: what is kept
+- drift: which hosts are as their receipts say, by inputs (digests) and host_facts (the probe); watch: what it looks at
+- drains and rolling: nodes out of service, batch by batch; events: what Ansible told of each host
+- ports: what is needed of Ansible and ssh
+"""

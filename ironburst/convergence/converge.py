@@ -1,5 +1,5 @@
-"""One convergence: compare, validate, run Ansible where something is to do, drain nodes for what needs it, keep
-receipts.
+"""One convergence: compare, validate, run Ansible where something is to do,
+drain nodes for what needs it, keep receipts.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class _Convergence:
                 self.outcomes.end(name, HostReport("drifted", changed=len(before.drift), why=before.drift))
 
     def _connect(self, todo: Sequence[str]) -> None:
-        """How ssh alone reaches the hosts and the head, for the scheduler and the probe; asked anew when something is
-        to do.
+        """How ssh alone reaches the hosts and the head, for the scheduler and the
+        probe; asked anew when something is to do.
         """
         self._connections = self._tools.playbooks.connections(sorted({*todo, self._document.scheduler.head}))
 
@@ -125,8 +125,8 @@ class _Convergence:
         self._converge_nodes_in_service(joined, {name for name in joined if is_ours(nodes[name])})
 
     def _occupancy(self, todo: Sequence[str]) -> dict[str, Occupancy]:
-        """What the scheduler says of the nodes; none before it is installed. Nodes end as `unknown` if it does not
-        answer.
+        """What the scheduler says of the nodes; none before it is installed.
+        Nodes end as `unknown` if it does not answer.
         """
         nodes = [name for name in todo if "slurm_node" in self._document.host(name).roles]
         if not nodes:

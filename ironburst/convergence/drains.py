@@ -1,5 +1,5 @@
-"""Taking nodes out of service and giving them back, through the scheduler. Somebody else's drain stays somebody
-else's.
+"""Taking nodes out of service and giving them back, through the scheduler.
+Somebody else's drain stays somebody else's.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Drains:
             self._service.drain(due, reason(why))
 
     def wait(self, names: Sequence[str]) -> list[str]:
-        """Wait until nothing of a job is on them; returns those where the time ran out. They are drained all the
-        while.
+        """Wait until nothing of a job is on them; returns those where the time
+        ran out. They are drained all the while.
         """
         deadline, told = self._tools.clock() + self._options.drain_timeout, dict[str, str]()
         while True:

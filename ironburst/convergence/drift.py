@@ -17,7 +17,7 @@ Facts = Mapping[str, str]  # {fact: text}
 
 @dataclass(frozen=True)
 class Comparison:
-    """One host held against its receipt, before a converge. Lists hold sentences."""
+    """One host beside its receipt, before a converge. The lists are of sentences."""
 
     receipt: Receipt
     inputs: inputs.Inputs
@@ -66,8 +66,8 @@ class Recorded:
 
 
 def compare(tools: Tools, cluster: str, hosts: Sequence[str]) -> dict[str, Comparison]:
-    """Compare each host with its receipt. Raises ValueError for inputs that can't be read (a secret that does not
-    resolve).
+    """Compare each host with its receipt.
+    Raises ValueError for inputs that can't be read (a secret that does not resolve).
     """
     known = {name: tools.store.read(name, cluster) for name in hosts}
     now = {name: tools.inputs(name) for name in hosts}

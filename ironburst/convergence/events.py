@@ -1,5 +1,5 @@
-"""What a run of Ansible told about each host: what changed, what is to be watched, what would need a drained node, the
-gate.
+"""What a run of Ansible told about each host: what changed, what is to be watched,
+what would need a drained node, the gate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a host is made from, as digests: the playbooks, the inventory, what the document says of it, the secrets that it
-gets.
+"""What a host is made from, as digests: the playbooks, the inventory,
+what the document says of it, the secrets that it gets.
 
-Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge: some hundred small files,
-no Ansible import.
+Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge:
+some hundred small files, no Ansible import.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
 
 
 class Sources:
-    """The files that Ansible works from. `resolve` turns a secret reference into the secret
-    (ironburst.secrets.resolve).
+    """The files that Ansible works from.
+    `resolve` turns a secret reference into the secret (ironburst.secrets.resolve).
     """
 
     def __init__(

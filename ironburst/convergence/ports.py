@@ -1,7 +1,7 @@
 """What a converge needs of Ansible and ssh: Protocols, and the records that pass through them.
 
-What it needs of the scheduler is in ironburst.service. This module loads nothing else, for the way of an unchanged host
-is short.
+What it needs of the scheduler is in ironburst.service.
+This module loads nothing else, for the way of an unchanged host is short.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class HostResult:
 
 @dataclass(frozen=True)
 class PlaybookRun:
-    """The outcome of one ansible-playbook. `error`: why no host was reached at all (an inventory that can't be read),
-    else None.
+    """The outcome of one ansible-playbook.
+    `error`: why no host was reached at all (an inventory that can't be read), else None.
     """
 
     playbook: str
@@ -73,8 +73,8 @@ class PlaybookRun:
 class TaskEvent:
     """One task's end on one host. `status`: ok, failed, unreachable or skipped; `result`: the module's own answer.
 
-    `tags`: with the inherited ones; `literal`: of a task whose output is hidden the arguments that say where, as
-    written in the role.
+    `tags`: with the inherited ones;
+    `literal`: of a task whose output is hidden the arguments that say where, as written in the role.
     """
 
     host: str

@@ -1,5 +1,5 @@
-"""Receipts: what is known of each host after its last converge, and its history. One JSON file a host; no secret is in
-them.
+"""Receipts: what is known of each host after its last converge, and its history.
+One JSON file a host; no secret is in them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ReceiptError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One converge of one host. `outcome`: converged, failed, unreachable, invalid, stopped; `packages`: {name:
-    [before, after]}.
+    """One converge of one host. `outcome`: converged, failed, unreachable, invalid,
+    stopped; `packages`: {name: [before, after]}.
     """
 
     at: float
@@ -47,8 +47,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What is known of one host. `inputs` and `state` are None while its last converge is not whole: then Ansible runs
-    again.
+    """What is known of one host.
+    `inputs` and `state` are None while its last converge is not whole: then Ansible runs again.
     """
 
     host: str
@@ -87,8 +87,8 @@ class Store:
             ) from None
 
     def read(self, host: str, cluster: str) -> Receipt:
-        """What is known of `host`: nothing, for a host without a receipt, or with one that is damaged or of another
-        version.
+        """What is known of `host`: nothing, for a host without a receipt,
+        or with one that is damaged or of another version.
         """
         try:
             data = json.loads(self._path(host).read_text())

@@ -71,8 +71,8 @@ def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Sequence[s
 
 
 def batch(waiting: Sequence[str], hosts: Sequence[Host], nodes: Mapping[str, Occupancy], limit: Share) -> list[str]:
-    """The nodes to take out now, of those that wait, in their order; empty if each would take the last one of its
-    partition.
+    """The nodes to take out now, of those that wait, in their order;
+    empty if each would take the last one of its partition.
 
     `hosts`: all of the document (a share counts all of a rack or partition); `nodes`: what the scheduler says of them.
     """

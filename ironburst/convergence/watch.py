@@ -1,5 +1,5 @@
-"""What a converge has to watch on a host: read from Ansible's own results, task by task, and from the roles'
-meta/watch.yml.
+"""What a converge has to watch on a host: read from Ansible's own results,
+task by task, and from the roles' meta/watch.yml.
 
 A watch is the question of ironburst.convergence.host_facts without its salt. A task of a module that isn't known here
 makes the host *unwatchable*, with the reason: it is then never called unchanged (fail closed).

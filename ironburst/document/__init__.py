@@ -26,8 +26,8 @@ class _Part(BaseModel):
 
 
 class Software(_Part):
-    """What is one for the whole cluster; the driver's are those of the first group of GPU nodes. Hosts have their own:
-    NodeSoftware.
+    """What is one for the whole cluster;
+    the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware.
     """
 
     driver: str | None
@@ -255,9 +255,9 @@ class ClusterDocument(_Part):
         """The declared host with this name; StopIteration without one."""
         return next(host for host in self.hosts if host.name == name)
 
-    def pool(self, name: str) -> PoolDocument:
-        """The pool with this name; StopIteration without one."""
-        return next(pool for pool in self.pools if pool.name == name)
+    def pool(self, name: str) -> PoolDocument | None:
+        """The pool with this name; None: it isn't declared, or no more."""
+        return next((pool for pool in self.pools if pool.name == name), None)
 
 
 # ---- publishing and reading
@@ -302,8 +302,8 @@ def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
 
 
 def publish(document: ClusterDocument, path: Path) -> ClusterDocument:
-    """Write `document` to `path`, atomically, with the next serial if it differs from what is there. Raises
-    DocumentError.
+    """Write `document` to `path`, atomically, with the next serial if it differs
+    from what is there. Raises DocumentError.
     """
     serial = 1
     if path.exists():

@@ -1,9 +1,9 @@
-"""The accept level (minutes) and burn-in (hours): DCGM, NCCL and RDMA bandwidth against the table, and against the
-node's own baseline.
+"""The accept level (minutes) and burn-in (hours): DCGM, NCCL and RDMA bandwidth against the
+table, and against the node's own baseline.
 
-The baseline is the best that this node has shown in a passed run. After a driver change, or at any time, a figure that
-falls below it by more than the tolerance fails, even above the table's threshold: the table knows the product, the
-baseline this node.
+The baseline is the best that this node has shown in a passed run. After a driver change, or at any time,
+a figure that falls below it by more than the tolerance fails, even above the table's threshold: the table
+knows the product, the baseline this node.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple

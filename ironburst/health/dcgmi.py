@@ -1,5 +1,5 @@
-"""dcgmi of DCGM 3 and 4: which form of output it is, and `discovery -l`, `health -c`, `nvlink -s`. The diagnostic has a
-module of its own.
+"""dcgmi of DCGM 3 and 4: which form of output it is, and `discovery -l`, `health -c`,
+`nvlink -s`. The diagnostic has a module of its own.
 """
 
 import re

@@ -7,8 +7,8 @@ from .findings import Finding, Unreadable, bad, good
 
 
 class Model(NamedTuple):
-    """A GPU model as the catalogue has it. Memory in GB as marketed; links: NVLinks a GPU; board: GPUs on a baseboard,
-    if always that many.
+    """A GPU model as the catalogue has it. Memory in GB as marketed; links: NVLinks a GPU;
+    board: GPUs on a baseboard, if always that many.
     """
 
     name: str
@@ -20,8 +20,8 @@ class Model(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """One row of acceptance_thresholds.csv of kind gate. value in unit, at one message size (as the tool is given it,
-    e.g. "16G").
+    """One row of acceptance_thresholds.csv of kind gate.
+    value in unit, at one message size (as the tool is given it, e.g. "16G").
     """
 
     id: str
@@ -66,8 +66,8 @@ class Expectation(NamedTuple):
 
 
 def count_finding(count: int, expected: Expectation, board: Optional[int] = None) -> Finding:
-    """Whether this many GPUs can be all of a node's. Without a declared number an odd one, or an incomplete board, is
-    not believed.
+    """Whether this many GPUs can be all of a node's. Without a declared number an odd one,
+    or an incomplete board, is not believed.
     """
     if expected.gpus is not None:
         return Finding("gpu_count", count == expected.gpus, f"{count} of {expected.gpus} GPUs")

@@ -20,8 +20,8 @@ ERRORS_WITH_ECC = re.compile(r"ecc\.errors\.uncorrected\..*(total|dram_uncorrect
 
 
 def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
-    """Findings over all GPUs of a node. Raises Unreadable for none, for one twice, and for facts that are not
-    understood.
+    """Findings over all GPUs of a node.
+    Raises Unreadable for none, for one twice, and for facts that are not understood.
     """
     if not gpus:
         raise Unreadable("no GPU is listed")

@@ -1,7 +1,7 @@
 """perftest's ib_write_bw: one whole run whose bandwidth agrees with its message rate, which also proves the unit.
 
-The bandwidth is judged against the acceptance table where GPU or row are named; without, a finding says that it was not
-judged.
+The bandwidth is judged against the acceptance table where GPU or row are named;
+without, a finding says that it was not judged.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""lspci: the GPUs are on the bus, have fallen off it nowhere, and have all their lanes where the long form (-vv, as
-root) shows them.
+"""lspci: the GPUs are on the bus, have fallen off it nowhere, and have all their lanes where
+the long form (-vv, as root) shows them.
 
 Understood: plain, -n, -nn, with or without -D, -d and -k, and -v to -vvv; of all devices or only NVIDIA's (`lspci |
 grep -i nvidia`). A lower link *speed* is how an idle GPU saves power; a lower *width* is a bad contact.

@@ -38,8 +38,8 @@ def fits_memory(memory_mib: float, size_gb: int) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def find_models(name: str, models: Tuple[Model, ...]) -> Tuple[Model, ...]:
-    """The catalogue's models that a product name may mean, whatever the memory. "NVIDIA H100 80GB HBM3": H100 SXM5 80GB
-    and its variants.
+    """The catalogue's models that a product name may mean, whatever the memory.
+    "NVIDIA H100 80GB HBM3": H100 SXM5 80GB and its variants.
     """
     words = _words(re.sub(r"\.\.\.$", "", name))
     fitting = []
@@ -69,8 +69,8 @@ def board_of(names: Sequence[str], models: Tuple[Model, ...]) -> Optional[int]:
 
 
 def model_matches(model: str, name: str, memory_mib: float) -> bool:
-    """Whether a GPU is of the catalogue's model: "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559
-    MiB.
+    """Whether a GPU is of the catalogue's model:
+    "H100 SXM5 80GB" is nvidia-smi's "NVIDIA H100 80GB HBM3" with 81559 MiB.
     """
     words = _words(name)
     if not _is_family(model, words) or _other_form(model, words):

@@ -1,5 +1,5 @@
-"""nccl-tests (all_reduce_perf and its siblings): a whole table in GB/s whose figures agree with each other, without a
-wrong value.
+"""nccl-tests (all_reduce_perf and its siblings): a whole table in GB/s whose figures
+agree with each other, without a wrong value.
 
 Judged alone: the table is whole (sizes, ranks, average), algbw is size over time, busbw is algbw times the collective's
 factor, nothing is wrong. Bandwidth is judged against the acceptance table where GPU, number of ranks on one node and
@@ -190,8 +190,8 @@ class _Reader:
 
 
 def figures(text: str) -> Dict[int, float]:
-    """Bytes -> out-of-place busbw in GB/s of an output that parse() found healthy; only sizes from 1 MiB on, smaller
-    ones are latency.
+    """Bytes -> out-of-place busbw in GB/s of an output that parse() found healthy;
+    only sizes from 1 MiB on, smaller ones are latency.
     """
     lines = [PREFIX.sub("", line).rstrip() for line in clean(text)]
     columns = _columns(next(line for line in lines if HEADER.match(line)))

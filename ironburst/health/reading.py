@@ -30,8 +30,8 @@ def shown(line: str) -> str:
 
 
 def clean(text: str) -> List[str]:
-    """The lines of a capture, without carriage returns. Raises Unreadable for nothing, for bytes that are no text, and
-    for too much.
+    """The lines of a capture, without carriage returns.
+    Raises Unreadable for nothing, for bytes that are no text, and for too much.
     """
     if not text.strip():
         raise Unreadable("the output is empty")

@@ -1,5 +1,5 @@
-"""nvidia-smi: which form of output it is, and the two list forms (`-L`, `nvlink -s`). The other forms have modules of
-their own.
+"""nvidia-smi: which form of output it is, and the two list forms (`-L`, `nvlink -s`).
+The other forms have modules of their own.
 
 Understood: the plain table, `-q` (whole or by `-d SECTION`), `-q -x`, `-L`, `nvlink -s` (or `--status`), `topo -m`, and
 `--query-gpu=... --format=csv`, with or without header and units. Anything else is refused.

@@ -154,8 +154,8 @@ def _fields(row: Sequence[str]) -> List[str]:
 
 
 def _with_unit(field: str, value: str) -> str:
-    """A value with its unit, so that it is judged as the longer forms are. Another unit than the field's is kept, and
-    so refused.
+    """A value with its unit, so that it is judged as the longer forms are.
+    Another unit than the field's is kept, and so refused.
     """
     unit = unit_of(field)
     if unit and re.match(r"^-?\d+(\.\d+)?$", value):

@@ -1,5 +1,5 @@
-"""nvidia-smi topo -m: the matrix must be whole and symmetric, and the GPUs of an NVSwitch board must all reach each
-other by NVLink.
+"""nvidia-smi topo -m: the matrix must be whole and symmetric, and the GPUs of an NVSwitch
+board must all reach each other by NVLink.
 """
 
 import re

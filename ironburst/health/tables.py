@@ -1,5 +1,5 @@
-"""The catalogue's CSV files that the gate needs, read from their text: the same on a node as on the controller. An
-empty cell is unknown.
+"""The catalogue's CSV files that the gate needs, read from their text: the same on a node as on
+the controller. An empty cell is unknown.
 """
 
 import csv
@@ -20,8 +20,8 @@ class Tables(NamedTuple):
 
 
 def load(texts: Mapping[str, str]) -> Tables:
-    """The tables from the texts of FILES. Raises KeyError for a file or column that is missing, ValueError for a cell
-    that is no number.
+    """The tables from the texts of FILES. Raises KeyError for a file or column that is missing,
+    ValueError for a cell that is no number.
     """
     return Tables(
         models=models(texts["gpus.csv"]),

@@ -1,8 +1,8 @@
-"""Bandwidth against the table: one figure at one message size against rows of kind gate that agree in GPU, topology,
-size and unit.
+"""Bandwidth against the table: one figure at one message size against rows of kind gate
+that agree in GPU, topology, size and unit.
 
-Never the average over a sweep (ACC-001), and never DCGM's memory bandwidth minimum of H200 (ACC-002: it passes
-anything).
+Never the average over a sweep (ACC-001), and never DCGM's memory bandwidth
+minimum of H200 (ACC-002: it passes anything).
 """
 
 import re
@@ -52,8 +52,8 @@ def _fits(
 
 
 def judge(figure: float, rows: Sequence[Threshold], what: str) -> Finding:
-    """The figure against the rows; rows of several platforms with one GPU: the lowest, each of them is a floor of the
-    same hardware.
+    """The figure against the rows; rows of several platforms with one GPU: the lowest,
+    each of them is a floor of the same hardware.
     """
     row = min(rows, key=lambda candidate: candidate.value)
     if row.op != ">=":

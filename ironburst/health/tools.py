@@ -1,5 +1,5 @@
-"""The tools whose output the gate understands. A new one is a module with `parse(text, expectation) -> findings`, named
-here.
+"""The tools whose output the gate understands.
+A new one is a module with `parse(text, expectation) -> findings`, named here.
 """
 
 from typing import Callable, Dict, List, NamedTuple, Optional
@@ -41,8 +41,8 @@ def answer(command: str, outcome: Outcome) -> str:
 
 
 def parse(tool: str, text: str, expected: Optional[Expectation] = None) -> List[Finding]:
-    """Findings of one captured output, at least one. Never raises for what the text holds: what is not understood is a
-    failed finding.
+    """Findings of one captured output, at least one. Never raises for what the text holds:
+    what is not understood is a failed finding.
     """
     parser = TOOLS[tool]
     return fail_closed("understood", "parser", lambda captured: parser(captured, expected or Expectation()), text)

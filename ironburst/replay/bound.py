@@ -1,5 +1,5 @@
-"""What no policy can beat: a certified lower bound on the GPU-hours that a trace makes one rent, within limits on
-waiting.
+"""What no policy can beat: a certified lower bound on the GPU-hours that a trace
+makes one rent, within limits on waiting.
 
 Lagrangian dual of the clairvoyant problem; docs/bound.md has the proof. Give every GPU-hour of the pool a price that
 may change from bucket to bucket of time, and give a price to every limit on waiting. At these prices each job chooses
@@ -8,11 +8,11 @@ pool and the limits are worth at these prices, is at most what the best policy r
 negative. So `Problem.value` is all that the bound rests on; how its prices were found doesn't matter
 (ironburst.replay.bound_search looks for good ones).
 
-Nothing is rounded: the buckets only say where prices may change. Starts are any moment, run times are exact, and the
-price of a run is the exact integral. A job's cost is piecewise linear in its start, so the cheapest start is its
-submit, its last allowed moment, a moment where a limit is reached, or one at which its start or its end falls on an
-edge of a bucket; all of these are tried. What is ignored lowers the bound: packing into nodes, boot times, not knowing
-the future.
+Nothing is rounded: the buckets only say where prices may change. Starts are any moment, run times are exact,
+and the price of a run is the exact integral. A job's cost is piecewise linear in its start, so the cheapest
+start is its submit, its last allowed moment, a moment where a limit is reached, or one at which its start
+or its end falls on an edge of a bucket; all of these are tried. What is ignored lowers the bound: packing into
+nodes, boot times, not knowing the future.
 
 Time is in hours from the first submit, cost in GPU-hours of rent.
 """
@@ -33,8 +33,8 @@ CELLS = 50_000  # starts tried at once: what stays in a processor's cache
 
 @dataclass(frozen=True)
 class WaitLimits:
-    """What the waits of all jobs must keep to, in hours; None: not limited. `max_h` is one for all, or an array, one a
-    job.
+    """What the waits of all jobs must keep to, in hours; None: not limited.
+    `max_h` is one for all, or an array, one a job.
     """
 
     mean_h: float | None = None
@@ -51,8 +51,8 @@ class WaitLimits:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Rent (in GPU-hours) that is charged: for a GPU-hour of the pool in each bucket of time, and for waiting; none is
-    negative.
+    """Rent (in GPU-hours) that is charged: for a GPU-hour of the pool in each bucket of
+    time, and for waiting; none is negative.
 
     `gpu_hour`: array over buckets of `bucket_h` hours from the first submit; after the last one the pool costs nothing.
     `mean`: for an hour that a job waits. `weighted`: for an hour that a job waits, for each of its GPU-hours. `p99`,
@@ -85,8 +85,8 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What each job chooses at given prices (`wait_h`; `home`: not rented), the bound that follows, and what each price
-    would like.
+    """What each job chooses at given prices (`wait_h`; `home`: not rented),
+    the bound that follows, and what each price would like.
 
     `excess`: by how much the choices pass what is there, in the unit of each price: GPU-hours of the pool a bucket
     (array), and for each limit on waiting. It is a supergradient of the value: a price goes up where it is positive.
@@ -153,8 +153,8 @@ class Problem:
 
 
 def gpu_hours_used(start: Floats, duration: Floats, gpus: Floats, bucket_h: float, buckets: int) -> Floats:
-    """GPU-hours that these runs use in each bucket (hours from 0; what runs later than the last bucket isn't
-    counted).
+    """GPU-hours that these runs use in each bucket (hours from 0; what runs
+    later than the last bucket isn't counted).
     """
 
     def from_then_on(at: Floats) -> Floats:  # GPU-hours in each bucket of jobs that never end
@@ -171,8 +171,8 @@ Steps = list[tuple[float, float]]  # (hours, price): what a wait costs beyond ea
 
 
 def _cheapest_at_home(problem: Problem, prices: Prices) -> tuple[Floats, Floats]:
-    """For each job the least that a run at home costs over all starts that its limit allows, and the wait before that
-    start.
+    """For each job the least that a run at home costs over all starts that its
+    limit allows, and the wait before that start.
 
     Only starts that could be cheaper than the best of (rent, start at once) are tried: a wait of w costs at least w x
     the prices of waiting. (Where rent is cheaper the cost returned is some other start's, not below rent.)
@@ -227,8 +227,8 @@ def _at(paid: Floats, time: Floats, bucket: float) -> Floats:
 def _try_edges(
     problem: Problem, paid: Floats, bucket: float, slope: Floats, steps: Steps, reach: Floats, consider: Consider
 ) -> None:
-    """Try each start within reach that falls on an edge, or whose end does. In blocks of jobs that reach about as many
-    edges.
+    """Try each start within reach that falls on an edge, or whose end does.
+    In blocks of jobs that reach about as many edges.
 
     A job submitted in bucket i that runs m buckets and a part f of one may start on edge k + 1, or f before it (k >=
     i): that run ends on edge k + 1 + m.

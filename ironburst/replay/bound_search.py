@@ -1,5 +1,5 @@
-"""Prices that make the certified bound large. It only searches: whatever it finds, `Problem.value` says what it is
-worth.
+"""Prices that make the certified bound large.
+It only searches: whatever it finds, `Problem.value` says what it is worth.
 
 The value is concave in the prices, and the choices that the jobs make at some prices are the slope there
 (`Choices.excess_...`). Prices climb along it with steps that are smoothed and scaled for each price (Adam: Kingma and
@@ -29,8 +29,8 @@ LEAST_SCALE = 0.05  # below this slope steps get shorter
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """No policy rents fewer than `gpu_hours`: proved by `prices`. `trail`: (seconds, best so far) of each iteration of
-    the search.
+    """No policy rents fewer than `gpu_hours`: proved by `prices`.
+    `trail`: (seconds, best so far) of each iteration of the search.
     """
 
     gpu_hours: float
@@ -48,8 +48,8 @@ def lower_bound(
     iterations: int | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Bound:
-    """Search for `budget_s` seconds (or a number of iterations, which repeats exactly). `tell` is given a line now and
-    then.
+    """Search for `budget_s` seconds (or a number of iterations, which repeats exactly).
+    `tell` is given a line now and then.
     """
     if bucket_h is None:
         bucket_h = BUCKET_ZERO_WAIT_H if limits.max_h is not None and np.max(limits.max_h) == 0 else BUCKET_H
@@ -99,8 +99,8 @@ def _progress(budget_s: float, iterations: int | None) -> Iterator[float]:
 
 
 def _first_guess(problem: Problem, horizon: float, bucket_h: float) -> Prices:
-    """Half the rent for a GPU-hour of the pool until the last submit; prices of waiting from how much of it is
-    allowed.
+    """Half the rent for a GPU-hour of the pool until the last submit;
+    prices of waiting from how much of it is allowed.
     """
     edges = np.arange(math.ceil(horizon / bucket_h)) * bucket_h
     total = problem.gpu_hours.sum()

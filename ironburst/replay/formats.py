@@ -1,5 +1,5 @@
-"""The formats of traces: how a line of each becomes a job, or the reason why it doesn't. A file's columns tell its
-format.
+"""The formats of traces: how a line of each becomes a job, or the reason why it doesn't.
+A file's columns tell its format.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _sacct_time(row: Row, name: str) -> float | None:
 
 
 def _tres_gpus(row: Row, name: str) -> int:
-    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where Slurm gives it, else the sum over the
-    types.
+    """GPUs of "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1": the total where
+    Slurm gives it, else the sum over the types.
     """
     counts = dict(
         part.partition("=")[::2] for part in row.values[name].split(",") if part.startswith(("gres/gpu=", "gres/gpu:"))
@@ -140,8 +140,8 @@ def _tres_gpus(row: Row, name: str) -> int:
 
 def chronus(row: Row) -> Job | str:
     """Chronus. Its authors state no unit of time: minutes by all appearances, for then the submits span two weeks
-    (20,150 of 20,160 minutes) and the shortest job runs 20. The deadline counts from submit (it is never below 1.1 x
-    the run time).
+    (20,150 of 20,160 minutes) and the shortest job runs 20.
+    The deadline counts from submit (it is never below 1.1 x the run time).
     """
     if not (gpus := row.whole("num_gpu")):
         return NO_GPU
@@ -151,9 +151,9 @@ def chronus(row: Row) -> Job | str:
 
 
 def openb(row: Row) -> Job | str:
-    """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU: nothing here shares a
-    GPU, so the trace is heavier than it was. It ran from scheduled_time to deletion_time (its recorded wait is
-    dropped). Queue: QoS.
+    """Alibaba's openb pods. One that wants a part of a GPU (38% of them) counts as one whole GPU:
+    nothing here shares a GPU, so the trace is heavier than it was. It ran from scheduled_time to deletion_time
+    (its recorded wait is dropped). Queue: QoS.
     """
     if not (gpus := row.whole("num_gpu")):
         return NO_GPU

@@ -47,8 +47,8 @@ class Cloud:
 
 @dataclass
 class Capacity:
-    """Whether an offering has capacity at a moment: spells without it and spells with it take turns, both
-    exponential.
+    """Whether an offering has capacity at a moment: spells without it and
+    spells with it take turns, both exponential.
     """
 
     cloud: Cloud

@@ -37,8 +37,8 @@ class _Event(NamedTuple):
 class Rented:
     """The leases of a Cloud while a trace is played.
 
-    `bills`: of the leases that have ended; `refusals`: how often there was no capacity; `prepaid_usd`: known when the
-    play is over.
+    `bills`: of the leases that have ended; `refusals`: how often there was no capacity;
+    `prepaid_usd`: known when the play is over.
     """
 
     def __init__(self, fates: Fates, cloud: Cloud, begins_s: float, tick_s: float):

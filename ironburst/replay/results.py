@@ -44,8 +44,8 @@ def of_hours(trace: Trace, hours: Floats) -> Waits:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """GPUs over time, each a mean over one of POINTS equal parts of it. `hours` from the first submit, of the parts'
-    middles.
+    """GPUs over time, each a mean over one of POINTS equal parts of it.
+    `hours` from the first submit, of the parts' middles.
     """
 
     hours: Floats

@@ -1,13 +1,13 @@
-"""A trace of jobs played through `burst.decide` on a declared cluster: the policy that the controller runs, and no
-other.
+"""A trace of jobs played through `burst.decide` on a declared cluster:
+the policy that the controller runs, and no other.
 
 The home scheduler is a plain one: jobs in the order of `step_back_s`, each as soon as its nodes have room, on the nodes
 whose last job ends soonest after its own; the first few large ones keep nodes free for their earliest start.
 ironburst.replay.rented has the rented side.
 
-A trace that knows the users' time limits (`limit_s`) is played without knowing run times: the scheduler and the policy
-see limits, and what was learned of them from the jobs that have ended. One that doesn't is played as if each limit were
-the run time.
+A trace that knows the users' time limits (`limit_s`) is played without knowing run times:
+the scheduler and the policy see limits, and what was learned of them from the jobs that have ended. One that doesn't
+is played as if each limit were the run time.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class _Play:
         nodes, home, now_s, kept, started = self.nodes, self.home, self.now_s, 0, set[int]()
         gpus_of, limit_of, hours_of = self.jobs.gpus, self.jobs.limit_s, self.jobs.gpu_hours
         nodes.reserve_none()
-        # nodes only fill up in here: what asks for as many GPUs, or more, for as long as one that found no room finds
-        # none, too
+        # nodes only fill up in here: what asks for as many GPUs, or more,
+        # for as long as one that found no room finds none, too
         no_room_s = [math.inf] * (self.most_gpus + 1)
         for _, number in self.queue:
             gpus, limit_s = gpus_of[number], limit_of[number]
@@ -178,8 +178,8 @@ class _Play:
     # ---- the policy
 
     def _asks_s(self) -> float:
-        """When the policy is asked next: in the tick after a job came that waits, or when it wants to look at one that
-        still waits.
+        """When the policy is asked next: in the tick after a job came that waits,
+        or when it wants to look at one that still waits.
         """
         while self.looks and self.looks[0][1] not in self.pending:
             heapq.heappop(self.looks)

@@ -1,5 +1,5 @@
-"""How many nodes to own, which to reserve and how much to rent: the yearly cost for a wanted wait, from a team's own
-history. Pure.
+"""How many nodes to own, which to reserve and how much to rent:
+the yearly cost for a wanted wait, from a team's own history. Pure.
 
 Every candidate is the trace (or a sample of it) played through `burst.decide` on so many owned nodes: the policy that
 the controller runs, and no other. Where waits are wanted, each candidate gets the most patient policy that keeps them
@@ -40,8 +40,8 @@ class SizingError(ValueError):
 
 @dataclass(frozen=True)
 class Prices:
-    """USD for an hour of one GPU. `owned`: with power, space and people, used or not; `reserved`: used or not; None: it
-    isn't for sale.
+    """USD for an hour of one GPU. `owned`: with power, space and people, used or not;
+    `reserved`: used or not; None: it isn't for sale.
     """
 
     owned: float
@@ -116,8 +116,8 @@ class Sizing:
 
 
 def sample(trace: Trace, jobs: int) -> Trace:
-    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted an hour) is closest to the whole
-    trace's.
+    """So many jobs in a row, or all: the stretch whose load (GPU-hours submitted
+    an hour) is closest to the whole trace's.
     """
     if len(trace) <= jobs:
         return trace
@@ -140,8 +140,8 @@ def size(
     nodes: Sequence[int] | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> Sizing:
-    """The break-even curve over owned nodes of `home.gpus` GPUs. `nodes`: the candidates (None: around the mean use of
-    the history).
+    """The break-even curve over owned nodes of `home.gpus` GPUs.
+    `nodes`: the candidates (None: around the mean use of the history).
 
     `cloud`: its first pool is what is rented, without its limit on nodes, on demand, at `prices.rented`. `tell`: called
     with the candidates that are done, and all. A job without a time limit in a trace that has them has the longest of

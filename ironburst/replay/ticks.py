@@ -1,5 +1,5 @@
-"""Recorded ticks decided again: what today's policy, or a candidate, would have done otherwise, in money and hours.
-Pure.
+"""Recorded ticks decided again: what today's policy, or a candidate,
+would have done otherwise, in money and hours. Pure.
 
 Each tick is decided anew from its snapshot as it was recorded. So what follows from another decision is not known: a
 node that only the replay rents is in no later snapshot, and a job that only the record rented for has its node there.
@@ -48,8 +48,8 @@ class Tick(Protocol):
 
 @dataclass(frozen=True)
 class Act:
-    """What one decision does about one job. `what` says more of it for programs (nodes, pool and market; leases; a
-    code).
+    """What one decision does about one job.
+    `what` says more of it for programs (nodes, pool and market; leases; a code).
     """
 
     kind: str
@@ -245,8 +245,8 @@ def _pairs(ticks: Iterable[Tick]) -> Iterator[tuple[Tick, Tick | None]]:
 
 
 def _again(tick: Tick, following: Tick | None, policy: Policy) -> Iterator[tuple[float, Decision]]:
-    """(moment, decision): the tick's own, then those at the moments that the decisions ask for, while nothing else
-    changed.
+    """(moment, decision): the tick's own, then those at the moments that the decisions ask for,
+    while nothing else changed.
     """
     at_s, snapshot = tick.at_s, tick.snapshot
     decision = decide(snapshot, policy)

@@ -7,8 +7,8 @@ A file's columns tell its format (ironburst.replay.formats):
 - chronus: submit_time, duration, num_gpu, expect_time_list. Minutes, by all appearances.
 - openb: num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time. A part of a GPU counts as one.
 
-Each may be packed (.xz). Jobs that can't be played again (no GPU, never started, still running) are left out, counted
-by reason.
+Each may be packed (.xz).
+Jobs that can't be played again (no GPU, never started, still running) are left out, counted by reason.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ def in_order(
 def jittered(trace: Trace, seed: int) -> Trace:
     """The trace with every submit later and every duration longer by a random part of half a second.
 
-    Many recorded jobs share a second, and packing is chaotic: without this the order of ties decides a per cent of the
-    result. Drawn as the reference figures of the peers were: `default_rng(seed)`, first all submits, then all
-    durations.
+    Many recorded jobs share a second, and packing is chaotic: without this the order of ties decides a per
+    cent of the result. Drawn as the reference figures of the peers were:
+    `default_rng(seed)`, first all submits, then all durations.
     """
     random = np.random.default_rng(seed)
     submit = trace.submit_s + random.uniform(0, JITTER_S, len(trace))
@@ -144,8 +144,8 @@ def jittered(trace: Trace, seed: int) -> Trace:
 
 
 def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
-    """(the first jobs, the last `fraction` of the jobs in order of submit): one part to tune on, one kept aside. Times
-    stay.
+    """(the first jobs, the last `fraction` of the jobs in order of submit):
+    one part to tune on, one kept aside. Times stay.
     """
     if not 0 < fraction < 1:
         raise TraceError(f"the part of a trace to keep aside is more than 0 and less than 1, not {fraction}")
@@ -154,8 +154,8 @@ def split(trace: Trace, fraction: float) -> tuple[Trace, Trace]:
 
 
 def read(path: Path | str) -> Trace:
-    """The trace in a file of any format above. Raises TraceError, one sentence, for a file that isn't one or is
-    damaged.
+    """The trace in a file of any format above.
+    Raises TraceError, one sentence, for a file that isn't one or is damaged.
     """
     path = Path(path)
     try:

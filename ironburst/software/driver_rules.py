@@ -1,5 +1,5 @@
-"""DRV and CUD: what a driver, its kernel module and CUDA need of each other and of the GPU. Each returns what is wrong,
-or None.
+"""DRV and CUD: what a driver, its kernel module and CUDA need of each other and of the
+GPU. Each returns what is wrong, or None.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def drv_010(node: NodeState) -> str | None:
 
 
 def drv_011(node: NodeState, facts: Facts) -> str | None:
-    """A name with a retired branch from Ubuntu's own archive; where the candidate is known, only if it is of another
-    branch.
+    """A name with a retired branch from Ubuntu's own archive;
+    where the candidate is known, only if it is of another branch.
     """
     if not (node.os or "").startswith("ubuntu") or node.package_source != "distro":
         return None

@@ -1,5 +1,5 @@
-"""The lock as plain data: which set each group of nodes has. Pure; ironburst/config/lockfile.py reads and writes the
-file.
+"""The lock as plain data: which set each group of nodes has.
+Pure; ironburst/config/lockfile.py reads and writes the file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the version lock speaks of: groups of equal nodes, what is wished for them, the exact set that they get, and
-broken rules.
+"""What the version lock speaks of: groups of equal nodes, what is wished for them,
+the exact set that they get, and broken rules.
 
 All frozen. None is unknown (or, in a wish, "not said"), never zero; ABSENT is known to be absent.
 """
@@ -269,8 +269,8 @@ class SoftwareSet:
 
 @dataclass(frozen=True)
 class Hit:
-    """One rule that is broken. `severity` is error or warning; `remedies` are changes that would mend it, tried by the
-    solver.
+    """One rule that is broken. `severity` is error or warning;
+    `remedies` are changes that would mend it, tried by the solver.
     """
 
     id: str

@@ -38,8 +38,8 @@ def fab_003(node: NodeState) -> str | None:
 
 
 def fab_004(node: NodeState) -> str | None:
-    """Before 580: nvidia-fabricmanager-<branch> (Debian family), nvidia-fabric-manager (RHEL). From 580:
-    nvidia-fabricmanager.
+    """Before 580: nvidia-fabricmanager-<branch> (Debian family),
+    nvidia-fabric-manager (RHEL). From 580: nvidia-fabricmanager.
     """
     if not node.driver or not node.packages:
         return None

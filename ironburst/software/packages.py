@@ -1,5 +1,5 @@
-"""Names and versions of packages, per operating system. The tables are the catalogue's (package_names.yaml,
-software.yaml).
+"""Names and versions of packages, per operating system.
+The tables are the catalogue's (package_names.yaml, software.yaml).
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _filled(text: str, **values: str) -> str:
 
 
 def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Package]:
-    """The driver in this flavour. Debian family: the vendor repository's meta-package (its dependencies are pinned by
-    the role).
+    """The driver in this flavour.
+    Debian family: the vendor repository's meta-package (its dependencies are pinned by the role).
     """
     section, _ = tables(facts, os)
     branch = driver.split(".")[0]
@@ -109,8 +109,8 @@ def _by_branch(section: str, os: str, driver: str, facts: Facts) -> Any:
 
 
 def _at(text: str, os: str, driver: str) -> Package:
-    """A table's entry with <branch> and <full> ("libnvidia-nscq-<branch>=<full>*", "nvidia-imex-<full>") at this driver
-    version.
+    """A table's entry with <branch> and <full> ("libnvidia-nscq-<branch>=<full>*",
+    "nvidia-imex-<full>") at this driver version.
     """
     name = text.partition("=")[0].removesuffix("-<full>")
     exact = driver if family(os) == "rhel" else f"{driver}-*"

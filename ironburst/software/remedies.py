@@ -1,5 +1,5 @@
-"""What would mend a conflict: changes of one word of the declaration (else of two or three) that are tried, so that
-each of them solves.
+"""What would mend a conflict: changes of one word of the declaration (else of two or three)
+that are tried, so that each of them solves.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Applies the rules that speak of software. Severity and text come from the rule data (rules.yaml, lock_rules.yaml),
-conditions from here.
+"""Applies the rules that speak of software.
+Severity and text come from the rule data (rules.yaml, lock_rules.yaml), conditions from here.
 
 Every check takes declared or observed facts alike; what is unknown (None) breaks no rule.
 """

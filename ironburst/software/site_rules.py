@@ -1,5 +1,5 @@
-"""Rules of the fleet, an InfiniBand fabric, cluster settings, detection and thresholds. Each returns what is wrong, or
-None.
+"""Rules of the fleet, an InfiniBand fabric, cluster settings,
+detection and thresholds. Each returns what is wrong, or None.
 """
 
 from __future__ import annotations

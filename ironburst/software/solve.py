@@ -1,5 +1,5 @@
-"""Solves one exact set of versions per group of equal nodes. Pure: the same groups, catalogue and previous sets give
-the same answer.
+"""Solves one exact set of versions per group of equal nodes.
+Pure: the same groups, catalogue and previous sets give the same answer.
 
 A partition is solved as one, because a job may run on any of its nodes: one driver, one NCCL, one CUDA major version.
 What was locked before is kept while it fits (`previous`); only what must change changes.
@@ -24,8 +24,8 @@ DMA_BUF_NEEDS = ("NET-002",)
 
 @dataclass(frozen=True)
 class Solution:
-    """What was solved: the groups and their sets by name, the conflicts (errors) that left groups without one, and
-    warnings.
+    """What was solved: the groups and their sets by name, the conflicts (errors)
+    that left groups without one, and warnings.
     """
 
     groups: Mapping[str, Group]
@@ -41,8 +41,8 @@ def solve(
     *,
     today: date | None = None,
 ) -> Solution:
-    """Every group's set. `previous`: what was locked, by group name; empty solves with the newest versions that the
-    wishes allow.
+    """Every group's set. `previous`: what was locked, by group name;
+    empty solves with the newest versions that the wishes allow.
     """
     previous = previous or {}
     sets: dict[str, SoftwareSet] = {}
@@ -122,8 +122,8 @@ def _one_nccl(span: list[Group], facts: Facts, previous: Mapping[str, SoftwareSe
 
 
 def _one_cuda(span: list[Group], driver: str, facts: Facts) -> list[Group]:
-    """Groups that name no CUDA take the one that another group of the partition names, or the oldest that the rule
-    gives any of them.
+    """Groups that name no CUDA take the one that another group of the partition names,
+    or the oldest that the rule gives any of them.
     """
     declared = next((group.wish.cuda for group in span if group.wish.cuda), None)
     by_rule = [cuda for group in span if (cuda := default_cuda(group, driver, facts))]
@@ -150,8 +150,8 @@ def _agreeing(what: str, chosen: SoftwareSet) -> str | None:
 
 
 def driver_candidates(group: Group, facts: Facts, previous: Mapping[str, SoftwareSet]) -> list[str] | Hit:
-    """Full versions that the wish allows: what is locked for the group, what is locked elsewhere, then the newest
-    first.
+    """Full versions that the wish allows: what is locked for the group,
+    what is locked elsewhere, then the newest first.
     """
     wish = group.wish.driver
     if wish is None:

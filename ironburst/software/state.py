@@ -1,5 +1,5 @@
-"""What a rule looks at: nodes, a fleet, a fabric, a cluster, thresholds; declared or observed. None is unknown: it
-breaks no rule.
+"""What a rule looks at: nodes, a fleet, a fabric, a cluster, thresholds;
+declared or observed. None is unknown: it breaks no rule.
 """
 
 from __future__ import annotations

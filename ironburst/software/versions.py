@@ -15,8 +15,8 @@ def version(text: str) -> Version:
 
 
 def kernel_version(text: str) -> Version:
-    """The leading numbers of a kernel's release: "6.12.57+deb13-amd64" -> (6, 12, 57). Raises ValueError where there
-    are none.
+    """The leading numbers of a kernel's release: "6.12.57+deb13-amd64" -> (6, 12, 57).
+    Raises ValueError where there are none.
     """
     numbers = re.match(r"\d+(\.\d+)*", text)
     if not numbers:

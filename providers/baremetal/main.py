@@ -21,8 +21,8 @@ from providers.baremetal.provider import BaremetalProvider, NodeError
 
 
 class _Servicer(ProviderServicer):
-    """The SDK's servicer, but a failure that is the user's to mend is one message: without Python's class and
-    traceback.
+    """The SDK's servicer, but a failure that is the user's to mend is one message:
+    without Python's class and traceback.
     """
 
 
@@ -45,8 +45,8 @@ for _method in ("Create", "Read", "Update", "Delete"):
 
 
 async def serve(engine_address: str) -> None:
-    """Serve on a free port of the loopback, print the port (so the engine finds it), and go on until the engine ends it
-    or is gone.
+    """Serve on a free port of the loopback, print the port (so the engine finds it),
+    and go on until the engine ends it or is gone.
     """
     unlimited = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(engine_address) as channel:

@@ -43,8 +43,8 @@ class BaremetalProvider(sdk.Provider):
 
     async def configure(self, _: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
         """What of Pulumi's protocol this provider takes."""
-        # Not accepting secrets: the engine sends plain values and marks the answers itself. There is no secret among
-        # ours.
+        # Not accepting secrets: the engine sends plain values and marks the answers itself.
+        # There is no secret among ours.
         return sdk.ConfigureResponse(
             accept_secrets=False, supports_preview=True, accept_outputs=False, accept_resources=False
         )
@@ -71,8 +71,8 @@ class BaremetalProvider(sdk.Provider):
             changes=bool(kinds),
             diffs=list(kinds),
             replaces=[key for key in kinds if key == "name"],
-            # Old and new name are one machine: with powerOffOnDelete it must not be switched off behind the new one's
-            # back.
+            # Old and new name are one machine: with powerOffOnDelete it must not
+            # be switched off behind the new one's back.
             delete_before_replace=True,
             detailed_diff={key: sdk.PropertyDiff(kind=kind, input_diff=False) for key, kind in kinds.items()},
         )

@@ -6,8 +6,8 @@ from typing import Any
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.rpc import UNKNOWN
 
-# The SDK (3.272) leaves unknown values as their sentinel text, and cannot send its own Computed: so the sentinel is
-# used both ways.
+# The SDK (3.272) leaves unknown values as their sentinel text, and cannot send its own
+# Computed: so the sentinel is used both ways.
 NOT_KNOWN_YET = PropertyValue(UNKNOWN)
 
 

@@ -40,13 +40,13 @@ def _room(cloud: Cloud) -> Findings:
     """Every zone's subnet has an address for each interface of the nodes that may run there."""
     network, path = cloud.network, path_of("cloud", "network", "cidr")
     try:
-        plan = subnets.plan(network.cidr, network.zones)
+        divided = subnets.divide(network.cidr, network.zones)
     except ValueError as error:
         yield Finding(path, network.cidr, "too-small", str(error))
         return
     declared = [(group.instance_type, [group.zone], group.count) for group in cloud.groups]
     declared += [(pool.instance_type, pool.zones, pool.max_nodes) for pool in cloud.pools]
-    needed = dict.fromkeys(plan, 0)
+    needed = dict.fromkeys(divided, 0)
     for instance_type, its_zones, count in declared:
         try:
             a_node = catalog.addresses(catalog.network_interfaces(instance_type))
@@ -56,7 +56,7 @@ def _room(cloud: Cloud) -> Findings:
             if zone in needed:
                 needed[zone] += a_node * count
     for zone, count in needed.items():
-        room = subnets.usable(plan[zone].private)
+        room = subnets.usable(divided[zone].private)
         if count > room:
             message = f"{network.cidr} gives zone {zone} {room} addresses and the nodes declared there need {count}"
             yield Finding(path, network.cidr, "too-small", message)

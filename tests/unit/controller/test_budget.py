@@ -13,6 +13,7 @@ from ironburst.controller import clock_repair, records, spending
 from ironburst.controller.apply import recheck
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import counts_from_s, day, month
+from ironburst.document import Budget as Declared
 from ironburst.document import ClusterDocument
 from ironburst.ports import LaunchRequest, Observation, SchedulerError, Uptime
 from tests.fakes.snapshots import BUSY, NOW, POLICY, job, lease, pool, snapshot
@@ -20,6 +21,7 @@ from tests.fakes.world import World
 
 DAY, HOUR = 86400.0, 3600.0
 MIDNIGHT = day(NOW)[1]  # NOW is noon
+MONTHLY = Declared(usd_per_month=9000.0)
 
 
 def budget(month_usd=10000.0, day_usd=None, accounts=None, spent=0.0, days=3):
@@ -173,7 +175,7 @@ def test_the_ledger_counts_each_day_month_and_account_by_itself(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW - 14 * HOUR, NOW - 2 * HOUR)  # since 22:00 of the day before
     add(ledger, "p5-2", NOW - HOUR, account="vision", until_s=MIDNIGHT + HOUR)
-    found = spending.budget(ledger, 9000.0, NOW, 1000.0, {"vision": 900.0}, 0.0)
+    found = spending.budget(ledger, Declared(usd_per_month=9000.0, usd_per_day=1000.0, accounts={"vision": 900.0}), NOW)
     kept = {(each.kind, each.account, each.from_s): each for each in found.ceilings}
     slack = records.CLOCK_S / HOUR * 36.0  # what is near to midnight counts on both days
     today = kept["day", "", day(NOW)[0]]
@@ -195,7 +197,9 @@ def test_a_handed_over_lease_is_paid_by_its_new_account_from_then_on(tmp_path):
     add(ledger, "p5-1", NOW, account="vision", until_s=NOW + HOUR)
     spending.assign(ledger, 2, ["p5-1/p5-1"], NOW + 3 * HOUR, NOW + HOUR, "speech")
     ledger.close()
-    found = spending.budget(Ledger(path), 9000.0, NOW + 2 * HOUR, None, {"vision": 900.0, "speech": 900.0})  # durable
+    found = spending.budget(
+        Ledger(path), Declared(usd_per_month=9000.0, accounts={"vision": 900.0, "speech": 900.0}), NOW + 2 * HOUR
+    )  # durable
     spent = {each.account: (each.spent_usd, each.committed_usd) for each in found.ceilings}
     assert spent == {"": (72, 36), "vision": (36, 0), "speech": (36, 36)}
 
@@ -204,19 +208,19 @@ def test_a_lease_of_an_older_ironburst_keeps_what_it_has_cost(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
     ledger._db.execute("DROP TABLE rates")
-    assert spending.budget(Ledger(tmp_path / "ledger.sqlite", read_only=True), 9000.0, NOW + HOUR).spent_usd == 36.0
+    assert spending.budget(Ledger(tmp_path / "ledger.sqlite", read_only=True), MONTHLY, NOW + HOUR).spent_usd == 36.0
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.rate("p5-1/p5-1", NOW + HOUR, "", 72.0)
-    assert spending.budget(ledger, 9000.0, NOW + 2 * HOUR).spent_usd == pytest.approx(36 + 72)
+    assert spending.budget(ledger, MONTHLY, NOW + 2 * HOUR).spent_usd == pytest.approx(36 + 72)
 
 
 def test_a_clock_that_is_put_back_uncounts_no_money(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
     clock_repair.tick_began(ledger, NOW + HOUR, 10.0, Uptime("before", 5000.0))
-    before = spending.budget(ledger, 9000.0, NOW + HOUR)
+    before = spending.budget(ledger, MONTHLY, NOW + HOUR)
     clock_repair.tick_began(ledger, NOW + HOUR - 200, 10.0, Uptime("after", 20.0))
-    after = spending.budget(ledger, 9000.0, NOW + HOUR - 200)
+    after = spending.budget(ledger, MONTHLY, NOW + HOUR - 200)
     assert after.spent_usd - before.spent_usd == pytest.approx(0.1)  # a tick
     assert after.spent_usd + after.committed_usd == pytest.approx(before.spent_usd + before.committed_usd)
 
@@ -226,12 +230,12 @@ def test_a_clock_that_is_put_back_while_the_controller_is_away_uncounts_no_money
     add(ledger, "p5-1", NOW, until_s=NOW + 2 * HOUR)
     clock_repair.tick_began(ledger, NOW, 10.0, Uptime("boot", 5000.0))
     clock_repair.tick_began(ledger, NOW + 300 - 200, 10.0, Uptime("boot", 5300.0))
-    assert spending.budget(ledger, 9000.0, NOW + 100).spent_usd == pytest.approx(36 * 300 / HOUR)
+    assert spending.budget(ledger, MONTHLY, NOW + 100).spent_usd == pytest.approx(36 * 300 / HOUR)
     clock_repair.tick_began(ledger, NOW + 110, 10.0, Uptime("boot", 5310.0))
-    assert spending.budget(ledger, 9000.0, NOW + 110).spent_usd == pytest.approx(36 * 310 / HOUR)  # once
+    assert spending.budget(ledger, MONTHLY, NOW + 110).spent_usd == pytest.approx(36 * 310 / HOUR)  # once
     ledger.note("clock", repr(NOW + 110))  # as an older ironburst wrote it
     assert clock_repair.tick_began(ledger, NOW + 120, 10.0, Uptime("boot", 5320.0)) == NOW + 110
-    assert spending.budget(ledger, 9000.0, NOW + 120).spent_usd == pytest.approx(36 * 320 / HOUR)
+    assert spending.budget(ledger, MONTHLY, NOW + 120).spent_usd == pytest.approx(36 * 320 / HOUR)
 
 
 # ---- the controller
@@ -260,7 +264,7 @@ def test_a_job_that_runs_past_its_money_is_ended_only_if_no_money_is_left(slow):
     slow.until(lambda: slow.slurm.state(job) == "PENDING", 3000)
     assert "the month's $20.00 is used up" in slow.events("interrupted")[0]
     slow.until(lambda: not slow.cloud.alive(), 120)
-    assert 17.0 < spending.budget(slow.ledger, 20.0, slow.clock.now()).spent_usd <= 20.0
+    assert 17.0 < spending.budget(slow.ledger, Declared(usd_per_month=20.0), slow.clock.now()).spent_usd <= 20.0
 
 
 @pytest.mark.parametrize("what", ["price", "ceiling"])
@@ -278,7 +282,8 @@ def test_what_is_declared_anew_holds_for_what_is_rented(slow, what):
     assert slow.slurm.state(job) == "RUNNING"  # not yet: it may end early
     slow.until(lambda: slow.slurm.state(job) == "NODE_FAIL", 3 * HOUR)
     slow.until(lambda: not slow.ledger.leases(), 120)
-    spent, usd = spending.budget(slow.ledger, 0.0, slow.clock.now()).spent_usd, said["budget"]["usd_per_month"]
+    spent = spending.budget(slow.ledger, Declared(usd_per_month=0.0), slow.clock.now()).spent_usd
+    usd = said["budget"]["usd_per_month"]
     assert usd * 0.85 < spent <= usd
 
 
@@ -337,7 +342,7 @@ def test_a_lost_answer_is_paid_for_from_the_first_call_on(world):
     world.slurm.submit(limit_s=600)
     world.tick()
     asked = world.clock.now() - world.document.burst.tick_s
-    money = spending.budget(world.ledger, 0.0, world.clock.now())
+    money = spending.budget(world.ledger, Declared(usd_per_month=0.0), world.clock.now())
     assert (
         world.states() == [records.REQUESTED] and money.spent_usd == 0 and money.committed_usd > 1200 / HOUR * 24 - 0.01
     )
@@ -361,7 +366,7 @@ def test_an_orphan_of_a_known_launch_is_counted(world):
     world.clock.at += HOUR
     world.tick()
     assert not world.cloud.alive() and world.events("orphan")
-    found = spending.budget(ledger, 9000.0, world.clock.now(), None, {"vision": 100.0})
+    found = spending.budget(ledger, Declared(usd_per_month=9000.0, accounts={"vision": 100.0}), world.clock.now())
     assert found.spent_usd == pytest.approx(24.0, abs=0.1) == pytest.approx(found.ceilings[-1].spent_usd, abs=0.1)
 
 
