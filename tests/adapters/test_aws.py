@@ -69,21 +69,21 @@ def request_of(cloud, clients):
 
 
 def test_a_gang_is_launched_with_all_that_belongs_to_it(aws, clients, request_of):
-    found = aws.launch(request_of(count=2))
-    assert sorted(instance.index for instance in found) == [0, 1] and {i.launch for i in found} == {"abc123"}
-    (one, two) = live(clients("ec2"))
-    tags = {tag["Key"]: tag["Value"] for tag in one["Tags"]}
+    launched = aws.launch(request_of(count=2))
+    assert sorted(instance.index for instance in launched) == [0, 1] and {i.launch for i in launched} == {"abc123"}
+    (first, second) = live(clients("ec2"))
+    tags = {tag["Key"]: tag["Value"] for tag in first["Tags"]}
     wanted = {"ironburst:cluster": "lab", "ironburst:lease": "abc123", "ironburst:pool": "p5", "Name": "lab-p5-abc123"}
     assert wanted.items() <= tags.items()
     assert (
-        one["ImageId"] == IMAGE
-        and one["InstanceType"] == P5
-        and one["Placement"]["AvailabilityZone"] == ZONE
-        and "InstanceLifecycle" not in one
+        first["ImageId"] == IMAGE
+        and first["InstanceType"] == P5
+        and first["Placement"]["AvailabilityZone"] == ZONE
+        and "InstanceLifecycle" not in first
     )
-    told = clients("ec2").describe_instance_attribute(InstanceId=two["InstanceId"], Attribute="userData")["UserData"][
-        "Value"
-    ]
+    told = clients("ec2").describe_instance_attribute(InstanceId=second["InstanceId"], Attribute="userData")[
+        "UserData"
+    ]["Value"]
     assert json.loads(base64.b64decode(told)) == {"ironburst": 1}
 
 

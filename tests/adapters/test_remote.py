@@ -102,16 +102,16 @@ def test_items_of_a_loop_are_results_of_their_own():
 def test_processes_of_a_run_are_found_by_its_folder_and_ended(tmp_path):
     environment = {**os.environ, "IRONBURST_CONTROL_PATH_DIR": str(tmp_path)}
     mine = subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True)
-    other = subprocess.Popen(["sleep", "600"], env={**os.environ, "IRONBURST_CONTROL_PATH_DIR": "/elsewhere"})
+    foreign = subprocess.Popen(["sleep", "600"], env={**os.environ, "IRONBURST_CONTROL_PATH_DIR": "/elsewhere"})
     try:
         assert leftovers.of_run(tmp_path) == [mine.pid]
         leftovers.end_here(tmp_path)
-        assert mine.wait(10) == -signal.SIGKILL and other.poll() is None
+        assert mine.wait(10) == -signal.SIGKILL and foreign.poll() is None
     finally:
         mine.kill()
-        other.kill()
+        foreign.kill()
         mine.wait()
-        other.wait()
+        foreign.wait()
 
 
 def test_the_hosts_program_ends_what_its_connection_has_started_and_nothing_else():

@@ -109,24 +109,24 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
     file = tmp_path / "jobs.csv"
     file.write_text("submit_s,duration_s,num_gpus,vc\n" + "".join(f"{s},{d},{g},q\n" for s, d, g in rows))
     assert dollars.main(["--trace", str(file), "--pool-gpus", "16", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "2026-07-20" in found["prices"] and "2025-06-28" in found["prices"] and "declared" in found["prices"]
+    printed = json.loads(capsys.readouterr().out)
+    assert "2026-07-20" in printed["prices"] and "2025-06-28" in printed["prices"] and "declared" in printed["prices"]
     for row in "abc":
-        ours = found[row]
+        ours = printed[row]
         assert ours["usd"] > 0 and 0 <= ours["idle_usd"] <= ours["usd"] and 0 <= ours["boot_usd"] <= ours["usd"]
-        assert found["ratios"][row]["usd"] == pytest.approx(ours["usd"] / found["starburst"]["usd"])
-        assert found["ratios"][row]["max_wait_h"] == pytest.approx(
-            ours["max_wait_h"] / found["starburst"]["max_wait_h"]
+        assert printed["ratios"][row]["usd"] == pytest.approx(ours["usd"] / printed["starburst"]["usd"])
+        assert printed["ratios"][row]["max_wait_h"] == pytest.approx(
+            ours["max_wait_h"] / printed["starburst"]["max_wait_h"]
         )
     for row in (
         "starburst",
         "no_wait",
         *"abc",
     ):  # a part of what is paid is paid in the last quarter, and some wait is the longest one
-        assert 0 < found[f"{row} aside"]["usd"] < found[row]["usd"]
-        assert found[f"{row} aside"]["max_wait_h"] <= found[row]["max_wait_h"]
-    assert found["aside"]["a"]["usd"] == pytest.approx(found["a aside"]["usd"] / found["starburst aside"]["usd"])
-    assert found["b"]["usd"] < found["a"]["usd"] and found["a"]["interruptions"] == 0
+        assert 0 < printed[f"{row} aside"]["usd"] < printed[row]["usd"]
+        assert printed[f"{row} aside"]["max_wait_h"] <= printed[row]["max_wait_h"]
+    assert printed["aside"]["a"]["usd"] == pytest.approx(printed["a aside"]["usd"] / printed["starburst aside"]["usd"])
+    assert printed["b"]["usd"] < printed["a"]["usd"] and printed["a"]["interruptions"] == 0
     for wrong in (["--rows", "d"], ["--days", "5"], ["--days", "9-5"], ["--least-gpu-hours", "1e9"]):
         assert dollars.main(["--trace", str(file), *wrong]) == 2
         assert capsys.readouterr().err.startswith("benchmarks.dollars: --")

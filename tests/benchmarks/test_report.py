@@ -38,8 +38,8 @@ def burst(ratio=0.95, waits=0.9, **more):
 
 
 def lines(*results):
-    found = [{"file": f"r{number}.json", **each} for number, each in enumerate(results)]
-    return {title[: title.index(".")]: each for title, each in report.rows(found)}
+    numbered = [{"file": f"r{number}.json", **each} for number, each in enumerate(results)]
+    return {title[: title.index(".")]: each for title, each in report.rows(numbered)}
 
 
 def test_without_results_every_line_says_not_measured():
@@ -95,26 +95,26 @@ def test_other_traces_are_held_against_the_best_peer():
 
 def test_the_other_benchmarks_are_known_by_what_is_in_them():
     ratio = {"usd": 0.7, "asked": 0.97, "wanted": 0.9, **dict.fromkeys(WAITS, 0.9)}
-    found = lines(
+    by_number = lines(
         {"seconds for all (<= 1)": 0.5, "slope (1 is linear)": 1.01},
         {"sequences": {}, "adversarial": {}, "mean": 1.2, "max": 1.9},
         {"scenarios": 200, "times a ceiling was passed (0)": 0},
         {"prices": "p", "ratios": {"a": ratio}, "days": "3-4", "seeds": 1},
     )
-    assert found["9"][0].reached == 0.5 and [one.reached for one in found["7"]] == [1.2, 1.9]
-    assert (found["10"][0].case, found["10"][0].reached) == ("200 scenarios", 0)
-    assert [one.reached for one in found["5"]] == [0.7, None, None] and "days 3-4" in found["5"][0].note
+    assert by_number["9"][0].reached == 0.5 and [line.reached for line in by_number["7"]] == [1.2, 1.9]
+    assert (by_number["10"][0].case, by_number["10"][0].reached) == ("200 scenarios", 0)
+    assert [line.reached for line in by_number["5"]] == [0.7, None, None] and "days 3-4" in by_number["5"][0].note
 
 
 def test_page_and_pictures_are_written_and_a_broken_result_is_named(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir()
-    for name, each in {
+    for name, result in {
         "one": burst(),
         "two": burst(0.9, wait_factor=2.0),
         "three": burst(pool_gpus=384, part="aside"),
     }.items():
-        (folder / f"{name}.json").write_text(json.dumps(each | {"run": {"commit": "abc1234", "date": "2026-11-22"}}))
+        (folder / f"{name}.json").write_text(json.dumps(result | {"run": {"commit": "abc1234", "date": "2026-11-22"}}))
     (folder / "four.json").write_text("{")
     page = report.write(folder)
     text = page.read_text()

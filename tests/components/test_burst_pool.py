@@ -45,7 +45,7 @@ def test_a_template_a_zone_with_that_zones_subnet(pool):
 
 
 def test_templates_leave_image_market_and_data_to_the_controller(pool):
-    for each in pool().all("LaunchTemplate"):
+    for template in pool().all("LaunchTemplate"):
         absent = {
             "imageId",
             "instanceMarketOptions",
@@ -54,7 +54,7 @@ def test_templates_leave_image_market_and_data_to_the_controller(pool):
             "placement",
             "vpcSecurityGroupIds",
         }
-        assert not absent & set(each.inputs)
+        assert not absent & set(template.inputs)
 
 
 def test_a_template(pool):

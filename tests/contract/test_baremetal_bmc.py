@@ -166,16 +166,16 @@ def test_a_node_that_ignores_the_shutdown_is_forced(site):
 
 
 def test_two_readers_at_once(site):
-    found = []
+    inventories = []
     readers = [
-        threading.Thread(target=lambda: found.append(redfish.read_hardware(site.access(timeout_s=20))))
+        threading.Thread(target=lambda: inventories.append(redfish.read_hardware(site.access(timeout_s=20))))
         for _ in range(3)
     ]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join(30)
-    assert len(found) == 3 and site.bmc.sessions == {}
+    assert len(inventories) == 3 and site.bmc.sessions == {}
 
 
 def test_an_address_in_use_is_an_error(site):

@@ -179,15 +179,15 @@ def of_run(document):
     """Processes of this machine, the lab's included, that were given this document: the converge and all that it
     starts.
     """
-    found, mark = [], f"IRONBURST_DOCUMENT={document}".encode()
+    pids, mark = [], f"IRONBURST_DOCUMENT={document}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_bytes().rpartition(b")")[2].split()
             if mark in (entry / "environ").read_bytes().split(b"\0") and stat[0] != b"Z":
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def the_gate_refuses(site, hurt, heal, words):

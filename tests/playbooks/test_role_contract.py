@@ -81,10 +81,10 @@ def test_live_tasks_restart_only_harmless_units(role):
     variables = ROLES_FOLDER / role / "vars" / "main.yml"
     listed = yaml.safe_load(variables.read_text()) if variables.exists() else {}
     live = [task for task in role_tasks(role) if task.module == "services" and "live" in task.tags]
-    found = {name for task in live for name in units_with_reads(task.raw)}
+    restarted = {name for task in live for name in units_with_reads(task.raw)}
     if any("{{" in str(task.arguments["services"])[:4] for task in live):  # units that the role's variables name
-        found |= set(units_with_reads(listed))
-    assert found == RESTARTED.get(role, set())
+        restarted |= set(units_with_reads(listed))
+    assert restarted == RESTARTED.get(role, set())
 
 
 def test_harmless_handlers_exist():

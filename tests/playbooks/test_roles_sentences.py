@@ -190,9 +190,13 @@ def test_kernel_files_are_made_and_taken_away():
 
 
 def test_a_mig_layout_names_every_gpu():
-    found = value(
+    layout = value(
         "mig",
         "mig_layout",
         node_mig=[{"gpus": [0, 7], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"3g.40gb": 2}}],
     )
-    assert found == {str(gpu): {} for gpu in range(8)} | {"0": {"1g.10gb": 7}, "7": {"1g.10gb": 7}, "1": {"3g.40gb": 2}}
+    assert layout == {str(gpu): {} for gpu in range(8)} | {
+        "0": {"1g.10gb": 7},
+        "7": {"1g.10gb": 7},
+        "1": {"3g.40gb": 2},
+    }

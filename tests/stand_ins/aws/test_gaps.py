@@ -143,19 +143,23 @@ def test_budgets_update_subscribers_and_tags(cloud, clients):
 def test_placement_of_a_stopped_instance(cloud, ec2):
     _, subnet = network(ec2)
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
-    one = ec2.run_instances(
+    instance = ec2.run_instances(
         ImageId=cloud.register_image(""), InstanceType="p5.48xlarge", MinCount=1, MaxCount=1, SubnetId=subnet
     )["Instances"][0]["InstanceId"]
-    assert refused(ec2.modify_instance_placement, InstanceId=one, GroupName="gang") == ("IncorrectInstanceState", 400)
-    ec2.stop_instances(InstanceIds=[one])  # possible here: no host stands behind this cloud
+    assert refused(ec2.modify_instance_placement, InstanceId=instance, GroupName="gang") == (
+        "IncorrectInstanceState",
+        400,
+    )
+    ec2.stop_instances(InstanceIds=[instance])  # possible here: no host stands behind this cloud
     assert (
-        refused(ec2.modify_instance_placement, InstanceId=one, GroupName="none")[0] == "InvalidPlacementGroup.Unknown"
+        refused(ec2.modify_instance_placement, InstanceId=instance, GroupName="none")[0]
+        == "InvalidPlacementGroup.Unknown"
     )
-    ec2.modify_instance_placement(InstanceId=one, GroupName="gang")
+    ec2.modify_instance_placement(InstanceId=instance, GroupName="gang")
     ec2.modify_instance_capacity_reservation_attributes(
-        InstanceId=one, CapacityReservationSpecification={"CapacityReservationPreference": "none"}
+        InstanceId=instance, CapacityReservationSpecification={"CapacityReservationPreference": "none"}
     )
-    shown = ec2.describe_instances(InstanceIds=[one])["Reservations"][0]["Instances"][0]
+    shown = ec2.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]
     assert shown["Placement"]["GroupName"] == "gang"
     assert shown["CapacityReservationSpecification"]["CapacityReservationPreference"] == "none"
 
@@ -197,7 +201,7 @@ def everything(cloud, clients):
     held = ec2.create_capacity_reservation(
         InstanceType="p5.48xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=1
     )["CapacityReservation"]["CapacityReservationId"]
-    one = ec2.run_instances(
+    instance = ec2.run_instances(
         ImageId=cloud.register_image(""),
         InstanceType="g6.xlarge",
         MinCount=1,
@@ -245,7 +249,7 @@ def everything(cloud, clients):
     ):
         assert refused(getattr(ec2, call), **ask) == ("DependencyViolation", 400)
     return [
-        (ec2.terminate_instances, {"InstanceIds": [one]}),
+        (ec2.terminate_instances, {"InstanceIds": [instance]}),
         (ec2.delete_volume, {"VolumeId": disk}),
         (ec2.cancel_capacity_reservation, {"CapacityReservationId": held}),
         (ec2.delete_key_pair, {"KeyName": "key"}),
@@ -283,8 +287,8 @@ def everything(cloud, clients):
 def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
     assert leftovers(cloud.url) == {}
     removals = everything(cloud, clients)
-    found = leftovers(cloud.url)
-    assert sorted(found) == sorted(
+    by_kind = leftovers(cloud.url)
+    assert sorted(by_kind) == sorted(
         [
             "instances",
             "volumes",
@@ -318,9 +322,9 @@ def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
         ]
     )
     assert (
-        found["roles"] == ["node"]
-        and found["parameters"] == ["/ironburst/lab/p5/image"]
-        and len(found["VPC endpoints"]) == 2
+        by_kind["roles"] == ["node"]
+        and by_kind["parameters"] == ["/ironburst/lab/p5/image"]
+        and len(by_kind["VPC endpoints"]) == 2
     )
     for call, ask in removals:
         call(**ask)

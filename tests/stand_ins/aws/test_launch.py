@@ -143,25 +143,28 @@ def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
         )["Instances"]
     ]
     cloud.settle()
-    one, two = [i for r in ec2.describe_instances(InstanceIds=ids)["Reservations"] for i in r["Instances"]]
-    assert (one["ImageId"], one["InstanceType"], one["SubnetId"], one["State"]["Name"]) == (
+    first, second = [i for r in ec2.describe_instances(InstanceIds=ids)["Reservations"] for i in r["Instances"]]
+    assert (first["ImageId"], first["InstanceType"], first["SubnetId"], first["State"]["Name"]) == (
         IMAGE,
         P5,
         subnet,
         "running",
     )
-    assert [i["AmiLaunchIndex"] for i in (one, two)] == [0, 1]
-    assert one["InstanceLifecycle"] == "spot" and one["Placement"]["GroupName"] == "gang" and one["EbsOptimized"]
-    assert one["MetadataOptions"]["HttpTokens"] == "required" and one["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
-    for each in (one, two):
-        assert each["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
+    assert [i["AmiLaunchIndex"] for i in (first, second)] == [0, 1]
+    assert first["InstanceLifecycle"] == "spot" and first["Placement"]["GroupName"] == "gang" and first["EbsOptimized"]
+    assert (
+        first["MetadataOptions"]["HttpTokens"] == "required"
+        and first["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
+    )
+    for instance in (first, second):
+        assert instance["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
         cards = sorted(
             (n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"])
-            for n in each["NetworkInterfaces"]
+            for n in instance["NetworkInterfaces"]
         )
         assert cards == [(0, 0, "efa"), (1, 1, "efa-only"), (2, 1, "efa-only"), (3, 1, "efa-only")]
-        assert [g["GroupId"] for g in each["SecurityGroups"]] == [group]
-        tags = {t["Key"]: t["Value"] for t in each["Tags"]}
+        assert [g["GroupId"] for g in instance["SecurityGroups"]] == [group]
+        tags = {t["Key"]: t["Value"] for t in instance["Tags"]}
         assert (tags["pool"], tags["Name"], tags["aws:ec2launchtemplate:id"]) == ("p5", "request", lt)
     volumes = ec2.describe_volumes(Filters=[{"Name": "attachment.instance-id", "Values": ids}])["Volumes"]
     assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [
@@ -356,14 +359,16 @@ def test_capacity_blocks(cloud, ec2, subnet):
 @pytest.fixture
 def pools(ec2, iam, subnet):
     vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
-    other = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    second_subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")["Subnet"][
+        "SubnetId"
+    ]
     lt, _ = template(ec2, iam)
     return [
         {
             "LaunchTemplateSpecification": {"LaunchTemplateId": lt, "Version": "$Latest"},
             "Overrides": [
                 {"InstanceType": P5, "SubnetId": subnet, "Priority": 2.0, "ImageId": IMAGE},
-                {"InstanceType": "g6.xlarge", "SubnetId": other, "Priority": 1.0, "ImageId": IMAGE},
+                {"InstanceType": "g6.xlarge", "SubnetId": second_subnet, "Priority": 1.0, "ImageId": IMAGE},
             ],
         }
     ]
@@ -386,11 +391,11 @@ def test_a_fleet_is_filled_in_part_and_says_why(cloud, ec2, pools):
         ("g6.xlarge", "InsufficientInstanceCapacity"),
         (P5, "InsufficientInstanceCapacity"),
     ]
-    one = live(ec2)[0]
+    instance = live(ec2)[0]
     assert (
-        one["InstanceLifecycle"] == "spot"
-        and one["Placement"]["AvailabilityZone"] == ZONE
-        and len(one["NetworkInterfaces"]) == 4
+        instance["InstanceLifecycle"] == "spot"
+        and instance["Placement"]["AvailabilityZone"] == ZONE
+        and len(instance["NetworkInterfaces"]) == 4
     )
 
 

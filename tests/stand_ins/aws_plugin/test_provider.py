@@ -129,18 +129,18 @@ def test_the_labs_own_addresses_pass(url: str, bare: Engine) -> None:
 
 
 def test_without_endpoints_one_sentence_says_what_to_set(bare: Engine) -> None:
-    found = failures(bare.check_config, {"region": "us-east-1"})
-    assert list(found) == ["endpoints"]
-    assert "aws:endpoints is not set" in found["endpoints"] and "http://10.78.0.1:5000" in found["endpoints"]
+    reasons = failures(bare.check_config, {"region": "us-east-1"})
+    assert list(reasons) == ["endpoints"]
+    assert "aws:endpoints is not set" in reasons["endpoints"] and "http://10.78.0.1:5000" in reasons["endpoints"]
     with pytest.raises(grpc.RpcError, match="aws:endpoints is not set"):
         bare.configure({"region": "us-east-1"})
 
 
 def test_settings_that_it_does_not_know_or_implement_are_refused(bare: Engine) -> None:
     url = "http://127.0.0.1:1"
-    found = failures(bare.check_config, config(url, profile="prod", regoin="x", endpoints=[{"ec2": url, "ec3": url}]))
-    assert set(found) == {"profile", "regoin", "endpoints[0].ec3"}
-    assert "not implemented" in found["profile"] and "unknown" in found["regoin"]
+    reasons = failures(bare.check_config, config(url, profile="prod", regoin="x", endpoints=[{"ec2": url, "ec3": url}]))
+    assert set(reasons) == {"profile", "regoin", "endpoints[0].ec3"}
+    assert "not implemented" in reasons["profile"] and "unknown" in reasons["regoin"]
     assert "region" in failures(bare.check_config, config(url, region=""))
 
 
@@ -156,26 +156,26 @@ def test_a_service_without_endpoint_is_refused_when_used(lab: Lab) -> None:
 # ---- what Check refuses
 def test_a_misspelt_nested_key_is_refused_with_its_path(lab: Lab) -> None:
     nics = [{"interfaceTyp": "efa", "deviceIndex": 0}, {"interfaceType": "efa-only", "network_card_index": 1}]
-    found = failures(
+    reasons = failures(
         lab.engine.preview, TEMPLATE, "t", {"networkInterfaces": nics, "metadataOptions": {"http_tokenz": "required"}}
     )
-    assert set(found) == {
+    assert set(reasons) == {
         "networkInterfaces[0].interfaceTyp",
         "networkInterfaces[1].network_card_index",
         "metadataOptions.http_tokenz",
     }
-    assert all("unknown" in reason for reason in found.values())
+    assert all("unknown" in reason for reason in reasons.values())
 
 
 def test_a_known_input_that_is_not_implemented_is_refused_too(lab: Lab) -> None:
-    found = failures(
+    reasons = failures(
         lab.engine.preview,
         TEMPLATE,
         "t",
         {"networkInterfaces": [{"ipv6AddressCount": 1}], "hibernationOptions": {"configured": True}},
     )
-    assert set(found) == {"networkInterfaces[0].ipv6AddressCount", "hibernationOptions"}
-    assert all("not implemented" in reason for reason in found.values())
+    assert set(reasons) == {"networkInterfaces[0].ipv6AddressCount", "hibernationOptions"}
+    assert all("not implemented" in reason for reason in reasons.values())
 
 
 def test_required_inputs_and_objects(lab: Lab) -> None:
@@ -354,8 +354,8 @@ def test_drift_shows_in_the_inputs(lab: Lab) -> None:
 
 def test_get_by_id(lab: Lab) -> None:
     held = lab.engine.create(VPC, "v", {"cidrBlock": "10.95.0.0/16"})
-    found = lab.engine.get(VPC, "existing", held.id)
-    assert (found.inputs["cidrBlock"], found.outputs["arn"]) == ("10.95.0.0/16", held.outputs["arn"])
+    existing = lab.engine.get(VPC, "existing", held.id)
+    assert (existing.inputs["cidrBlock"], existing.outputs["arn"]) == ("10.95.0.0/16", held.outputs["arn"])
     lab.engine.delete(held)
     assert lab.engine.get(VPC, "existing", held.id) is None
 
@@ -375,8 +375,8 @@ def test_a_policy_may_be_an_object(lab: Lab) -> None:
     }
     held = lab.engine.create(ROLE, "r", {"assumeRolePolicy": policy})
     assert json.loads(held.outputs["assumeRolePolicy"]) == policy
-    found = failures(lab.engine.preview, ROLE, "r", {"assumeRolePolicy": {**policy, "Statements": []}})
-    assert set(found) == {"assumeRolePolicy.Statements"}
+    reasons = failures(lab.engine.preview, ROLE, "r", {"assumeRolePolicy": {**policy, "Statements": []}})
+    assert set(reasons) == {"assumeRolePolicy.Statements"}
     lab.engine.delete(held)
 
 
@@ -464,8 +464,8 @@ def test_functions(lab: Lab) -> None:
     assert call("aws:index/getRegion:getRegion", {})["region"] == "us-east-1"
     assert call("aws:index/getPartition:getPartition", {})["partition"] == "aws"
     lab.aws("ssm").put_parameter(Name="/img", Type="String", Value="ami-1")
-    found = call("aws:ssm/getParameter:getParameter", {"name": "/img"})
-    assert found["value"] == secret("ami-1") and found["version"] == 1
+    parameter = call("aws:ssm/getParameter:getParameter", {"name": "/img"})
+    assert parameter["value"] == secret("ami-1") and parameter["version"] == 1
     name = lab.ec2.describe_images(ImageIds=[lab.image])["Images"][0]["Name"]
     assert (
         call("aws:ec2/getAmi:getAmi", {"mostRecent": True, "filters": [{"name": "name", "values": [name]}]})["id"]

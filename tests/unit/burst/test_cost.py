@@ -68,16 +68,16 @@ def test_time_on_nodes_without_interruptions_is_the_run_time():
 
 @pytest.mark.parametrize(("checkpoint_s", "nodes"), [(1800.0, 1), (1800.0, 3), (0.0, 1), (7200.0, 2)])
 def test_time_on_nodes_is_what_a_simulation_finds(checkpoint_s, nodes):
-    random, per_hour, run_s, found, times = np.random.default_rng(1), 0.1, 4.4 * HOUR, [], []
+    random, per_hour, run_s, simulated_s, times = np.random.default_rng(1), 0.1, 4.4 * HOUR, [], []
     for _ in range(4000):
         left, took, count = run_s, 0.0, 0
         while (ends := random.exponential(HOUR / per_hour / nodes)) < left:
             took, count = took + ends, count + 1
             left -= ends // checkpoint_s * checkpoint_s if checkpoint_s else 0.0
-        found.append(took + left)
+        simulated_s.append(took + left)
         times.append(count)
     took_s, again = on_nodes_s(run_s, nodes, per_hour, checkpoint_s)
-    assert took_s == pytest.approx(np.mean(found), rel=0.03) and again == pytest.approx(np.mean(times), rel=0.08)
+    assert took_s == pytest.approx(np.mean(simulated_s), rel=0.03) and again == pytest.approx(np.mean(times), rel=0.08)
 
 
 def test_a_run_that_never_gets_through_costs_without_end():

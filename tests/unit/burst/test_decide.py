@@ -48,13 +48,13 @@ def random_snapshot(seed):
     ]
     jobs = [running(900, ["dgx1"], float(rng.integers(10, 20000)))] if rng.random() < 0.8 else []
     for n in range(int(rng.integers(0, 15))):
-        each = Resources(int(rng.integers(1, 9)), 1, int(rng.integers(1, 1001)))
+        resources = Resources(int(rng.integers(1, 9)), 1, int(rng.integers(1, 1001)))
         submitted = NOW - float(rng.integers(0, 9999))
         jobs.append(
             job(
                 n + 1,
                 nodes=int(rng.integers(1, 5)),
-                each=each,
+                each=resources,
                 limit_s=float(rng.integers(60, 50000)),
                 submit_s=submitted,
                 requeue=bool(rng.random() < 0.5),

@@ -300,9 +300,9 @@ def test_gaps_are_the_times_between_uses_of_a_node():
     rows = [(0, 1e5, 8), (100, 50, 8), (1000, 10, 8), (1005, 5, 4), (2000, 10, 4), (2001, 10, 4), (2002, 7, 12)]
     trace = in_order(*(np.array(column, float) for column in zip(*rows, strict=True)))
     rented = Outcome(trace.submit_s, np.array([False] + [True] * 6))
-    found = [(gap.node, gap.since_s, gap.until_s) for gap in bench.gaps_of(trace, rented)]
+    gaps = [(gap.node, gap.since_s, gap.until_s) for gap in bench.gaps_of(trace, rented)]
     # the 12 GPUs at last take a new node and half of the second one
-    assert found == [(0, 150, 1000), (0, 1010, 2000), (1, 1010, 2002)]
+    assert gaps == [(0, 150, 1000), (0, 1010, 2000), (1, 1010, 2002)]
 
 
 def test_the_benchmark_pays_by_hand_what_it_says():

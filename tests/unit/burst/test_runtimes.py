@@ -127,12 +127,12 @@ def online(stream):
     """
     experience, errors, naive, held = Experience(), [], [], []
     for user, account, limit_s, run_s in stream:
-        each = job(user=user, account=account, limit_s=limit_s)
-        told = estimate(experience, each)
+        submitted = job(user=user, account=account, limit_s=limit_s)
+        told = estimate(experience, submitted)
         errors.append(abs(math.log(told.median_s / run_s)))
         naive.append(abs(math.log(limit_s / run_s)))
         held.append(told.low_s * 0.999 <= run_s <= told.high_s * 1.001)
-        experience = learn(experience, each, run_s)
+        experience = learn(experience, submitted, run_s)
     return np.mean(errors), np.mean(naive), np.mean(held)
 
 

@@ -24,10 +24,10 @@ MIDNIGHT = day(NOW)[1]  # NOW is noon
 
 def budget(month_usd=10000.0, day_usd=None, accounts=None, spent=0.0, days=3):
     """Nothing is set aside; `spent` today."""
-    found = [Ceiling("month", month_usd, *month(NOW), spent)]
-    found += [Ceiling("day", day_usd, *day(NOW + n * DAY), spent if n == 0 else 0.0) for n in range(days) if day_usd]
-    found += [Ceiling("month", usd, *month(NOW), account=name) for name, usd in (accounts or {}).items()]
-    return Budget(month_usd, spent, 0.0, month(NOW)[1], day_usd, accounts or {}, tuple(found))
+    ceilings = [Ceiling("month", month_usd, *month(NOW), spent)]
+    ceilings += [Ceiling("day", day_usd, *day(NOW + n * DAY), spent if n == 0 else 0.0) for n in range(days) if day_usd]
+    ceilings += [Ceiling("month", usd, *month(NOW), account=name) for name, usd in (accounts or {}).items()]
+    return Budget(month_usd, spent, 0.0, month(NOW)[1], day_usd, accounts or {}, tuple(ceilings))
 
 
 def shot(jobs, money, **more):
@@ -173,8 +173,8 @@ def test_the_ledger_counts_each_day_month_and_account_by_itself(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     add(ledger, "p5-1", NOW - 14 * HOUR, NOW - 2 * HOUR)  # since 22:00 of the day before
     add(ledger, "p5-2", NOW - HOUR, account="vision", until_s=MIDNIGHT + HOUR)
-    found = spending.budget(ledger, 9000.0, NOW, 1000.0, {"vision": 900.0}, 0.0)
-    kept = {(each.kind, each.account, each.from_s): each for each in found.ceilings}
+    counted = spending.budget(ledger, 9000.0, NOW, 1000.0, {"vision": 900.0}, 0.0)
+    kept = {(each.kind, each.account, each.from_s): each for each in counted.ceilings}
     slack = records.CLOCK_S / HOUR * 36.0  # what is near to midnight counts on both days
     today = kept["day", "", day(NOW)[0]]
     assert today.spent_usd == pytest.approx(10 * 36 + slack + 36) and today.committed_usd == pytest.approx(
@@ -184,7 +184,7 @@ def test_the_ledger_counts_each_day_month_and_account_by_itself(tmp_path):
         kept["day", "", MIDNIGHT].committed_usd == pytest.approx(36 + slack)
         and kept["day", "", MIDNIGHT].spent_usd == 0
     )
-    assert kept["month", "", month(NOW)[0]].spent_usd == pytest.approx(13 * 36) == pytest.approx(found.spent_usd)
+    assert kept["month", "", month(NOW)[0]].spent_usd == pytest.approx(13 * 36) == pytest.approx(counted.spent_usd)
     team = kept["month", "vision", month(NOW)[0]]
     assert (team.spent_usd, team.committed_usd) == (pytest.approx(36), pytest.approx(13 * 36))
 
@@ -195,8 +195,8 @@ def test_a_handed_over_lease_is_paid_by_its_new_account_from_then_on(tmp_path):
     add(ledger, "p5-1", NOW, account="vision", until_s=NOW + HOUR)
     spending.assign(ledger, 2, ["p5-1/p5-1"], NOW + 3 * HOUR, NOW + HOUR, "speech")
     ledger.close()
-    found = spending.budget(Ledger(path), 9000.0, NOW + 2 * HOUR, None, {"vision": 900.0, "speech": 900.0})  # durable
-    spent = {each.account: (each.spent_usd, each.committed_usd) for each in found.ceilings}
+    counted = spending.budget(Ledger(path), 9000.0, NOW + 2 * HOUR, None, {"vision": 900.0, "speech": 900.0})  # durable
+    spent = {each.account: (each.spent_usd, each.committed_usd) for each in counted.ceilings}
     assert spent == {"": (72, 36), "vision": (36, 0), "speech": (36, 36)}
 
 

@@ -99,10 +99,10 @@ def test_a_role_may_say_it_itself_in_terms_of_its_variables():
 
 
 def test_merging_keeps_the_stronger_way_and_everything_once():
-    found = watch.merge(
+    merged = watch.merge(
         {"files": {"/a": "exists"}, "packages": ["x", "x"]}, {"files": {"/a": "content"}, "packages": ["x"]}
     )
-    assert found == {"files": {"/a": "content"}, "packages": ["x"]}
+    assert merged == {"files": {"/a": "content"}, "packages": ["x"]}
 
 
 def test_facts_of_a_watch_can_be_taken_out_again():

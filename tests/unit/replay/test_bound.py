@@ -37,14 +37,14 @@ def optimum(trace, limits):
     start = submit + wait
     running = (start[..., None] <= hours) & (hours < (start + duration)[..., None]) & ~rented[..., None]
     kept = ((running * trace.gpus[:, None]).sum(1) <= POOL).all(1)
-    for limit, found in (
+    for limit, reached in (
         (limits.mean_h, wait.mean(1)),
         (limits.gpu_hour_weighted_h, np.average(wait, axis=1, weights=trace.gpu_hours)),
         (limits.p99_h, np.percentile(wait, 99, axis=1)),
         (limits.p999_h, np.percentile(wait, 99.9, axis=1)),
     ):
         if limit is not None:
-            kept &= found <= limit + TOLERANCE
+            kept &= reached <= limit + TOLERANCE
     return (rented * trace.gpu_hours).sum(1)[kept].min()
 
 

@@ -88,7 +88,7 @@ def test_an_interruption_loses_the_work_since_the_last_checkpoint():
     """Whatever the moment: the job runs again for what it hadn't saved, and all of it is paid for."""
     spot = pool(usd={SPOT: 3.0}, interruptions_per_hour={SPOT: 0.2}, checkpoint_s=1800.0)
     jobs = trace((0, 100, 8), (1, 20, 8))
-    found = 0
+    interruptions = 0
     for seed in range(6):
         played = play(jobs, Home(1), fixed(), Cloud((spot,), seed))
         taken = [bill for bill in played.bills if bill.interrupted]
@@ -101,8 +101,8 @@ def test_an_interruption_loses_the_work_since_the_last_checkpoint():
                 ran += took
         assert played.usd[1] == pytest.approx(3 * (ran + left) / HOUR)
         assert played.end_s[1] >= HOUR + ran + left + 600 * (1 + played.interruptions[1]) - 1
-        found += len(taken)
-    assert found > 6
+        interruptions += len(taken)
+    assert interruptions > 6
 
 
 def test_without_a_checkpoint_all_of_it_is_lost():

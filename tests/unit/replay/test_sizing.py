@@ -72,9 +72,13 @@ def test_a_reservation_takes_what_is_always_rented_and_only_if_it_is_cheaper():
 
 
 def test_a_wanted_wait_rules_out_candidates_that_do_not_keep_it():
-    found = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
-    assert [one.kept for one in found.candidates] == [False, False, True]  # a rented node takes 10 minutes to boot
-    assert found.best.nodes == 4 and found.candidates[0].patience == sizing.PATIENCE[-1]
+    answer = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
+    assert [candidate.kept for candidate in answer.candidates] == [
+        False,
+        False,
+        True,
+    ]  # a rented node takes 10 minutes to boot
+    assert answer.best.nodes == 4 and answer.candidates[0].patience == sizing.PATIENCE[-1]
     assert sized(wanted=Wanted(p95_h=0.01), nodes=(0,)).best is None
 
 
@@ -84,12 +88,12 @@ def test_the_most_patient_policy_that_keeps_the_wait_is_chosen():
 
 
 def test_candidates_lie_around_the_mean_use():
-    found = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
-    counts = [one.nodes for one in found.candidates]
+    answer = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
+    counts = [candidate.nodes for candidate in answer.candidates]
     assert (
         counts[0] == 0
         and counts == sorted(set(counts))
-        and found.mean_gpus == pytest.approx(32, rel=0.05)
+        and answer.mean_gpus == pytest.approx(32, rel=0.05)
         and {4, 8} <= set(counts)
     )
 
