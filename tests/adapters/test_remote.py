@@ -95,8 +95,8 @@ def test_events_carry_tags_and_places_from_the_callback(tmp_path):
 def test_items_of_a_loop_are_results_of_their_own():
     loop = [{"ansible_loop_var": "item", "changed": False}, {"ansible_loop_var": "item", "changed": True}]
     assert TaskEvent("n1", None, "t", "ok", {"results": loop}).results == loop
-    other = {"results": ["apt's own list"]}
-    assert TaskEvent("n1", None, "t", "ok", other).results == [other]
+    package_lists = {"results": ["apt's own list"]}
+    assert TaskEvent("n1", None, "t", "ok", package_lists).results == [package_lists]
 
 
 def test_processes_of_a_run_are_found_by_its_folder_and_ended(tmp_path):

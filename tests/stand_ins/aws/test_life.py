@@ -54,19 +54,13 @@ def cloud(server, hooks):
 
 
 @pytest.fixture
-def ec2(cloud, clients):
-    return clients("ec2")
-
-
-@pytest.fixture
 def subnet(ec2):
     return network(ec2)[1]
 
 
 def run(ec2, count=1, **more):
-    return ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})[
-        "Instances"
-    ]
+    answer = ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})
+    return answer["Instances"]
 
 
 def tags(**values):
@@ -87,11 +81,8 @@ def test_hooks_see_launch_and_end(cloud, hooks, ec2, subnet):
     ec2.terminate_instances(InstanceIds=ids[:1])
     ec2.terminate_instances(InstanceIds=ids[:1])  # a second time is nothing
     cloud.settle()
-    assert [(what, v.instance_id, v.launch_index) for what, v in hooks.seen] == [
-        ("launch", ids[0], 0),
-        ("launch", ids[1], 1),
-        ("terminate", ids[0], 0),
-    ]
+    expected = [("launch", ids[0], 0), ("launch", ids[1], 1), ("terminate", ids[0], 0)]
+    assert [(what, v.instance_id, v.launch_index) for what, v in hooks.seen] == expected
     first, second = hooks.seen[0][1], hooks.seen[1][1]
     assert (first.user_data, first.image_folder, first.instance_type) == ('{"ironburst": 1}', "baked", P5)
     assert first.hostname == "ip-" + first.address.replace(".", "-")
@@ -107,10 +98,8 @@ def test_a_failed_boot_ends_the_instance_with_the_reason(cloud, hooks, ec2, subn
     gone = described(ec2, instance["InstanceId"])
     assert (gone["State"]["Name"], gone["StateReason"]["Code"]) == ("terminated", "Server.InternalError")
     assert "no disk left" in gone["StateReason"]["Message"]
-    assert [what for what, _ in hooks.seen] == [
-        "launch",
-        "terminate",
-    ] and not cloud.hosts  # what was half made is tidied
+    assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
+    assert not cloud.hosts  # what was half made is tidied
 
 
 def test_a_failed_end_stays_visible(cloud, ec2, subnet):
@@ -122,9 +111,9 @@ def test_a_failed_end_stays_visible(cloud, ec2, subnet):
 
 
 def test_stop_is_refused_rather_than_pretended(cloud, ec2, subnet):
-    one = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
     for call in (ec2.stop_instances, ec2.start_instances, ec2.reboot_instances):
-        assert refused(call, InstanceIds=[one]) == ("UnsupportedOperation", 400)
+        assert refused(call, InstanceIds=[instance]) == ("UnsupportedOperation", 400)
 
 
 # ---- spot interruption
@@ -208,9 +197,9 @@ def test_without_the_queue_policy_nothing_is_delivered(cloud, clients, ec2, subn
 
 
 def test_only_live_spot_instances_can_be_interrupted(cloud, ec2, subnet):
-    one = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
     with pytest.raises(ValueError, match="only a live spot instance"):
-        cloud.interrupt(one)
+        cloud.interrupt(instance)
     with pytest.raises(LookupError):
         cloud.interrupt("i-0")
 
