@@ -280,9 +280,8 @@ def test_an_image_is_pending_until_it_is_baked(cloud, clients):
     ec2.deregister_image(ImageId=made)
     expected = ("InvalidAMIID.NotFound", 400)
     assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == expected
-    assert (
-        len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2
-    )  # the base image's, and this one's: it stays
+    # the base image's, and this one's: it stays
+    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2
 
 
 def test_an_image_that_is_not_available_does_not_start(cloud, clients):

@@ -43,10 +43,8 @@ def test_json_has_the_peers_the_bound_and_the_ratios(trace_file, capsys):
     assert burst.main(arguments) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["jobs"] == 200 and printed["seeds"] == 2
-    assert (
-        list(printed["ours"]) == [*NAMES, "wall_s", "jobs_per_s"]
-        and 0 < printed["ours"]["rented_gpu_hours"] < printed["gpu_hours"]
-    )
+    assert list(printed["ours"]) == [*NAMES, "wall_s", "jobs_per_s"]
+    assert 0 < printed["ours"]["rented_gpu_hours"] < printed["gpu_hours"]
     assert list(printed["peers"]) == ["no_wait", "constant", "starburst_head", "starburst"]
     assert all(list(row) == [*NAMES, "wall_s", "jobs_per_s"] for row in (*printed["peers"].values(), printed["bound"]))
     starburst = printed["peers"]["starburst"]
@@ -71,19 +69,15 @@ def test_our_policy_is_told_the_waits_to_keep_and_held_against_all(trace_file, c
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--wait-factor", "1.5", "--bound-seconds", "1"]
     assert burst.main([*arguments, "--json"], ours) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert (
-        printed["ours"]["rented_gpu_hours"] == pytest.approx(printed["gpu_hours"], rel=1e-3)
-        and printed["ours"]["max_wait_h"] == 0
-    )
+    assert printed["ours"]["rented_gpu_hours"] == pytest.approx(printed["gpu_hours"], rel=1e-3)
+    assert printed["ours"]["max_wait_h"] == 0
     assert (
         told[0].mean_h
         == pytest.approx(1.5 * printed["peers"]["starburst"]["mean_wait_h"])
         == printed["bound"]["mean_wait_h"]
     )
-    assert (
-        printed["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1
-        and printed["ratios"]["ours / bound"]["mean_wait_h"] == 0
-    )
+    assert printed["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1
+    assert printed["ratios"]["ours / bound"]["mean_wait_h"] == 0
     assert printed["ratios"]["ours / no_wait"]["mean_wait_h"] is None  # nobody waited: nothing to divide by
     assert burst.main([*arguments, "--run-times", "limits"], ours) == 0  # where run times are learned, with some room
     assert told[1].mean_h == pytest.approx(burst.ROOM["limits"] * told[0].mean_h) and burst.ROOM["limits"] < 1
@@ -146,9 +140,8 @@ def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_f
     assert burst.main([*arguments, "learned"], policy) == 0
     printed = json.loads(capsys.readouterr().out)
     assert told[:-1] == pytest.approx([patience * mean_h for patience in burst.PATIENCE if patience <= 1.51])
-    assert printed["patience"] == 1.43 and told[-1] == pytest.approx(
-        1.43 * printed["peers"]["starburst"]["mean_wait_h"]
-    )
+    assert printed["patience"] == 1.43
+    assert told[-1] == pytest.approx(1.43 * printed["peers"]["starburst"]["mean_wait_h"])
     with pytest.raises(SystemExit):
         burst.main([*arguments, "0"], policy)
     assert "--patience: it is 0; allowed is a number above 0, or learned" in capsys.readouterr().err

@@ -64,10 +64,8 @@ def test_a_figure_is_held_against_what_was_asked_and_counts_only_with_its_waits(
 
 def test_waits_are_held_against_the_wait_factor():
     (plain, half, double) = lines(burst(0.9), burst(0.85, 0.99, wait_factor=1.5), burst(0.7, 1.2, wait_factor=2.0))["2"]
-    assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7) and (half.kept, double.kept) == (
-        True,
-        False,
-    )
+    assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7)
+    assert (half.kept, double.kept) == (True, False)
 
 
 def test_a_patience_is_told_with_where_it_is_from():
@@ -77,12 +75,11 @@ def test_a_patience_is_told_with_where_it_is_from():
 
 
 def test_the_whole_trace_and_more_seeds_come_first():
-    found = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
-    assert found["1"][0].reached == 0.94 and "3 seeds" in found["1"][0].note
+    by_number = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
+    assert by_number["1"][0].reached == 0.94 and "3 seeds" in by_number["1"][0].note
     only = lines(burst(0.5, part="aside"))
-    assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None] and "last quarter" in only["1"][
-        3
-    ].note
+    assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None]
+    assert "last quarter" in only["1"][3].note
     assert "last quarter" in only["2"][0].note and only["8"][0].reached is None
 
 
@@ -118,11 +115,8 @@ def test_page_and_pictures_are_written_and_a_broken_result_is_named(tmp_path):
     (folder / "four.json").write_text("{")
     page = report.write(folder)
     text = page.read_text()
-    assert (
-        page == tmp_path / "results.md"
-        and "Not readable, so not shown: four.json." in text
-        and "`one.json` abc1234 2026-11-22" in text
-    )
+    assert page == tmp_path / "results.md" and "Not readable, so not shown: four.json." in text
+    assert "`one.json` abc1234 2026-11-22" in text
     for name in ("cost-over-wait-512.svg", "cost-over-wait-384-aside.svg"):
         assert f"(results/{name})" in text
         words = [each.text for each in ET.parse(folder / name).getroot().iter("{http://www.w3.org/2000/svg}text")]
@@ -144,9 +138,8 @@ def test_a_result_is_kept_with_what_was_run_and_a_failure_leaves_the_last_one(tm
     said = bench.run("decide", ["benchmarks.decide", "--jobs", "8", "--nodes", "4", "--repeat", "1"], tmp_path)
     kept = json.loads((tmp_path / "decide.json").read_text())
     assert said.startswith("decide: ") and kept["nodes"] == 4
-    assert (
-        kept["run"]["command"] == "python -m benchmarks.decide --jobs 8 --nodes 4 --repeat 1" and kept["run"]["commit"]
-    )
+    assert kept["run"]["command"] == "python -m benchmarks.decide --jobs 8 --nodes 4 --repeat 1"
+    assert kept["run"]["commit"]
     assert "failed" in bench.run("decide", ["benchmarks.decide", "--jobs", "1"], tmp_path)
     assert json.loads((tmp_path / "decide.json").read_text()) == kept
     monkeypatch.setenv("IRONBURST_DATA", str(tmp_path))

@@ -115,9 +115,8 @@ def test_tags_are_written_at_launch_only():
 
 def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
     passing = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
-    assert passing["Resource"] == [NODE_ROLE] and passing["Condition"] == {
-        "StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}
-    }
+    assert passing["Resource"] == [NODE_ROLE]
+    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
 
 
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
@@ -152,11 +151,8 @@ def test_the_budget_alarm(cluster, value):
     budget = cluster(value).one("budgets/budget:Budget").inputs
     assert (budget["limitAmount"], budget["limitUnit"], budget["timeUnit"]) == ("2000.00", "USD", "MONTHLY")
     assert budget["costFilters"] == [{"name": "TagKeyValue", "values": ["user:ironburst:pool$p5"]}]
-    assert {(each["notificationType"], each["threshold"]) for each in budget["notifications"]} == {
-        ("ACTUAL", 80),
-        ("FORECASTED", 100),
-        ("ACTUAL", 100),
-    }
+    expected = {("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100)}
+    assert {(each["notificationType"], each["threshold"]) for each in budget["notifications"]} == expected
     assert all(each["subscriberEmailAddresses"] == ["operators@example.org"] for each in budget["notifications"])
 
 

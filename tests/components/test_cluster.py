@@ -43,11 +43,11 @@ def test_every_component_registers_its_outputs(cluster, value):
 
 def test_the_labs_plugin_knows_every_input(cluster, value):
     """A misspelt nested key passes the SDK unseen; the stand-in refuses it, and what it doesn't implement."""
-    found = [each for each in cluster(value).resources if each.token.startswith("aws:")]
-    assert len(found) > 35
-    for each in found:
-        spec = RESOURCES[each.token]
-        assert list(schema.problems(schema.args_class(each.token), spec.tree, each.inputs)) == [], each.name
+    resources = [each for each in cluster(value).resources if each.token.startswith("aws:")]
+    assert len(resources) > 35
+    for resource in resources:
+        spec = RESOURCES[resource.token]
+        assert list(schema.problems(schema.args_class(resource.token), spec.tree, resource.inputs)) == [], resource.name
 
 
 def test_names_do_not_depend_on_the_run_or_on_what_else_is_declared(cluster, value):

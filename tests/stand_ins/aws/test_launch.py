@@ -145,9 +145,8 @@ def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
         tags = {t["Key"]: t["Value"] for t in instance["Tags"]}
         assert (tags["pool"], tags["Name"], tags["aws:ec2launchtemplate:id"]) == ("p5", "request", lt)
     volumes = ec2.describe_volumes(Filters=[{"Name": "attachment.instance-id", "Values": ids}])["Volumes"]
-    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [
-        (200, True, "p5")
-    ] * 2  # no second root volume
+    # no second root volume
+    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [(200, True, "p5")] * 2
     data = ec2.describe_instance_attribute(InstanceId=ids[0], Attribute="userData")["UserData"]["Value"]
     assert base64.b64decode(data) == b"#!/bin/sh\n"
 

@@ -69,10 +69,8 @@ def test_p5_instance_has_efa_and_no_infiniband():
     assert len(devices) == 32 and devices[:5] == ["rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0", "rdmap96s0"]
     files = files_of(spec)
     assert files["class/infiniband/rdmap79s0/ports/1/link_layer"] == "Unspecified"
-    assert (
-        files["devices-virtual/dmi/id/board_asset_tag"] == spec.name
-        and files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
-    )
+    assert files["devices-virtual/dmi/id/board_asset_tag"] == spec.name
+    assert files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
     assert spec.hostname == "ip-10-90-3-7" and spec.environment == {"AWS_ENDPOINT_URL": "http://10.78.0.1:5000"}
 
 

@@ -126,17 +126,8 @@ def test_everything_wrong_is_listed_at_once():
         "S", "M", "X", "u", ("00:00:00:00:00:01",), (GpuGroup("NVIDIA H200", 4),), 1, 512, "Off", None, None
     )
     fields = [mismatch.field for mismatch in mismatches(DECLARED, observed)]
-    assert fields == [
-        "serial",
-        "uuid",
-        "manufacturer",
-        "model",
-        "macs",
-        "gpu_count",
-        "gpu_model",
-        "cpu_count",
-        "memory_gib",
-    ]
+    expected = ["serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib"]
+    assert fields == expected
 
 
 @pytest.mark.parametrize(

@@ -178,12 +178,8 @@ def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, 
     read = []
     with pytest.raises(RecordError) as error:
         read.extend(ticks(tmp_path))
-    assert (
-        len(read) == good
-        and str(path) in str(error.value)
-        and "is damaged" in str(error.value)
-        and "\n" not in str(error.value)
-    )
+    assert len(read) == good and str(path) in str(error.value) and "is damaged" in str(error.value)
+    assert "\n" not in str(error.value)
     told = []
     Recorder(tmp_path).record(POLICY, shot(NOW + 99), said())  # a file behind it
     assert [each.at_s for each in ticks(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1

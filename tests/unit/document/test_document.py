@@ -34,11 +34,8 @@ def test_the_lab_document(lab):
         ("fixed-1", "cloud", "fixed"),
     ]
     assert lab.scheduler.head_address == "10.78.0.10"
-    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (
-        8,
-        8,
-        "LAB-DGX01",
-    )
+    expected = (8, 8, "LAB-DGX01")
+    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == expected
     pool = lab.pool("p5")
     assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
     assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
@@ -144,26 +141,16 @@ def built(change):
 
 def test_every_host_and_pool_has_its_exact_software(lab):
     dgx = lab.host("dgx01")
-    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == (
-        "debian13",
-        "580.95.05",
-        "580.95.05",
-        "inbox",
-    )
+    expected = ("debian13", "580.95.05", "580.95.05", "inbox")
+    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == expected
     assert dgx.software.packages["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
     assert (lab.pool("p5").software.rdma, lab.pool("p5").os) == ("efa", "debian13")
     head = lab.host("head")
-    assert (
-        head.software.driver is None
-        and head.software.packages["slurm_head"]
-        and not head.software.packages["slurm_node"]
-    )
+    assert head.software.driver is None and head.software.packages["slurm_head"]
+    assert not head.software.packages["slurm_node"]
     cluster = lab.software
-    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == (
-        "580.95.05",
-        "containerd",
-        ["containerd"],
-    )
+    expected = ("580.95.05", "containerd", ["containerd"])
+    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == expected
 
 
 def test_roles_are_what_the_declaration_needs(lab):
@@ -225,12 +212,8 @@ def test_what_differs_in_a_group():
 
     parsed = built(change)
     pool = parsed.pool("p5").software
-    assert (parsed.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == (
-        "ubuntu2404",
-        "12.9",
-        "6.8.0-55",
-        ["docker", "enroot"],
-    )
+    expected = ("ubuntu2404", "12.9", "6.8.0-55", ["docker", "enroot"])
+    assert (parsed.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == expected
     assert pool.packages["kernel"] == ["linux-image-6.8.0-55-generic", "linux-headers-6.8.0-55-generic"]
     assert parsed.host("dgx01").software.cuda == "13.0" and parsed.host("dgx01").os == "debian13"
 
@@ -257,12 +240,8 @@ def test_where_jobs_may_go_and_how_long_they_settle():
 
     parsed = built(change)
     pool = parsed.pool("p5")
-    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (
-        1796124600.0,
-        ["imagenet"],
-        ["matlab"],
-        "efa",
-    )
+    expected = (1796124600.0, ["imagenet"], ["matlab"], "efa")
+    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == expected
     assert parsed.burst.settle_s == 30
 
 

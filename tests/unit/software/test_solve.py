@@ -52,12 +52,8 @@ def test_the_newest_version_of_a_branch_and_what_follows_it():
 
 def test_what_is_written_in_full_is_taken():
     chosen = chosen_for(driver="580.95.05", container_toolkit="1.18.0", dcgm="4.4.1", nccl="2.28.9")
-    assert (chosen.driver, chosen.container_toolkit, chosen.dcgm, chosen.nccl) == (
-        "580.95.05",
-        "1.18.0",
-        "4.4.1",
-        "2.28.9",
-    )
+    expected = ("580.95.05", "1.18.0", "4.4.1", "2.28.9")
+    assert (chosen.driver, chosen.container_toolkit, chosen.dcgm, chosen.nccl) == expected
 
 
 @pytest.mark.parametrize(
@@ -367,9 +363,8 @@ WISHES = [
 
 @pytest.mark.parametrize("os", OS_TARGETS)
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
-    monkeypatch.setattr(
-        "ironburst.software.solve.remedies", lambda *_: ()
-    )  # tried above; here it would be most of the time
+    # tried above; here it would be most of the time
+    monkeypatch.setattr("ironburst.software.solve.remedies", lambda *_: ())
     solved = refused = 0
     for gpu, wish in itertools.product(catalog.gpus().values(), WISHES):
         count = 16 if gpu.form_factor == "SXM3" else 8
