@@ -1,10 +1,5 @@
-"""What the tests of the lab's cloud share; each module has its own `server`."""
+"""What the tests of the AWS adapters share: the lab's cloud."""
 
-import pytest
+from tests.lab_cloud import clients, cloud, server
 
-from lab.aws.testing import Clients
-
-
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
+__all__ = ["clients", "cloud", "server"]

@@ -11,17 +11,9 @@ from ironburst import ports
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import Aws, parameters
 from ironburst.ports import Interruption, LaunchRequest
-from lab.aws.cloud import Cloud
 from lab.aws.testing import REGION, live, network
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
-
-
-@pytest.fixture(scope="module")
-def server():
-    cloud = Cloud(seed=7)
-    yield cloud
-    cloud.close()
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +24,9 @@ def aws(server):
 
 
 @pytest.fixture
-def cloud(server):
-    server.reset()
-    server.register_image("baked", IMAGE)
-    return server
+def cloud(cloud):
+    cloud.register_image("baked", IMAGE)
+    return cloud
 
 
 @pytest.fixture
@@ -47,9 +38,8 @@ def request_of(cloud, clients):
         "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}],
         "MetadataOptions": {"HttpTokens": "required"},
     }
-    template = clients("ec2").create_launch_template(LaunchTemplateName="p5-a", LaunchTemplateData=data)[
-        "LaunchTemplate"
-    ]["LaunchTemplateId"]
+    answer = clients("ec2").create_launch_template(LaunchTemplateName="p5-a", LaunchTemplateData=data)
+    template = answer["LaunchTemplate"]["LaunchTemplateId"]
 
     def make(**more):
         values = {
@@ -69,21 +59,16 @@ def request_of(cloud, clients):
 
 
 def test_a_gang_is_launched_with_all_that_belongs_to_it(aws, clients, request_of):
-    found = aws.launch(request_of(count=2))
-    assert sorted(instance.index for instance in found) == [0, 1] and {i.launch for i in found} == {"abc123"}
-    (one, two) = live(clients("ec2"))
-    tags = {tag["Key"]: tag["Value"] for tag in one["Tags"]}
+    launched = aws.launch(request_of(count=2))
+    assert sorted(instance.index for instance in launched) == [0, 1] and {i.launch for i in launched} == {"abc123"}
+    (first, second) = live(clients("ec2"))
+    tags = {tag["Key"]: tag["Value"] for tag in first["Tags"]}
     wanted = {"ironburst:cluster": "lab", "ironburst:lease": "abc123", "ironburst:pool": "p5", "Name": "lab-p5-abc123"}
     assert wanted.items() <= tags.items()
-    assert (
-        one["ImageId"] == IMAGE
-        and one["InstanceType"] == P5
-        and one["Placement"]["AvailabilityZone"] == ZONE
-        and "InstanceLifecycle" not in one
-    )
-    told = clients("ec2").describe_instance_attribute(InstanceId=two["InstanceId"], Attribute="userData")["UserData"][
-        "Value"
-    ]
+    assert first["ImageId"] == IMAGE and first["InstanceType"] == P5 and first["Placement"]["AvailabilityZone"] == ZONE
+    assert "InstanceLifecycle" not in first
+    answer = clients("ec2").describe_instance_attribute(InstanceId=second["InstanceId"], Attribute="userData")
+    told = answer["UserData"]["Value"]
     assert json.loads(base64.b64decode(told)) == {"ironburst": 1}
 
 
@@ -174,9 +159,9 @@ def test_only_what_a_controller_launched_is_found_on_all_pages(aws, clients, req
 
 
 def test_ending_is_repeatable_and_one_that_is_gone_keeps_nobody_alive(aws, clients, request_of):
-    one = aws.launch(request_of())[0]
-    assert aws.terminate([one.id, "i-0123456789abcdef0"]) == {one.id}
-    assert aws.terminate([one.id]) == {one.id}
+    instance = aws.launch(request_of())[0]
+    assert aws.terminate([instance.id, "i-0123456789abcdef0"]) == {instance.id}
+    assert aws.terminate([instance.id]) == {instance.id}
     assert aws.terminate([]) == set()
     assert live(clients("ec2")) == [] and [i.alive for i in aws.instances("lab")] == [False]
 
@@ -196,16 +181,15 @@ def test_interruptions_come_from_the_queue_until_acknowledged(aws, cloud, client
         "detail-type": "EC2 Spot Instance Interruption Warning",
         "detail": {"instance-id": "i-7", "instance-action": "terminate"},
     }
-    other = {"detail-type": "EC2 Instance Rebalance Recommendation", "detail": {"instance-id": "i-7"}}
-    for body in (json.dumps(other), "no json", json.dumps(warning)):
+    unrelated = {"detail-type": "EC2 Instance Rebalance Recommendation", "detail": {"instance-id": "i-7"}}
+    for body in (json.dumps(unrelated), "no json", json.dumps(warning)):
         clients("sqs").send_message(QueueUrl=url, MessageBody=body)
-    found = aws.interruptions([url, url])
-    assert {each.instance_id for each in found} == {"i-7"}
-    aws.acknowledge(found[-1])
+    interruptions = aws.interruptions([url, url])
+    assert {each.instance_id for each in interruptions} == {"i-7"}
+    aws.acknowledge(interruptions[-1])
     assert aws.interruptions([url]) == []
-    left = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])[
-        "Attributes"
-    ]
+    answer = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+    left = answer["Attributes"]
     assert left["ApproximateNumberOfMessages"] == "0"
 
 

@@ -64,9 +64,8 @@ def world(cloud, clients, images, monkeypatch):
     monkeypatch.setattr("ironburst.images.APPEAR_S", 0.0)
     ec2 = clients("ec2")
     vpc, first = network(ec2)
-    second = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")["Subnet"][
-        "SubnetId"
-    ]
+    answer = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")
+    second = answer["Subnet"]["SubnetId"]
     zones = []
     for zone, subnet in (("us-east-1a", first), ("us-east-1b", second)):
         tags = [
@@ -80,9 +79,8 @@ def world(cloud, clients, images, monkeypatch):
             "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}],
             "TagSpecifications": tags,
         }
-        made = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)["LaunchTemplate"][
-            "LaunchTemplateId"
-        ]
+        answer = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)
+        made = answer["LaunchTemplate"]["LaunchTemplateId"]
         zones.append({"zone": zone, "subnet_id": subnet, "launch_template_id": made})
     values = document().model_dump(mode="json")
     values["pools"] = [values["pools"][0] | {"name": "p5", "instance_type": P5, "zones": zones}]
@@ -106,8 +104,8 @@ def world(cloud, clients, images, monkeypatch):
 
 
 def parameter(world):
-    found = world.ssm.get_parameters(Names=[world.pool.image_parameter])["Parameters"]
-    return found[0]["Value"] if found else None
+    parameters = world.ssm.get_parameters(Names=[world.pool.image_parameter])["Parameters"]
+    return parameters[0]["Value"] if parameters else None
 
 
 def made_images(world):
@@ -133,11 +131,8 @@ def test_the_whole_bake(world):
     done = world.run(playbook=lambda address: seen.append((address, live(world.ec2)[0])))
     ((address, instance),) = seen
     tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
-    assert (
-        address == instance["PrivateIpAddress"]
-        and instance["ImageId"] == BASE
-        and done.instance == instance["InstanceId"]
-    )
+    assert address == instance["PrivateIpAddress"] and instance["ImageId"] == BASE
+    assert done.instance == instance["InstanceId"]
     assert tags["ironburst:role"] == "image-build" and tags["ironburst:pool"] == "p5" and "ironburst:lease" not in tags
     assert changing(world) == ["RunInstances", "CreateImage", "PutParameter", "TerminateInstances"]
     assert world.hooks.baked == [(done.instance, done.image)]
@@ -283,21 +278,16 @@ def test_an_image_is_pending_until_it_is_baked(cloud, clients):
     assert refused(ec2.create_image, InstanceId=instance, Name="one") == ("InvalidAMIName.Duplicate", 400)
     assert refused(ec2.create_image, InstanceId=instance, Name="two", NoReboot=True) == ("UnsupportedOperation", 400)
     ec2.deregister_image(ImageId=made)
-    assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == (
-        "InvalidAMIID.NotFound",
-        400,
-    )
-    assert (
-        len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2
-    )  # the base image's, and this one's: it stays
+    expected = ("InvalidAMIID.NotFound", 400)
+    assert refused(ec2.run_instances, MinCount=1, MaxCount=1, ImageId=made, InstanceType=P5) == expected
+    # the base image's, and this one's: it stays
+    assert len(ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 2
 
 
 def test_an_image_that_is_not_available_does_not_start(cloud, clients):
     cloud.backend.amis[BASE].state = "pending"
-    assert refused(clients("ec2").run_instances, MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5) == (
-        "InvalidAMIID.Unavailable",
-        400,
-    )
+    expected = ("InvalidAMIID.Unavailable", 400)
+    assert refused(clients("ec2").run_instances, MinCount=1, MaxCount=1, ImageId=BASE, InstanceType=P5) == expected
 
 
 # ---- the command
@@ -340,11 +330,8 @@ def test_the_command(verb, world, tmp_path, capsys):
     key.write_text("")
     assert verb.call(ssh_key=str(key), user="admin") == 0
     out = json.loads(capsys.readouterr().out)
-    assert (
-        out["image"] == parameter(world)
-        and out["parameter"] == "/ironburst/lab/p5/image"
-        and set(out["seconds"]) == {"instance", "playbook", "image"}
-    )
+    assert out["image"] == parameter(world) and out["parameter"] == "/ironburst/lab/p5/image"
+    assert set(out["seconds"]) == {"instance", "playbook", "image"}
     assert verb.variables.pop("image_address").startswith("10.90.")
     assert verb.variables == {"image_pool": "p5", "image_user": "admin", "ansible_ssh_private_key_file": str(key)}
     assert signal.getsignal(signal.SIGINT) is BEFORE

@@ -95,23 +95,23 @@ def test_events_carry_tags_and_places_from_the_callback(tmp_path):
 def test_items_of_a_loop_are_results_of_their_own():
     loop = [{"ansible_loop_var": "item", "changed": False}, {"ansible_loop_var": "item", "changed": True}]
     assert TaskEvent("n1", None, "t", "ok", {"results": loop}).results == loop
-    other = {"results": ["apt's own list"]}
-    assert TaskEvent("n1", None, "t", "ok", other).results == [other]
+    package_lists = {"results": ["apt's own list"]}
+    assert TaskEvent("n1", None, "t", "ok", package_lists).results == [package_lists]
 
 
 def test_processes_of_a_run_are_found_by_its_folder_and_ended(tmp_path):
     environment = {**os.environ, "IRONBURST_CONTROL_PATH_DIR": str(tmp_path)}
     mine = subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True)
-    other = subprocess.Popen(["sleep", "600"], env={**os.environ, "IRONBURST_CONTROL_PATH_DIR": "/elsewhere"})
+    foreign = subprocess.Popen(["sleep", "600"], env={**os.environ, "IRONBURST_CONTROL_PATH_DIR": "/elsewhere"})
     try:
         assert leftovers.of_run(tmp_path) == [mine.pid]
         leftovers.end_here(tmp_path)
-        assert mine.wait(10) == -signal.SIGKILL and other.poll() is None
+        assert mine.wait(10) == -signal.SIGKILL and foreign.poll() is None
     finally:
         mine.kill()
-        other.kill()
+        foreign.kill()
         mine.wait()
-        other.wait()
+        foreign.wait()
 
 
 def test_the_hosts_program_ends_what_its_connection_has_started_and_nothing_else():

@@ -26,12 +26,8 @@ def test_the_queue_of_every_version_reads_the_same(version):
     jobs = {job.id: job for job in slurm_json.jobs(load(version, "squeue"))}
     assert sorted(jobs) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
     running = jobs[1]
-    assert (running.state, running.nodes, running.on, running.each) == (
-        "RUNNING",
-        2,
-        ("gpu2", "gpu3"),
-        Resources(8, 1, 1000),
-    )
+    expected = ("RUNNING", 2, ("gpu2", "gpu3"), Resources(8, 1, 1000))
+    assert (running.state, running.nodes, running.on, running.each) == expected
     assert (running.time_limit_s, running.end_s - running.start_s) == (180.0, 180.0)
     wide = jobs[2]
     assert wide.pending and wide.partitions == ("home", "burst") and wide.excluded == ("gpu7", "gpu8") and wide.on == ()
@@ -46,24 +42,17 @@ def test_the_nodes_of_every_version_read_the_same(version):
     nodes = {node.name: node for node in slurm_json.nodes(load(version, "nodes"))}
     assert nodes["gpu2"].open and nodes["gpu2"].total == Resources(8, 2, 1000) and nodes["gpu2"].partitions == ("home",)
     assert nodes["gpu6"].open and nodes["gpu6"].has("IDLE", "CLOUD") and nodes["gpu6"].address == "10.78.0.196"
-    assert (
-        not nodes["gpu8"].open
-        and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN")
-        and nodes["gpu8"].reason == "no lease"
-    )
+    assert not nodes["gpu8"].open and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN")
+    assert nodes["gpu8"].reason == "no lease"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_is_on_which_node_reads_the_same_in_every_version(version):
-    found = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
-    assert found["gpu2"].jobs == (1,) and found["gpu2"].busy and found["gpu2"].registered and found["gpu2"].available
-    assert (
-        found["gpu8"].drained
-        and not found["gpu8"].available
-        and found["gpu8"].reason == "no lease"
-        and not found["gpu8"].registered
-    )
-    assert found["gpu6"].jobs == () and found["gpu6"].end_s == 0 and not found["gpu6"].busy
+    nodes = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
+    assert nodes["gpu2"].jobs == (1,) and nodes["gpu2"].busy and nodes["gpu2"].registered and nodes["gpu2"].available
+    assert nodes["gpu8"].drained and not nodes["gpu8"].available and nodes["gpu8"].reason == "no lease"
+    assert not nodes["gpu8"].registered
+    assert nodes["gpu6"].jobs == () and nodes["gpu6"].end_s == 0 and not nodes["gpu6"].busy
 
 
 def test_the_fixtures_that_are_derived_are_what_the_script_makes():
@@ -174,15 +163,11 @@ def test_deadline_licences_and_what_a_comment_says(version):
     row = answer["jobs"][0]
     row["deadline"] = 1795300000 if version == "23.02" else {"set": True, "infinite": False, "number": 1795300000}
     row |= {"licenses": "matlab:2,fluent@db:1", "comment": "mine; data=imagenet,c4 fabric=infiniband"}
-    job, other = slurm_json.jobs(answer)[:2]
-    assert (job.deadline_s, job.licences, job.data, job.fabric) == (
-        1795300000.0,
-        ("matlab", "fluent@db"),
-        ("imagenet", "c4"),
-        "infiniband",
-    )
-    assert (other.deadline_s, other.licences, other.data, other.fabric) == (None, (), (), "")
-    assert job.demands == other.demands == ""
+    job, plain = slurm_json.jobs(answer)[:2]
+    expected = (1795300000.0, ("matlab", "fluent@db"), ("imagenet", "c4"), "infiniband")
+    assert (job.deadline_s, job.licences, job.data, job.fabric) == expected
+    assert (plain.deadline_s, plain.licences, plain.data, plain.fabric) == (None, (), (), "")
+    assert job.demands == plain.demands == ""
 
 
 def test_one_licence_of_several_is_a_demand():

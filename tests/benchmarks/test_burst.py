@@ -41,24 +41,22 @@ def rent_all(trace, pool_gpus):
 def test_json_has_the_peers_the_bound_and_the_ratios(trace_file, capsys):
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--seeds", "2", "--bound-seconds", "2", "--json"]
     assert burst.main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["jobs"] == 200 and found["seeds"] == 2
-    assert (
-        list(found["ours"]) == [*NAMES, "wall_s", "jobs_per_s"]
-        and 0 < found["ours"]["rented_gpu_hours"] < found["gpu_hours"]
-    )
-    assert list(found["peers"]) == ["no_wait", "constant", "starburst_head", "starburst"]
-    assert all(list(row) == [*NAMES, "wall_s", "jobs_per_s"] for row in (*found["peers"].values(), found["bound"]))
-    starburst = found["peers"]["starburst"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["jobs"] == 200 and printed["seeds"] == 2
+    assert list(printed["ours"]) == [*NAMES, "wall_s", "jobs_per_s"]
+    assert 0 < printed["ours"]["rented_gpu_hours"] < printed["gpu_hours"]
+    assert list(printed["peers"]) == ["no_wait", "constant", "starburst_head", "starburst"]
+    assert all(list(row) == [*NAMES, "wall_s", "jobs_per_s"] for row in (*printed["peers"].values(), printed["bound"]))
+    starburst = printed["peers"]["starburst"]
     by_hand = [
         figures.figures(trace, peers.run(trace, 32, peers.PEERS["starburst"]), 32, 1.0)["rented_gpu_hours"]
         for trace in (traces.jittered(traces.read(trace_file), seed) for seed in (1, 2))
     ]
     assert starburst["rented_gpu_hours"] == pytest.approx(sum(by_hand) / 2)
-    assert 0 < found["bound"]["rented_gpu_hours"] < starburst["rented_gpu_hours"]
-    assert found["bound"]["max_wait_h"] == starburst["max_wait_h"] and found["bound"]["p50_wait_h"] is None
-    ratio = found["ratios"]["starburst / bound"]["rented_gpu_hours"]
-    assert ratio == pytest.approx(starburst["rented_gpu_hours"] / found["bound"]["rented_gpu_hours"])
+    assert 0 < printed["bound"]["rented_gpu_hours"] < starburst["rented_gpu_hours"]
+    assert printed["bound"]["max_wait_h"] == starburst["max_wait_h"] and printed["bound"]["p50_wait_h"] is None
+    ratio = printed["ratios"]["starburst / bound"]["rented_gpu_hours"]
+    assert ratio == pytest.approx(starburst["rented_gpu_hours"] / printed["bound"]["rented_gpu_hours"])
 
 
 def test_our_policy_is_told_the_waits_to_keep_and_held_against_all(trace_file, capsys):
@@ -70,21 +68,17 @@ def test_our_policy_is_told_the_waits_to_keep_and_held_against_all(trace_file, c
 
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--wait-factor", "1.5", "--bound-seconds", "1"]
     assert burst.main([*arguments, "--json"], ours) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (
-        found["ours"]["rented_gpu_hours"] == pytest.approx(found["gpu_hours"], rel=1e-3)
-        and found["ours"]["max_wait_h"] == 0
-    )
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ours"]["rented_gpu_hours"] == pytest.approx(printed["gpu_hours"], rel=1e-3)
+    assert printed["ours"]["max_wait_h"] == 0
     assert (
         told[0].mean_h
-        == pytest.approx(1.5 * found["peers"]["starburst"]["mean_wait_h"])
-        == found["bound"]["mean_wait_h"]
+        == pytest.approx(1.5 * printed["peers"]["starburst"]["mean_wait_h"])
+        == printed["bound"]["mean_wait_h"]
     )
-    assert (
-        found["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1
-        and found["ratios"]["ours / bound"]["mean_wait_h"] == 0
-    )
-    assert found["ratios"]["ours / no_wait"]["mean_wait_h"] is None  # nobody waited: nothing to divide by
+    assert printed["ratios"]["ours / starburst"]["rented_gpu_hours"] > 1
+    assert printed["ratios"]["ours / bound"]["mean_wait_h"] == 0
+    assert printed["ratios"]["ours / no_wait"]["mean_wait_h"] is None  # nobody waited: nothing to divide by
     assert burst.main([*arguments, "--run-times", "limits"], ours) == 0  # where run times are learned, with some room
     assert told[1].mean_h == pytest.approx(burst.ROOM["limits"] * told[0].mean_h) and burst.ROOM["limits"] < 1
     capsys.readouterr()
@@ -144,9 +138,10 @@ def test_patience_is_learned_on_the_first_part_and_told_with_the_figures(trace_f
 
     arguments = ["--trace", str(trace_file), "--pool-gpus", "32", "--bound-seconds", "0", "--json", "--patience"]
     assert burst.main([*arguments, "learned"], policy) == 0
-    found = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     assert told[:-1] == pytest.approx([patience * mean_h for patience in burst.PATIENCE if patience <= 1.51])
-    assert found["patience"] == 1.43 and told[-1] == pytest.approx(1.43 * found["peers"]["starburst"]["mean_wait_h"])
+    assert printed["patience"] == 1.43
+    assert told[-1] == pytest.approx(1.43 * printed["peers"]["starburst"]["mean_wait_h"])
     with pytest.raises(SystemExit):
         burst.main([*arguments, "0"], policy)
     assert "--patience: it is 0; allowed is a number above 0, or learned" in capsys.readouterr().err

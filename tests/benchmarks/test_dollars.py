@@ -24,16 +24,16 @@ def pool(name, gpus, usd, zones=("a",)):
     return Pool(
         name,
         name,
-        names,
-        name,
-        Resources(gpus),
-        "",
-        (ON_DEMAND,),
-        {ON_DEMAND: usd},
-        zones,
-        600.0,
-        HOUR,
-        1e9,
+        nodes=names,
+        instance_type=name,
+        each=Resources(gpus),
+        gpu_type="",
+        markets=(ON_DEMAND,),
+        usd_per_hour={ON_DEMAND: usd},
+        zones=zones,
+        boot_s=600.0,
+        idle_s=HOUR,
+        max_run_s=1e9,
         min_billing_s=60.0,
     )
 
@@ -67,17 +67,12 @@ def test_offered_are_the_cheapest_types_with_their_prices_and_rates():
     both = offers.pools((offers.SPOT, ON_DEMAND))
     assert {each.each.gpus for each in both} == {1, 4, 8}
     cheapest = next(each for each in both if each.name == "g6.xlarge")
-    assert (
-        cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048}
-        and 0 < cheapest.interruptions_per_hour["spot"] < 0.01
-    )
+    assert cheapest.usd_per_hour == {"spot": 0.4104, ON_DEMAND: 0.8048}
+    assert 0 < cheapest.interruptions_per_hour["spot"] < 0.01
     assert all(each.markets == (ON_DEMAND,) for each in offers.pools((ON_DEMAND,)))
     (kept,) = offers.reserved({"g6.48xlarge": 3}, 0.5)
-    assert (
-        kept.prepaid_markets == kept.markets
-        and len(kept.nodes) == 3
-        and kept.usd_per_hour == {"reservation": 13.3504 / 2}
-    )
+    assert kept.prepaid_markets == kept.markets and len(kept.nodes) == 3
+    assert kept.usd_per_hour == {"reservation": 13.3504 / 2}
 
 
 def test_a_reservation_is_recommended_for_what_runs_most_of_the_time():
@@ -109,30 +104,26 @@ def test_it_prints_what_all_pay_and_the_ratios(tmp_path, capsys):
     file = tmp_path / "jobs.csv"
     file.write_text("submit_s,duration_s,num_gpus,vc\n" + "".join(f"{s},{d},{g},q\n" for s, d, g in rows))
     assert dollars.main(["--trace", str(file), "--pool-gpus", "16", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "2026-07-20" in found["prices"] and "2025-06-28" in found["prices"] and "declared" in found["prices"]
+    printed = json.loads(capsys.readouterr().out)
+    assert "2026-07-20" in printed["prices"] and "2025-06-28" in printed["prices"] and "declared" in printed["prices"]
     for row in "abc":
-        ours = found[row]
+        ours = printed[row]
         assert ours["usd"] > 0 and 0 <= ours["idle_usd"] <= ours["usd"] and 0 <= ours["boot_usd"] <= ours["usd"]
-        assert found["ratios"][row]["usd"] == pytest.approx(ours["usd"] / found["starburst"]["usd"])
-        assert found["ratios"][row]["max_wait_h"] == pytest.approx(
-            ours["max_wait_h"] / found["starburst"]["max_wait_h"]
+        assert printed["ratios"][row]["usd"] == pytest.approx(ours["usd"] / printed["starburst"]["usd"])
+        assert printed["ratios"][row]["max_wait_h"] == pytest.approx(
+            ours["max_wait_h"] / printed["starburst"]["max_wait_h"]
         )
-    for row in (
-        "starburst",
-        "no_wait",
-        *"abc",
-    ):  # a part of what is paid is paid in the last quarter, and some wait is the longest one
-        assert 0 < found[f"{row} aside"]["usd"] < found[row]["usd"]
-        assert found[f"{row} aside"]["max_wait_h"] <= found[row]["max_wait_h"]
-    assert found["aside"]["a"]["usd"] == pytest.approx(found["a aside"]["usd"] / found["starburst aside"]["usd"])
-    assert found["b"]["usd"] < found["a"]["usd"] and found["a"]["interruptions"] == 0
+    # a part of what is paid is paid in the last quarter, and some wait is the longest one
+    for row in ("starburst", "no_wait", *"abc"):
+        assert 0 < printed[f"{row} aside"]["usd"] < printed[row]["usd"]
+        assert printed[f"{row} aside"]["max_wait_h"] <= printed[row]["max_wait_h"]
+    assert printed["aside"]["a"]["usd"] == pytest.approx(printed["a aside"]["usd"] / printed["starburst aside"]["usd"])
+    assert printed["b"]["usd"] < printed["a"]["usd"] and printed["a"]["interruptions"] == 0
     for wrong in (["--rows", "d"], ["--days", "5"], ["--days", "9-5"], ["--least-gpu-hours", "1e9"]):
         assert dollars.main(["--trace", str(file), *wrong]) == 2
         assert capsys.readouterr().err.startswith("benchmarks.dollars: --")
-    assert (
-        dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2 and "TYPE=N" in capsys.readouterr().err
-    )
+    assert dollars.main(["--trace", str(file), "--reserved", "g6.48xlarge"]) == 2
+    assert "TYPE=N" in capsys.readouterr().err
 
 
 def test_without_anything_to_reserve_the_third_row_is_the_second():
@@ -147,10 +138,10 @@ def test_without_anything_to_reserve_the_third_row_is_the_second():
 
         return dollars.jitter_once(jobs, setting, 1, tell)
 
-    none = rows({})
-    assert none["c"] == none["b"] and none["b"]["usd"] > 0 and "c" not in played
-    one = rows({"g6.48xlarge": 1})
-    assert one["c"]["prepaid_usd"] > 0 and one["b"]["usd"] == none["b"]["usd"] and played.count("c") == 1
+    without = rows({})
+    assert without["c"] == without["b"] and without["b"]["usd"] > 0 and "c" not in played
+    prepaid = rows({"g6.48xlarge": 1})
+    assert prepaid["c"]["prepaid_usd"] > 0 and prepaid["b"]["usd"] == without["b"]["usd"] and played.count("c") == 1
 
 
 def test_what_is_reserved_can_be_given():

@@ -38,8 +38,8 @@ def burst(ratio=0.95, waits=0.9, **more):
 
 
 def lines(*results):
-    found = [{"file": f"r{number}.json", **each} for number, each in enumerate(results)]
-    return {title[: title.index(".")]: each for title, each in report.rows(found)}
+    numbered = [{"file": f"r{number}.json", **each} for number, each in enumerate(results)]
+    return {title[: title.index(".")]: each for title, each in report.rows(numbered)}
 
 
 def test_without_results_every_line_says_not_measured():
@@ -64,10 +64,8 @@ def test_a_figure_is_held_against_what_was_asked_and_counts_only_with_its_waits(
 
 def test_waits_are_held_against_the_wait_factor():
     (plain, half, double) = lines(burst(0.9), burst(0.85, 0.99, wait_factor=1.5), burst(0.7, 1.2, wait_factor=2.0))["2"]
-    assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7) and (half.kept, double.kept) == (
-        True,
-        False,
-    )
+    assert (plain.reached, half.reached, double.reached) == (0.9, 0.85, 0.7)
+    assert (half.kept, double.kept) == (True, False)
 
 
 def test_a_patience_is_told_with_where_it_is_from():
@@ -77,12 +75,11 @@ def test_a_patience_is_told_with_where_it_is_from():
 
 
 def test_the_whole_trace_and_more_seeds_come_first():
-    found = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
-    assert found["1"][0].reached == 0.94 and "3 seeds" in found["1"][0].note
+    by_number = lines(burst(0.5, part="aside", seeds=9), burst(0.94, seeds=3), burst(0.96, seeds=1))
+    assert by_number["1"][0].reached == 0.94 and "3 seeds" in by_number["1"][0].note
     only = lines(burst(0.5, part="aside"))
-    assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None] and "last quarter" in only["1"][
-        3
-    ].note
+    assert [one.reached for one in only["1"]] == [None, None, None, 0.5, None, None]
+    assert "last quarter" in only["1"][3].note
     assert "last quarter" in only["2"][0].note and only["8"][0].reached is None
 
 
@@ -95,34 +92,31 @@ def test_other_traces_are_held_against_the_best_peer():
 
 def test_the_other_benchmarks_are_known_by_what_is_in_them():
     ratio = {"usd": 0.7, "asked": 0.97, "wanted": 0.9, **dict.fromkeys(WAITS, 0.9)}
-    found = lines(
+    by_number = lines(
         {"seconds for all (<= 1)": 0.5, "slope (1 is linear)": 1.01},
         {"sequences": {}, "adversarial": {}, "mean": 1.2, "max": 1.9},
         {"scenarios": 200, "times a ceiling was passed (0)": 0},
         {"prices": "p", "ratios": {"a": ratio}, "days": "3-4", "seeds": 1},
     )
-    assert found["9"][0].reached == 0.5 and [one.reached for one in found["7"]] == [1.2, 1.9]
-    assert (found["10"][0].case, found["10"][0].reached) == ("200 scenarios", 0)
-    assert [one.reached for one in found["5"]] == [0.7, None, None] and "days 3-4" in found["5"][0].note
+    assert by_number["9"][0].reached == 0.5 and [line.reached for line in by_number["7"]] == [1.2, 1.9]
+    assert (by_number["10"][0].case, by_number["10"][0].reached) == ("200 scenarios", 0)
+    assert [line.reached for line in by_number["5"]] == [0.7, None, None] and "days 3-4" in by_number["5"][0].note
 
 
 def test_page_and_pictures_are_written_and_a_broken_result_is_named(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir()
-    for name, each in {
+    for name, result in {
         "one": burst(),
         "two": burst(0.9, wait_factor=2.0),
         "three": burst(pool_gpus=384, part="aside"),
     }.items():
-        (folder / f"{name}.json").write_text(json.dumps(each | {"run": {"commit": "abc1234", "date": "2026-11-22"}}))
+        (folder / f"{name}.json").write_text(json.dumps(result | {"run": {"commit": "abc1234", "date": "2026-11-22"}}))
     (folder / "four.json").write_text("{")
     page = report.write(folder)
     text = page.read_text()
-    assert (
-        page == tmp_path / "results.md"
-        and "Not readable, so not shown: four.json." in text
-        and "`one.json` abc1234 2026-11-22" in text
-    )
+    assert page == tmp_path / "results.md" and "Not readable, so not shown: four.json." in text
+    assert "`one.json` abc1234 2026-11-22" in text
     for name in ("cost-over-wait-512.svg", "cost-over-wait-384-aside.svg"):
         assert f"(results/{name})" in text
         words = [each.text for each in ET.parse(folder / name).getroot().iter("{http://www.w3.org/2000/svg}text")]
@@ -144,9 +138,8 @@ def test_a_result_is_kept_with_what_was_run_and_a_failure_leaves_the_last_one(tm
     said = bench.run("decide", ["benchmarks.decide", "--jobs", "8", "--nodes", "4", "--repeat", "1"], tmp_path)
     kept = json.loads((tmp_path / "decide.json").read_text())
     assert said.startswith("decide: ") and kept["nodes"] == 4
-    assert (
-        kept["run"]["command"] == "python -m benchmarks.decide --jobs 8 --nodes 4 --repeat 1" and kept["run"]["commit"]
-    )
+    assert kept["run"]["command"] == "python -m benchmarks.decide --jobs 8 --nodes 4 --repeat 1"
+    assert kept["run"]["commit"]
     assert "failed" in bench.run("decide", ["benchmarks.decide", "--jobs", "1"], tmp_path)
     assert json.loads((tmp_path / "decide.json").read_text()) == kept
     monkeypatch.setenv("IRONBURST_DATA", str(tmp_path))

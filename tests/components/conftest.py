@@ -45,9 +45,9 @@ class Recording:
         return sorted((each for each in self.resources if each.token.endswith(token)), key=lambda each: each.name)
 
     def one(self, token: str, name: str | None = None) -> Registered:
-        found = [each for each in self.all(token) if name in (None, each.name)]
-        assert len(found) == 1, f"{len(found)} resources {token} {name or ''}"
-        return found[0]
+        resources = [each for each in self.all(token) if name in (None, each.name)]
+        assert len(resources) == 1, f"{len(resources)} resources {token} {name or ''}"
+        return resources[0]
 
 
 class _Cloud(mocks.Mocks):

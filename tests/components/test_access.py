@@ -34,15 +34,17 @@ def attached(recording, name):
 
 def test_no_statement_allows_every_action_and_only_looking_has_no_resource(cluster, value):
     recording = cluster(value)
-    found = [
-        each for policy in recording.all("RolePolicy") for each in json.loads(policy.inputs["policy"])["Statement"]
+    granted = [
+        statement
+        for policy in recording.all("RolePolicy")
+        for statement in json.loads(policy.inputs["policy"])["Statement"]
     ]
-    assert len(found) == 10
-    for each in found:
-        assert each["Effect"] == "Allow" and "NotAction" not in each and "NotResource" not in each
-        assert not any("*" in action for action in listed(each["Action"])), each
-        if "*" in listed(each["Resource"]):
-            assert all(action.startswith("ec2:Describe") for action in each["Action"])
+    assert len(granted) == 10
+    for statement in granted:
+        assert statement["Effect"] == "Allow" and "NotAction" not in statement and "NotResource" not in statement
+        assert not any("*" in action for action in listed(statement["Action"])), statement
+        if "*" in listed(statement["Resource"]):
+            assert all(action.startswith("ec2:Describe") for action in statement["Action"])
 
 
 def test_a_node_reads_its_munge_key_and_nothing_else(cluster, value):
@@ -77,53 +79,52 @@ def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, v
 
 
 def test_launching_is_limited_to_type_tags_and_the_pools_templates():
-    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
-    assert found["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
-    limits = found["LaunchInstances"]["Condition"]["StringEquals"]
+    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
+    limits = by_sid["LaunchInstances"]["Condition"]["StringEquals"]
     assert limits == {
         "aws:RequestTag/ironburst:cluster": "lab",
         "aws:RequestTag/ironburst:pool": ["p5", "p4d"],
         "ec2:InstanceType": ["p4d.24xlarge", "p5.48xlarge"],
     }
-    assert found["LaunchInstances"]["Resource"] == ["arn:aws:ec2:us-east-1:123456789012:instance/*"]
-    assert "aws:RequestTag/ironburst:pool" in found["LaunchParts"]["Condition"]["StringEquals"]
+    assert by_sid["LaunchInstances"]["Resource"] == ["arn:aws:ec2:us-east-1:123456789012:instance/*"]
+    assert "aws:RequestTag/ironburst:pool" in by_sid["LaunchParts"]["Condition"]["StringEquals"]
 
 
 def test_a_spot_request_is_allowed_where_a_pool_has_that_market():
     request = "arn:aws:ec2:us-east-1:123456789012:spot-instances-request/*"
     for spot in (True, False):
-        found = statements(policies.controller(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
-        assert (request in found["LaunchFrom"]["Resource"]) is spot
+        by_sid = statements(policies.controller(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
+        assert (request in by_sid["LaunchFrom"]["Resource"]) is spot
 
 
 def test_only_instances_of_the_pools_can_be_ended():
-    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
-    assert found["EndPoolInstances"]["Condition"]["StringEquals"] == {
+    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert by_sid["EndPoolInstances"]["Condition"]["StringEquals"] == {
         "ec2:ResourceTag/ironburst:cluster": "lab",
         "ec2:ResourceTag/ironburst:pool": ["p5", "p4d"],
     }
-    ending = [each for each in found.values() if "ec2:TerminateInstances" in each["Action"]]
+    ending = [statement for statement in by_sid.values() if "ec2:TerminateInstances" in statement["Action"]]
     assert len(ending) == 1
 
 
 def test_tags_are_written_at_launch_only():
-    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
-    assert found["TagAtLaunch"]["Condition"] == {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
+    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    assert by_sid["TagAtLaunch"]["Condition"] == {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
 
 
 def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
-    found = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
-    assert found["Resource"] == [NODE_ROLE] and found["Condition"] == {
-        "StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}
-    }
+    passing = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
+    assert passing["Resource"] == [NODE_ROLE]
+    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
 
 
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
     value["ssh"] = {"key_name": "ops"}
     value["cloud"]["pools"][0] |= {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"]}
-    found = attached(cluster(value), "lab-controller")
+    by_sid = attached(cluster(value), "lab-controller")
     ec2 = "arn:aws:ec2:us-east-1:123456789012"
-    assert found["LaunchFrom"]["Resource"] == [
+    assert by_sid["LaunchFrom"]["Resource"] == [
         "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a",
         "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1b",
         f"{ec2}:subnet/lab-private-us-east-1a-id",
@@ -133,8 +134,8 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
         f"{ec2}:key-pair/ops",
         "arn:aws:ec2:us-east-1::image/*",
     ]
-    assert found["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
-    assert found["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"]
+    assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
+    assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"]
 
 
 def test_who_may_take_the_roles(cluster, value):
@@ -150,11 +151,8 @@ def test_the_budget_alarm(cluster, value):
     budget = cluster(value).one("budgets/budget:Budget").inputs
     assert (budget["limitAmount"], budget["limitUnit"], budget["timeUnit"]) == ("2000.00", "USD", "MONTHLY")
     assert budget["costFilters"] == [{"name": "TagKeyValue", "values": ["user:ironburst:pool$p5"]}]
-    assert {(each["notificationType"], each["threshold"]) for each in budget["notifications"]} == {
-        ("ACTUAL", 80),
-        ("FORECASTED", 100),
-        ("ACTUAL", 100),
-    }
+    expected = {("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100)}
+    assert {(each["notificationType"], each["threshold"]) for each in budget["notifications"]} == expected
     assert all(each["subscriberEmailAddresses"] == ["operators@example.org"] for each in budget["notifications"])
 
 

@@ -38,14 +38,12 @@ def test_a_template_a_zone_with_that_zones_subnet(pool):
     assert set(templates) == {"burst-p5-us-east-1a", "burst-p5-us-east-1b"}
     for name, subnet in (("burst-p5-us-east-1a", "subnet-0a"), ("burst-p5-us-east-1b", "subnet-0b")):
         assert {each["subnetId"] for each in templates[name]["networkInterfaces"]} == {subnet}
-    assert [zone.launch_template_id for zone in recording.result] == [
-        "burst-p5-us-east-1a-id",
-        "burst-p5-us-east-1b-id",
-    ]
+    expected = ["burst-p5-us-east-1a-id", "burst-p5-us-east-1b-id"]
+    assert [zone.launch_template_id for zone in recording.result] == expected
 
 
 def test_templates_leave_image_market_and_data_to_the_controller(pool):
-    for each in pool().all("LaunchTemplate"):
+    for template in pool().all("LaunchTemplate"):
         absent = {
             "imageId",
             "instanceMarketOptions",
@@ -54,7 +52,7 @@ def test_templates_leave_image_market_and_data_to_the_controller(pool):
             "placement",
             "vpcSecurityGroupIds",
         }
-        assert not absent & set(each.inputs)
+        assert not absent & set(template.inputs)
 
 
 def test_a_template(pool):
@@ -81,10 +79,8 @@ def test_interruptions_come_by_the_pools_queue(pool):
     recording = pool()
     queue = "arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"
     patterns = {each.name: json.loads(each.inputs["eventPattern"]) for each in recording.all("EventRule")}
-    assert patterns["burst-p5-interruption"]["detail-type"] == [
-        "EC2 Spot Instance Interruption Warning",
-        "EC2 Instance Rebalance Recommendation",
-    ]
+    expected = ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"]
+    assert patterns["burst-p5-interruption"]["detail-type"] == expected
     assert patterns["burst-p5-end"]["detail"]["state"] == ["stopping", "stopped", "shutting-down", "terminated"]
     assert all(pattern["source"] == ["aws.ec2"] for pattern in patterns.values())
     assert {each.inputs["rule"]: each.inputs["arn"] for each in recording.all("EventTarget")} == dict.fromkeys(

@@ -11,11 +11,11 @@ from lab.aws_plugin.resources import RESOURCES
 
 
 def test_the_document_is_complete(cluster, value):
-    found = document.parse(cluster(value).result)
-    assert [host.name for host in found.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
-    fixed = found.host("fixed-1")
+    parsed = document.parse(cluster(value).result)
+    assert [host.name for host in parsed.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
+    fixed = parsed.host("fixed-1")
     assert (fixed.instance_id, fixed.address, fixed.fabric_links) == ("fixed-1-id", "10.90.1.4", 32)
-    pool = found.pool("p5")
+    pool = parsed.pool("p5")
     assert [(zone.zone, zone.subnet_id, zone.launch_template_id) for zone in pool.zones] == [
         ("us-east-1a", "lab-private-us-east-1a-id", "burst-p5-us-east-1a-id"),
         ("us-east-1b", "lab-private-us-east-1b-id", "burst-p5-us-east-1b-id"),
@@ -43,11 +43,11 @@ def test_every_component_registers_its_outputs(cluster, value):
 
 def test_the_labs_plugin_knows_every_input(cluster, value):
     """A misspelt nested key passes the SDK unseen; the stand-in refuses it, and what it doesn't implement."""
-    found = [each for each in cluster(value).resources if each.token.startswith("aws:")]
-    assert len(found) > 35
-    for each in found:
-        spec = RESOURCES[each.token]
-        assert list(schema.problems(schema.args_class(each.token), spec.tree, each.inputs)) == [], each.name
+    resources = [each for each in cluster(value).resources if each.token.startswith("aws:")]
+    assert len(resources) > 35
+    for resource in resources:
+        spec = RESOURCES[resource.token]
+        assert list(schema.problems(schema.args_class(resource.token), spec.tree, resource.inputs)) == [], resource.name
 
 
 def test_names_do_not_depend_on_the_run_or_on_what_else_is_declared(cluster, value):
@@ -86,10 +86,10 @@ def test_no_secret_is_an_input(cluster, value, monkeypatch):
 
 def test_aws_resources_carry_the_clusters_tag(cluster, value):
     untaggable = ("RouteTableAssociation", "RolePolicy", "QueuePolicy", "EventTarget")
-    for each in cluster(value).resources:
-        kind = each.token.split(":")[-1]
-        if each.token.startswith("aws:") and kind not in untaggable:
-            assert each.inputs["tags"]["ironburst:cluster"] == "lab", each
+    for resource in cluster(value).resources:
+        kind = resource.token.split(":")[-1]
+        if resource.token.startswith("aws:") and kind not in untaggable:
+            assert resource.inputs["tags"]["ironburst:cluster"] == "lab", resource
 
 
 def test_worst_cases_are_said_in_the_preview(cluster, value):

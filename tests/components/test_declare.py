@@ -47,11 +47,11 @@ def bmcs():
     """node name -> its BMC's URL"""
     names = ("head", "dgx01", "dgx02")
     running = {name: Bmc(machine_of(name), On(), "secret-of-the-test", port=0) for name in names}
-    for each in running.values():
-        each.__enter__()
-    yield {name: each.url for name, each in running.items()}
-    for each in running.values():
-        each.__exit__()
+    for bmc in running.values():
+        bmc.__enter__()
+    yield {name: bmc.url for name, bmc in running.items()}
+    for bmc in running.values():
+        bmc.__exit__()
 
 
 @pytest.fixture
@@ -100,10 +100,10 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
 
     done(engine("up", "--yes", "--skip-preview"))
     exported = json.loads(done(engine("stack", "output", "--json")))
-    found = document.parse(exported["cluster"])
-    assert [host.name for host in found.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
-    assert found.host("fixed-1").address.startswith("10.90.")
-    assert {zone.zone for zone in found.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
+    parsed = document.parse(exported["cluster"])
+    assert [host.name for host in parsed.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
+    assert parsed.host("fixed-1").address.startswith("10.90.")
+    assert {zone.zone for zone in parsed.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
     state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert "fixed-1" in state and "secret-of-the-test" not in state
 

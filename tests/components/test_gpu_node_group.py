@@ -56,7 +56,7 @@ def test_an_instance(group):
 
 def test_what_ec2_refuses_beside_a_templates_interfaces_is_not_there(group):
     recording = group()
-    for each in recording.all("ec2/instance:Instance"):
+    for instance in recording.all("ec2/instance:Instance"):
         refused = {
             "subnetId",
             "vpcSecurityGroupIds",
@@ -65,7 +65,7 @@ def test_what_ec2_refuses_beside_a_templates_interfaces_is_not_there(group):
             "networkInterfaces",
             "privateIp",
         }
-        assert not refused & set(each.inputs)
+        assert not refused & set(instance.inputs)
     assert "vpcSecurityGroupIds" not in recording.one("LaunchTemplate").inputs
 
 

@@ -11,32 +11,11 @@ import pytest
 
 from ironburst.adapters import redfish
 from ironburst.baremetal.hardware import GpuGroup
-from lab.bmc import Bmc, Fault, Machine, write_fault
+from lab.bmc import Bmc, Fault, write_fault
+from tests.contract import emulator
+from tests.contract.emulator import PASSWORD, MemoryPower, serving
 
-PASSWORD = "correct-horse-4711"
-MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4E:00:0B",))
-
-
-class MemoryPower:
-    """A machine without a host: its power is a flag. `stubborn` ignores a clean shutdown."""
-
-    def __init__(self, on=True, stubborn=False):
-        self.on, self.stubborn, self.calls = on, stubborn, []
-
-    def is_on(self):
-        return self.on
-
-    def start(self):
-        self.on = True
-        self.calls.append("start")
-
-    def stop(self):
-        self.on = self.stubborn
-        self.calls.append("stop")
-
-    def off(self):
-        self.on = False
-        self.calls.append("off")
+MACHINE = replace(emulator.MACHINE, macs=("52:54:00:4E:00:0B",))
 
 
 class Site:
@@ -56,8 +35,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path):
-    power = MemoryPower()
-    with Bmc(MACHINE, power, PASSWORD, port=0, faults=tmp_path / "faults.json", log=tmp_path / "requests.jsonl") as bmc:
+    with serving(tmp_path, MACHINE) as (bmc, power):
         yield Site(bmc, power, tmp_path)
 
 
@@ -65,11 +43,8 @@ def failure(site, kind, **changes):
     with pytest.raises(kind) as caught:
         redfish.read_hardware(site.access(**changes))
     text = str(caught.value)
-    assert (
-        text.startswith(f"dgx01: BMC {changes.get('address', site.bmc.url)} ")
-        and "\n" not in text
-        and PASSWORD not in text
-    )
+    assert text.startswith(f"dgx01: BMC {changes.get('address', site.bmc.url)} ") and "\n" not in text
+    assert PASSWORD not in text
     return text
 
 
@@ -166,16 +141,16 @@ def test_a_node_that_ignores_the_shutdown_is_forced(site):
 
 
 def test_two_readers_at_once(site):
-    found = []
+    inventories = []
     readers = [
-        threading.Thread(target=lambda: found.append(redfish.read_hardware(site.access(timeout_s=20))))
+        threading.Thread(target=lambda: inventories.append(redfish.read_hardware(site.access(timeout_s=20))))
         for _ in range(3)
     ]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join(30)
-    assert len(found) == 3 and site.bmc.sessions == {}
+    assert len(inventories) == 3 and site.bmc.sessions == {}
 
 
 def test_an_address_in_use_is_an_error(site):

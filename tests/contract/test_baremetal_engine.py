@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.bmc import Bmc, Fault, Machine, write_fault
+from lab.bmc import Fault, write_fault
+from tests.contract.emulator import PASSWORD, serving
 
 ROOT = Path(__file__).parents[2]
-PASSWORD = "correct-horse-4711"
-MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",))
 PROJECT = f"""name: metal
 runtime: python
 plugins:
@@ -32,23 +31,6 @@ node = Node("dgx01", {
 pulumi.export("reachable", node.reachable)
 pulumi.export("observed", node.observed)
 """
-
-
-class MemoryPower:
-    """A machine without a host: its power is a flag."""
-
-    on = True
-
-    def is_on(self):
-        return self.on
-
-    def start(self):
-        self.on = True
-
-    def stop(self):
-        self.on = False
-
-    off = stop
 
 
 class Project:
@@ -89,8 +71,7 @@ def project(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text(PROJECT)
     (tmp_path / "__main__.py").write_text(PROGRAM)
     (tmp_path / "state").mkdir()
-    power = MemoryPower()
-    with Bmc(MACHINE, power, PASSWORD, port=0, faults=tmp_path / "faults.json", log=tmp_path / "requests.jsonl") as bmc:
+    with serving(tmp_path) as (bmc, power):
         made = Project(tmp_path, bmc, power)
         made.engine("stack", "init")
         yield made
@@ -104,9 +85,8 @@ def test_a_node_from_refusal_to_destroy(project):
     assert project.requests() == []
     project.fault(hardware={"gpus": 7, "serial": "LAB-DGX02"})
     project.engine("up", "--yes", "--skip-preview", code=1)
-    assert (
-        "2 things not as declared" in project.said and "'LAB-DGX02'" in project.said and "Traceback" not in project.said
-    )
+    assert "2 things not as declared" in project.said and "'LAB-DGX02'" in project.said
+    assert "Traceback" not in project.said
     assert project.state() == {}
 
     project.fault()

@@ -60,13 +60,8 @@ def test_redfish_and_the_host_agree(site):
         "dgx01",
         "cd /sys/class/dmi/id && cat product_serial product_uuid sys_vendor product_name ../../net/eth0/address",
     )
-    assert dmi.stdout.splitlines() == [
-        seen["serial"],
-        seen["uuid"],
-        seen["manufacturer"],
-        seen["model"],
-        seen["macs"][0],
-    ]
+    expected = [seen["serial"], seen["uuid"], seen["manufacturer"], seen["model"], seen["macs"][0]]
+    assert dmi.stdout.splitlines() == expected
     gpus = site.ssh("dgx01", "grep -l 0x030200 /sys/bus/pci/devices/*/class | wc -l").stdout
     assert int(gpus) == sum(group["count"] for group in seen["gpus"]) == 8
     head = bmc(site, "read", "http://10.78.8.10")

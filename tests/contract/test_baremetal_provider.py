@@ -14,30 +14,12 @@ from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
-from lab.bmc import Bmc, Fault, Machine, write_fault
+from lab.bmc import Fault, write_fault
+from tests.contract.emulator import PASSWORD, serving
 
 ROOT = Path(__file__).parents[2]
-PASSWORD = "correct-horse-4711"
-MACHINE = Machine("dgx01", "LAB-DGX01", "8b1e7f0e-0000-4000-8000-00000000000b", ("52:54:00:4e:00:0b",))
 URN = "urn:pulumi:dev::ironburst::baremetal:index:Node::dgx01"
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-
-
-class MemoryPower:
-    """A machine without a host: its power is a flag."""
-
-    on = True
-
-    def is_on(self):
-        return self.on
-
-    def start(self):
-        self.on = True
-
-    def stop(self):
-        self.on = False
-
-    off = stop
 
 
 class Engine(engine_pb2_grpc.EngineServicer):
@@ -63,14 +45,8 @@ class Plugin:
     """The running plugin, its BMC, and all that it ever said."""
 
     def __init__(self, process, stub, engine, bmc, power, folder):
-        self.process, self.stub, self.engine, self.bmc, self.power, self.folder = (
-            process,
-            stub,
-            engine,
-            bmc,
-            power,
-            folder,
-        )
+        self.process, self.stub, self.engine = process, stub, engine
+        self.bmc, self.power, self.folder = bmc, power, folder
         self.said = []
 
     def inputs(self, **changes):
@@ -159,8 +135,7 @@ def process(tmp_path_factory):
 def plugin(process, tmp_path):
     child, stub, engine, stderr = process
     engine.logged.clear()
-    power = MemoryPower()
-    with Bmc(MACHINE, power, PASSWORD, port=0, faults=tmp_path / "faults.json", log=tmp_path / "requests.jsonl") as bmc:
+    with serving(tmp_path) as (bmc, power):
         started = Plugin(child, stub, engine, bmc, power, tmp_path)
         yield started
         assert bmc.sessions == {}, "a BMC session was left open"
@@ -240,10 +215,8 @@ def test_create_says_what_is_wrong_with_the_bmc(plugin, fault, words):
 
 def test_create_with_a_secret_that_does_not_resolve(plugin):
     text = plugin.refused(passwordRef="env:NO_SUCH_SECRET")
-    assert (
-        text.startswith(f"dgx01: the password of BMC {plugin.bmc.url}: ")
-        and "set the environment variable NO_SUCH_SECRET" in text
-    )
+    assert text.startswith(f"dgx01: the password of BMC {plugin.bmc.url}: ")
+    assert "set the environment variable NO_SUCH_SECRET" in text
     assert plugin.requests() == []
 
 
@@ -256,9 +229,8 @@ def test_a_preview_makes_no_request_to_the_bmc(plugin):
     plugin.fault(answer="reset")
     answer = plugin.create(preview=True)
     out = values(answer.properties)
-    assert (
-        out["reachable"] == UNKNOWN and out["observed"] == UNKNOWN and out["serial"] == "LAB-DGX01" and answer.id == ""
-    )
+    assert out["reachable"] == UNKNOWN and out["observed"] == UNKNOWN and out["serial"] == "LAB-DGX01"
+    assert answer.id == ""
     request = pb.UpdateRequest(
         id="dgx01", urn=URN, olds=struct(plugin.inputs()), news=struct(plugin.inputs(gpuCount=4)), preview=True
     )
@@ -320,9 +292,8 @@ def test_read_of_a_dead_bmc_is_a_warning_with_the_last_inputs(plugin, answer):
     assert values(answer.properties) == state | {"reachable": False}
     (warning,) = plugin.engine.logged
     assert warning.severity == engine_pb2.WARNING and warning.urn == URN
-    assert warning.message.startswith(f"dgx01: BMC {plugin.bmc.url} ") and warning.message.endswith(
-        "what was known of the node is kept"
-    )
+    assert warning.message.startswith(f"dgx01: BMC {plugin.bmc.url} ")
+    assert warning.message.endswith("what was known of the node is kept")
     # It isn't drift, and comes back by itself.
     assert plugin.diff(values(answer.properties), plugin.inputs()).changes == pb.DiffResponse.DIFF_NONE
     plugin.fault()
@@ -347,11 +318,8 @@ def test_a_node_cannot_be_imported(plugin):
 
 def test_only_the_name_replaces(plugin):
     diff = plugin.diff(plugin.inputs(), plugin.inputs(name="dgx02", verifyTls=False, serial=None))
-    assert (
-        sorted(diff.diffs) == ["name", "serial", "verifyTls"]
-        and list(diff.replaces) == ["name"]
-        and diff.deleteBeforeReplace
-    )
+    assert sorted(diff.diffs) == ["name", "serial", "verifyTls"] and list(diff.replaces) == ["name"]
+    assert diff.deleteBeforeReplace
     kinds = {key: each.kind for key, each in diff.detailedDiff.items()}
     assert kinds == {
         "name": pb.PropertyDiff.UPDATE_REPLACE,

@@ -126,11 +126,8 @@ def test_a_driver_upgrade_drains_stops_at_a_bad_node_and_goes_on(site, inside, c
     assert drivers(site, "dgx02") == {"dgx02": {NEXT_DRIVER}} and "DRAIN" not in node_of(site, "dgx02")
     receipt = json.loads((site.dir / "run" / "state" / "receipts" / "dgx01.json").read_text())
     last = receipt["history"][-1]
-    assert (
-        last["packages"]["nvidia-open"] == ["580.95.05-1 hold", f"{NEXT_DRIVER}-1 hold"]
-        and last["gate"] == "passed"
-        and last["lock"]
-    )
+    assert last["packages"]["nvidia-open"] == ["580.95.05-1 hold", f"{NEXT_DRIVER}-1 hold"] and last["gate"] == "passed"
+    assert last["lock"]
 
 
 def test_no_secret_in_what_is_kept(site, inside, converged):
@@ -179,15 +176,15 @@ def of_run(document):
     """Processes of this machine, the lab's included, that were given this document: the converge and all that it
     starts.
     """
-    found, mark = [], f"IRONBURST_DOCUMENT={document}".encode()
+    pids, mark = [], f"IRONBURST_DOCUMENT={document}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_bytes().rpartition(b")")[2].split()
             if mark in (entry / "environ").read_bytes().split(b"\0") and stat[0] != b"Z":
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def the_gate_refuses(site, hurt, heal, words):

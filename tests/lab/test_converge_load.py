@@ -175,16 +175,8 @@ def test_plain_ansible_upgrades_busy_nodes(hall_of_four, capsys):
             lambda: set(hall_of_four.states().values()) <= {"allocated", "mixed"}, 120, "four busy nodes", pause=0.5
         )
         hall_of_four.publish(wanted)
-        playbook = (
-            "ansible-playbook",
-            "-i",
-            "inventory/lab",
-            "playbooks/upgrade.yml",
-            "-e",
-            "upgrade_share=2",
-            "-e",
-            "upgrade_poll=1",
-        )
+        settings = ("-e", "upgrade_share=2", "-e", "upgrade_poll=1")
+        playbook = ("ansible-playbook", "-i", "inventory/lab", "playbooks/upgrade.yml", *settings)
         hall_of_four.inside.run(playbook, log="upgrade")
     assert hall_of_four.drivers() == {name: {wanted} for name in NAMES}
     assert not any("drain" in state for state in hall_of_four.states().values())

@@ -41,16 +41,8 @@ class Node:
 
     def play(self, *options, ok=(0,)):
         """(text, number of changed tasks); ansible's exit codes: 0, or 2 for a failed host."""
-        command = [
-            "env",
-            "ANSIBLE_NOCOLOR=1",
-            "ansible-playbook",
-            "-i",
-            "inventory/lab",
-            "playbooks/site.yml",
-            *options,
-        ]
-        text = self.inside.run(command, ok=ok)
+        playbook = ("ansible-playbook", "-i", "inventory/lab", "playbooks/site.yml")
+        text = self.inside.run(["env", "ANSIBLE_NOCOLOR=1", *playbook, *options], ok=ok)
         return text, int(re.search(r"^dgx01 .*changed=(\d+)", text, re.MULTILINE)[1])
 
     def says(self, line):
@@ -67,18 +59,16 @@ def node(site):
 
 def sentence(text):
     """The fail_msg of the run."""
-    found = re.search(r"msg: (?:\|-|>-)?\s*(.+?)(?:\n\S|\n\n|\Z)", text[text.index("FAILED!") :], re.DOTALL)
-    return " ".join(found[1].split())
+    message = re.search(r"msg: (?:\|-|>-)?\s*(.+?)(?:\n\S|\n\n|\Z)", text[text.index("FAILED!") :], re.DOTALL)
+    return " ".join(message[1].split())
 
 
 def test_all_is_there_and_a_second_run_changes_nothing(node):
     smi = (
         "nvidia-smi --query-gpu=driver_version,persistence_mode,mig.mode.current --format=csv,noheader | sort | uniq -c"
     )
-    assert [line.split() for line in node.says(smi).splitlines()] == [
-        ["7", "580.95.05,", "Enabled,", "Disabled"],
-        ["1", "580.95.05,", "Enabled,", "Enabled"],
-    ]
+    expected = [["7", "580.95.05,", "Enabled,", "Disabled"], ["1", "580.95.05,", "Enabled,", "Enabled"]]
+    assert [line.split() for line in node.says(smi).splitlines()] == expected
     assert (
         node.says("systemctl is-active nvidia-persistenced nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 3
     )
@@ -102,9 +92,8 @@ def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
     node.site.ssh("dgx01", f"mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && {hold}")
     try:
         text, changed = node.play(ok=(2,))
-        assert "would get nvidia-open=580.105.08-*" in sentence(text) and "under sleep: drain the node" in sentence(
-            text
-        )
+        assert "would get nvidia-open=580.105.08-*" in sentence(text)
+        assert "under sleep: drain the node" in sentence(text)
         assert changed == 1, text  # only the pin of versions, which is live
         assert node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
         text, changed = node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job
@@ -125,9 +114,8 @@ def test_an_idle_node_gets_the_new_driver_with_all_that_belongs_to_it(node):
         == f"{NEWER}, Enabled"
     )
     assert node.says("systemctl is-active nvidia-fabricmanager nvidia-dcgm").split() == ["active"] * 2
-    assert (
-        node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"
-    )  # made again: the new modules begin without instances
+    # made again: the new modules begin without instances
+    assert node.says("nvidia-smi mig -lgi | grep -c 'MIG 1g.10gb'") == "7"
     assert node.play()[1] == 0
 
 
@@ -158,7 +146,5 @@ def test_what_the_lock_gives_and_what_the_host_shows_must_agree(node):
         driver=NEWER, gpus=(1,), profile="3g.40gb", count=2, fabric_manager=None, roles=("base", "nvidia_driver")
     )
     said = sentence(node.play(ok=(2,))[0])
-    assert (
-        "4 \N{MULTIPLICATION SIGN} NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said
-        and "no fabric manager" in said
-    )
+    assert "4 \N{MULTIPLICATION SIGN} NVSwitch of H100 and H200 boards (10de:22a3) on the PCI bus" in said
+    assert "no fabric manager" in said

@@ -144,11 +144,8 @@ IMAGE = f"tar -c -C / usr/bin/echo usr/bin/sleep {LIBRARIES}"
 
 def test_docker_runs_a_container_that_outlives_its_daemon(site, applied):
     info = json.loads(out(site, ["docker", "info", "--format", "{{json .}}"]))
-    assert (info["LiveRestoreEnabled"], info["CgroupDriver"], info["DockerRootDir"]) == (
-        True,
-        "systemd",
-        "/scratch/docker",
-    )
+    expected = (True, "systemd", "/scratch/docker")
+    assert (info["LiveRestoreEnabled"], info["CgroupDriver"], info["DockerRootDir"]) == expected
     site.ssh("head", f"{IMAGE} | docker import - tiny")
     assert out(site, "docker run --rm --net=none tiny /usr/bin/echo hello") == "hello\n"
     number = out(site, "docker run --detach --net=none tiny /usr/bin/sleep 600").strip()
@@ -189,11 +186,8 @@ def test_apptainer_and_enroot_are_set_up(site, applied):
 
 def test_the_declared_subnet_manager_is_master_with_its_priority(site, applied):
     assert re.search(r"priority 14 state 3 SMINFO_MASTER", out(site, "sminfo"))
-    assert out(site, "systemctl is-active ironburst-opensm lab-opensm opensm", check=False).split() == [
-        "active",
-        "inactive",
-        "inactive",
-    ]
+    expected = ["active", "inactive", "inactive"]
+    assert out(site, "systemctl is-active ironburst-opensm lab-opensm opensm", check=False).split() == expected
     rules = [line for line in out(site, "cat /etc/opensm/partitions.conf").splitlines() if not line.startswith("#")]
     assert rules == ["Default=0x7fff, ipoib : ALL=full;"]
 
@@ -224,9 +218,8 @@ def test_prometheus_can_scrape_the_host_and_what_the_checks_left(site, applied):
     scraped = out(site, scrape("10.78.0.10"))
     assert re.search(r"^node_load1 ", scraped, re.MULTILINE)
     assert re.search(r"^ironburst_fabric_subnet_managers 1$", scraped, re.MULTILINE)
-    assert re.search(
-        r'^ironburst_up{source="slurm"} 0$', scraped, re.MULTILINE
-    )  # there is no Slurm on this host: said, not left out
+    # there is no Slurm on this host: said, not left out
+    assert re.search(r'^ironburst_up{source="slurm"} 0$', scraped, re.MULTILINE)
     assert re.search(r"ironburst_fabric_ports_up 1[0-9]$", scraped, re.MULTILINE)
     assert site.ssh("head", scrape("127.0.0.1"), check=False).returncode != 0
 

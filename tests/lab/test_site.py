@@ -66,9 +66,8 @@ def test_every_way_to_ask_gives_the_published_identity(site, name):
     ]
     assert output(site, name, "lspci -d 10de:2330 | wc -l; lspci -d 10de:22a3 | wc -l").split() == ["8", "4"]
     devices = output(site, name, "ls /sys/class/infiniband").split()
-    assert sorted(devices) == sorted(hardware.rdma_devices(published.hardware)) and len(devices) == (
-        32 if published.kind == "cloud" else 8
-    )
+    assert sorted(devices) == sorted(hardware.rdma_devices(published.hardware))
+    assert len(devices) == (32 if published.kind == "cloud" else 8)
 
 
 def test_machine_ids_and_boot_ids_differ(site):
@@ -95,10 +94,8 @@ def test_a_rented_host_reaches_the_hall_and_the_metadata_service(site):
 
 def test_alice_has_the_same_files_everywhere(site):
     site.ssh("dgx01", "runuser -u alice -- sh -c 'echo result > /shared/alice/out'")
-    assert output(site, INSTANCE, "cat /shared/alice/out; stat -c %u:%g /shared/alice/out").split() == [
-        "result",
-        "1500:1500",
-    ]
+    expected = ["result", "1500:1500"]
+    assert output(site, INSTANCE, "cat /shared/alice/out; stat -c %u:%g /shared/alice/out").split() == expected
 
 
 def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
@@ -113,20 +110,10 @@ def test_install_from_the_signed_repository_and_refuse_a_wrong_key(site):
         "nvidia-fabricmanager",
     ]
     assert site.ssh("dgx01", "nvidia-smi", check=False).returncode == 127
-    site.ssh(
-        "dgx01",
-        [
-            "apt-get",
-            "install",
-            "-y",
-            "-qq",
-            *(f"{p}={version}" for p in packages),
-            "nvidia-container-toolkit=1.18.0-1",
-            "nvidia-container-toolkit-base=1.18.0-1",
-            "libnvidia-container-tools=1.18.0-1",
-            "libnvidia-container1=1.18.0-1",
-        ],
-    )
+    toolkit = ["nvidia-container-toolkit", "nvidia-container-toolkit-base"]
+    toolkit += ["libnvidia-container-tools", "libnvidia-container1"]
+    exact = [*(f"{name}={version}" for name in packages), *(f"{name}=1.18.0-1" for name in toolkit)]
+    site.ssh("dgx01", ["apt-get", "install", "-y", "-qq", *exact])
     query = "nvidia-smi --query-gpu=index,driver_version,pci.bus_id --format=csv,noheader"
     rows = [row.split(", ") for row in output(site, "dgx01", query).splitlines()]
     assert [row[0] for row in rows] == list("01234567") and {row[1] for row in rows} == {"580.95.05"}

@@ -43,17 +43,17 @@ def clean(box: Box) -> bool:
 
 
 def test_two_labs_use_the_same_names_and_addresses(boxes):
-    one, two = boxes("one"), boxes("two")
+    first, second = boxes("one"), boxes("two")
     machines = []
-    for box in (one, two):
+    for box in (first, second):
         box.up(tied=True)
         machines.append(start(box, "dgx01"))
     for machine in machines:
         assert machine.wait() == "running"
         machine.ssh(f"echo {machine.box.prefix} > /root/lab")
-    assert [machine.ssh("cat /root/lab").stdout.strip() for machine in machines] == [one.prefix, two.prefix]
-    one.down()
-    assert clean(one) and machines[1].ssh("hostname").stdout.strip() == "dgx01"
+    assert [machine.ssh("cat /root/lab").stdout.strip() for machine in machines] == [first.prefix, second.prefix]
+    first.down()
+    assert clean(first) and machines[1].ssh("hostname").stdout.strip() == "dgx01"
 
 
 def test_one_lab_is_up_once(boxes):

@@ -42,9 +42,8 @@ READ_ONLY = frozenset(
         "wait_for_connection",
     ]
 )
-COMMANDS = frozenset(
-    ("command", "shell", "script", "raw", "expect")
-)  # change something unless they say `changed_when: false`
+# change something unless they say `changed_when: false`
+COMMANDS = frozenset(("command", "shell", "script", "raw", "expect"))
 KEYWORDS = frozenset(
     [
         "name",

@@ -46,9 +46,8 @@ def test_a_list_brings_the_cuda_of_its_name(file):
 def test_the_list_follows_the_cuda_of_the_node():
     twelve, thirteen = chosen(["pytorch"], "12")[0], chosen(["pytorch"], "13")[0]
     assert twelve["list"].endswith("pytorch-cuda12.txt") and thirteen["list"].endswith("pytorch-cuda13.txt")
-    assert re.fullmatch(r"pytorch-[\d.]+-cuda13-[0-9a-f]{8}", thirteen["key"]) and thirteen["version"].endswith(
-        "-cuda13"
-    )
+    assert re.fullmatch(r"pytorch-[\d.]+-cuda13-[0-9a-f]{8}", thirteen["key"])
+    assert thirteen["version"].endswith("-cuda13")
     assert chosen(["jupyter"], "")[0]["version"].count("-") == 0
 
 

@@ -63,9 +63,8 @@ def test_a_partition_that_could_black_hole_the_fabric_is_refused(changes, words)
 
 def test_names_and_keys_are_used_once():
     problems = partitions.partition_problems([GOOD, GOOD])
-    assert any("the name storage is used twice" in text for text in problems) and any(
-        "the key 0x10 is used twice" in text for text in problems
-    )
+    assert any("the name storage is used twice" in text for text in problems)
+    assert any("the key 0x10 is used twice" in text for text in problems)
 
 
 def test_a_good_fabric_has_no_problem():

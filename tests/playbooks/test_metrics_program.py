@@ -31,12 +31,12 @@ def values(lines):
 
 
 def test_slurm_is_counted():
-    found = values(metrics.slurm(NODES, JOBS))
-    assert found['slurm_nodes{partition="home",state="idle"}'] == "1"
-    assert found['slurm_nodes{partition="burst-p5",state="idle"}'] == "2"
-    assert found['slurm_nodes_drained{partition="home"}'] == "1"
-    assert found['slurm_jobs{partition="home",state="pending"}'] == "2"
-    assert found['slurm_jobs_pending{reason="ReqNodeNotAvail"}'] == "1"
+    samples = values(metrics.slurm(NODES, JOBS))
+    assert samples['slurm_nodes{partition="home",state="idle"}'] == "1"
+    assert samples['slurm_nodes{partition="burst-p5",state="idle"}'] == "2"
+    assert samples['slurm_nodes_drained{partition="home"}'] == "1"
+    assert samples['slurm_jobs{partition="home",state="pending"}'] == "2"
+    assert samples['slurm_jobs_pending{reason="ReqNodeNotAvail"}'] == "1"
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_what_is_not_understood_is_no_figure(nodes, jobs):
 
 
 def test_the_controller_is_counted():
-    found = values(metrics.controller(STATUS))
-    assert found['ironburst_leases{instance_type="p5.48xlarge",market="spot",state="running"}'] == "2"
-    assert (found["ironburst_usd_spent"], found["ironburst_usd_budget"], found["ironburst_document_serial"]) == (
+    samples = values(metrics.controller(STATUS))
+    assert samples['ironburst_leases{instance_type="p5.48xlarge",market="spot",state="running"}'] == "2"
+    assert (samples["ironburst_usd_spent"], samples["ironburst_usd_budget"], samples["ironburst_document_serial"]) == (
         "12.5",
         "2000.0",
         "7",
     )
-    assert (found['ironburst_pending_jobs{code="wait"}'], found['ironburst_pending_jobs{code="undecided"}']) == (
+    assert (samples['ironburst_pending_jobs{code="wait"}'], samples['ironburst_pending_jobs{code="undecided"}']) == (
         "1",
         "1",
     )
-    assert found["ironburst_last_tick_seconds"] == "1700000000.5"
+    assert samples["ironburst_last_tick_seconds"] == "1700000000.5"
     with pytest.raises(KeyError):
         metrics.controller({key: value for key, value in STATUS.items() if key != "money"})
 
@@ -92,18 +92,19 @@ def tool(folder, name, text, status=0):
 
 
 def test_a_source_that_does_not_answer_is_said(folders):
-    done, found = run(folders)
+    done, samples = run(folders)
     assert done.returncode == 1 and "metrics: slurm:" in done.stderr
-    assert found['ironburst_up{source="slurm"}'] == "0" and not any(name.startswith("slurm_") for name in found)
+    assert samples['ironburst_up{source="slurm"}'] == "0" and not any(name.startswith("slurm_") for name in samples)
 
 
 def test_one_source_does_not_hide_the_other(folders):
     tool(folders, "sinfo", NODES)
     tool(folders, "squeue", JOBS)
     tool(folders, "ironburst", "oops\n", 2)
-    done, found = run(folders, "--", "ironburst", "status", "--json")
+    done, samples = run(folders, "--", "ironburst", "status", "--json")
     assert done.returncode == 1
-    assert (found['ironburst_up{source="slurm"}'], found['ironburst_up{source="controller"}']) == ("1", "0")
+    assert (samples['ironburst_up{source="slurm"}'], samples['ironburst_up{source="controller"}']) == ("1", "0")
     tool(folders, "ironburst", json.dumps(STATUS) + "\n")
-    done, found = run(folders, "--", "ironburst", "status", "--json")
-    assert done.returncode == 0 and found['ironburst_up{source="controller"}'] == "1" and "ironburst_usd_spent" in found
+    done, samples = run(folders, "--", "ironburst", "status", "--json")
+    assert done.returncode == 0 and samples['ironburst_up{source="controller"}'] == "1"
+    assert "ironburst_usd_spent" in samples

@@ -17,7 +17,6 @@ from ironburst.document import build
 ROLES_FOLDER = PLAYBOOKS / "roles"
 HELPERS = {"packages"}  # has the stage and the class of whoever includes it
 ROLES = sorted(path.name for path in ROLES_FOLDER.iterdir() if path.name not in HELPERS)
-NOT_YET = set()  # roles of before the contract
 # Handlers that a live task may notify: no job notices them. slurmctld and slurmdbd run beside the jobs, slurmd's steps
 # survive its restart
 HARMLESS = {
@@ -40,15 +39,13 @@ def role_tasks(role):
 
 @pytest.fixture(params=ROLES)
 def role(request):
-    if request.param in NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason="older than the contract"))
     return request.param
 
 
 def test_stages(role):
     tasks = contract.load(ROLES_FOLDER / role / "tasks" / "main.yml")
-    found = [(task["ansible.builtin.import_tasks"], contract.listed(task["tags"])) for task in tasks]
-    assert found == [(f"{stage}.yml", [stage]) for stage in STAGES]
+    imports = [(task["ansible.builtin.import_tasks"], contract.listed(task["tags"])) for task in tasks]
+    assert imports == [(f"{stage}.yml", [stage]) for stage in STAGES]
 
 
 def test_every_changing_task_has_one_class(role):
@@ -83,10 +80,10 @@ def test_live_tasks_restart_only_harmless_units(role):
     variables = ROLES_FOLDER / role / "vars" / "main.yml"
     listed = yaml.safe_load(variables.read_text()) if variables.exists() else {}
     live = [task for task in role_tasks(role) if task.module == "services" and "live" in task.tags]
-    found = {name for task in live for name in units_with_reads(task.raw)}
+    restarted = {name for task in live for name in units_with_reads(task.raw)}
     if any("{{" in str(task.arguments["services"])[:4] for task in live):  # units that the role's variables name
-        found |= set(units_with_reads(listed))
-    assert found == RESTARTED.get(role, set())
+        restarted |= set(units_with_reads(listed))
+    assert restarted == RESTARTED.get(role, set())
 
 
 def test_harmless_handlers_exist():
@@ -97,9 +94,8 @@ def test_harmless_handlers_exist():
 
 
 def test_specs_name_the_document_and_the_defaults_only(role):
-    options = yaml.safe_load((ROLES_FOLDER / role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"][
-        "options"
-    ]
+    specs = yaml.safe_load((ROLES_FOLDER / role / "meta/argument_specs.yml").read_text())["argument_specs"]
+    options = specs["main"]["options"]
     file = ROLES_FOLDER / role / "vars/main.yml"
     fixed = set(yaml.safe_load(file.read_text())) if file.exists() else set()
     assert not fixed & set(options), "what the role fixes can't be asked for"
@@ -178,8 +174,8 @@ def written(folder: Path, text: str) -> list[contract.Task]:
     ],
 )
 def test_the_reader_finds(tmp_path, text, words):
-    found = [problem for task in written(tmp_path, text) for problem in contract.problems(task)]
-    assert len(found) == 1 and words in found[0], found
+    problems = [problem for task in written(tmp_path, text) for problem in contract.problems(task)]
+    assert len(problems) == 1 and words in problems[0], problems
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,9 @@ def test_a_layout_is_made_once_and_changed(node):
     made = node(layout)
     assert made.returncode == 0 and "GPU 0 has no MIG, declared is 2 × 1g.10gb + 1 × 3g.40gb" in made.stdout
     assert node(layout, "--check").stdout == "as declared\n" and node(layout).stdout == "as declared\n"
-    other = {"0": {}, "1": {"7g.80gb": 1}}
-    assert node(other, "--check").returncode == 3
-    assert node(other).returncode == 0 and node(other, "--check").returncode == 0
+    repartitioned = {"0": {}, "1": {"7g.80gb": 1}}
+    assert node(repartitioned, "--check").returncode == 3
+    assert node(repartitioned).returncode == 0 and node(repartitioned, "--check").returncode == 0
 
 
 @pytest.mark.parametrize(

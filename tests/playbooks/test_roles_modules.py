@@ -130,8 +130,8 @@ SWITCH_A, SWITCH_H = ("10de", "1af1", "068000"), ("10de", "22a3", "068000")
     ],
 )
 def test_switches(pci, vpd, proc, how, count):
-    found = module("node_state").switches(pci, vpd, proc)
-    assert (found["how"], found["count"]) == (how, count)
+    switches = module("node_state").switches(pci, vpd, proc)
+    assert (switches["how"], switches["count"]) == (how, count)
 
 
 def test_switch_ids_are_those_of_the_facts():

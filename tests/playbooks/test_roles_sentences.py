@@ -73,8 +73,8 @@ NO_SWITCH = {"switches": {"how": "none", "count": 0, "text": "none"}}
     ],
 )
 def test_the_driver_role_compares_lock_and_host(seen, software, words):
-    found = value("nvidia_driver", "nvidia_driver_misfits", seen, software)
-    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+    misfits = value("nvidia_driver", "nvidia_driver_misfits", seen, software)
+    assert misfits == [] if words is None else len(misfits) == 1 and words in misfits[0], misfits
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_the_driver_role_compares_lock_and_host(seen, software, words):
     ],
 )
 def test_the_driver_is_what_was_declared(seen, words):
-    found = value("nvidia_driver", "nvidia_driver_problems", seen)
-    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+    problems = value("nvidia_driver", "nvidia_driver_problems", seen)
+    assert problems == [] if words is None else len(problems) == 1 and words in problems[0], problems
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_running_driver_of_another_version_is_replaced_whatever_the_packages_s
 
 
 def test_all_of_the_drivers_version_is_one_transaction():
-    found = value("nvidia_driver", "nvidia_driver_packages")
-    assert [spec.partition("=")[0] for spec in found] == ["nvidia-open", "nvidia-fabricmanager", "libnvidia-nscq"]
-    assert value("nvidia_driver", "nvidia_driver_packages", groups=("nvidia_driver",)) == found[:1]
+    packages = value("nvidia_driver", "nvidia_driver_packages")
+    assert [spec.partition("=")[0] for spec in packages] == ["nvidia-open", "nvidia-fabricmanager", "libnvidia-nscq"]
+    assert value("nvidia_driver", "nvidia_driver_packages", groups=("nvidia_driver",)) == packages[:1]
 
 
 def test_users_of_the_gpus():
@@ -149,8 +149,8 @@ def test_users_of_the_gpus():
 )
 def test_fabric_manager_only_where_nvswitch_is_found(how, rack, nvlsm, words):
     seen = {"switches": {"how": how, "count": 4, "text": "x"}, "rack_gpus": rack}
-    found = value("fabric_manager", "fabric_manager_problem", seen, {"nvlsm": nvlsm})
-    assert words in found and bool(found) is bool(words), found
+    problem = value("fabric_manager", "fabric_manager_problem", seen, {"nvlsm": nvlsm})
+    assert words in problem and bool(problem) is bool(words), problem
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_fabric_manager_only_where_nvswitch_is_found(how, rack, nvlsm, words):
     ],
 )
 def test_the_kernel_is_what_was_declared(seen, software, changes, words):
-    found = value("base", "base_boot_problems", seen, software, **changes)
-    assert found == [] if words is None else len(found) == 1 and words in found[0], found
+    problems = value("base", "base_boot_problems", seen, software, **changes)
+    assert problems == [] if words is None else len(problems) == 1 and words in problems[0], problems
 
 
 def test_headers_of_the_running_kernel_unless_one_is_pinned():
@@ -181,18 +181,20 @@ def test_kernel_files_are_made_and_taken_away():
     files = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", base_hugepages=8)}
     assert files["/etc/sysctl.d/90-ironburst.conf"] == files["/etc/default/grub.d/90-ironburst.cfg"] == "file"
     text = {entry["path"]: entry.get("content") for entry in value("base", "base_kernel_files", base_hugepages=8)}
-    assert (
-        text["/etc/sysctl.d/90-ironburst.conf"] == "vm.nr_hugepages = 8\n"
-        and "iommu=pt" in text["/etc/default/grub.d/90-ironburst.cfg"]
-    )
+    assert text["/etc/sysctl.d/90-ironburst.conf"] == "vm.nr_hugepages = 8\n"
+    assert "iommu=pt" in text["/etc/default/grub.d/90-ironburst.cfg"]
     gone = {entry["path"]: entry["state"] for entry in value("base", "base_kernel_files", node_gpu=None)}
     assert [state for path, state in gone.items() if path != "/etc/default/grub.d"] == ["absent"] * 3
 
 
 def test_a_mig_layout_names_every_gpu():
-    found = value(
+    layout = value(
         "mig",
         "mig_layout",
         node_mig=[{"gpus": [0, 7], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"3g.40gb": 2}}],
     )
-    assert found == {str(gpu): {} for gpu in range(8)} | {"0": {"1g.10gb": 7}, "7": {"1g.10gb": 7}, "1": {"3g.40gb": 2}}
+    assert layout == {str(gpu): {} for gpu in range(8)} | {
+        "0": {"1g.10gb": 7},
+        "7": {"1g.10gb": 7},
+        "1": {"3g.40gb": 2},
+    }

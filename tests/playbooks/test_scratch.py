@@ -30,8 +30,8 @@ SYSTEM = disk("nvme0n1", children=[disk("nvme0n1p1", type="part", fstype="ext4",
 
 
 def choose(*devices, signatures=None, **changes):
-    found = {device["name"]: [] for device in scratch.walk(devices)} | (signatures or {})
-    return scratch.choose({"blockdevices": list(devices)}, SETTINGS | changes, found)
+    on_disk = {device["name"]: [] for device in scratch.walk(devices)} | (signatures or {})
+    return scratch.choose({"blockdevices": list(devices)}, SETTINGS | changes, on_disk)
 
 
 def test_one_unused_device_is_used_whole():
@@ -44,10 +44,8 @@ def test_one_unused_device_is_used_whole():
 def test_several_become_one_array_and_nothing_is_forced():
     plan = choose(SYSTEM, disk("nvme1n1"), disk("nvme2n1"))
     made, filesystem = scratch.commands(plan, "ext4")
-    assert made[:3] == ["mdadm", "--create", "/dev/md/ironburst-scratch"] and made[-2:] == [
-        "/dev/nvme1n1",
-        "/dev/nvme2n1",
-    ]
+    assert made[:3] == ["mdadm", "--create", "/dev/md/ironburst-scratch"]
+    assert made[-2:] == ["/dev/nvme1n1", "/dev/nvme2n1"]
     assert "--level=0" in made and "--raid-devices=2" in made
     assert filesystem[-1] == "/dev/md/ironburst-scratch"
     assert not {"--force", "-f", "-F", "--assume-clean"} & set(made + filesystem)

@@ -42,8 +42,8 @@ DRAIN = {
 
 @pytest.mark.parametrize("role", DRAIN)
 def test_what_would_hurt_a_job_needs_a_drained_node(role):
-    found = {task.raw["name"]: task.classes for task in tasks_of(PLAYBOOKS / "roles" / role / "tasks" / "main.yml")}
-    assert {name: found[name] for name in DRAIN[role]} == {name: ["drain"] for name in DRAIN[role]}
+    classes = {task.raw["name"]: task.classes for task in tasks_of(PLAYBOOKS / "roles" / role / "tasks" / "main.yml")}
+    assert {name: classes[name] for name in DRAIN[role]} == {name: ["drain"] for name in DRAIN[role]}
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,8 @@ def test_settings_of_containerd_follow_its_version(said, version, plugin):
     ],
 )
 def test_sources_of_shared_file_systems(kind, source, good):
-    forms = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/vars/main.yml").read_text())[
-        "shared_filesystem_source_form"
-    ]
+    variables = yaml.safe_load((PLAYBOOKS / "roles/shared_filesystem/vars/main.yml").read_text())
+    forms = variables["shared_filesystem_source_form"]
     assert bool(re.match(forms[kind]["pattern"], source)) is good
     assert re.match(forms[kind]["pattern"], forms[kind]["example"])
 
@@ -143,11 +142,8 @@ def test_docker_never_ends_containers_with_its_daemon():
     fixed = yaml.safe_load((PLAYBOOKS / "roles/container_runtime/vars/main.yml").read_text())[
         "container_runtime_docker_fixed"
     ]
-    assert (
-        fixed["live-restore"] is True
-        and fixed["exec-opts"] == ["native.cgroupdriver=systemd"]
-        and fixed["features"] == {"cdi": True}
-    )
+    assert fixed["live-restore"] is True and fixed["exec-opts"] == ["native.cgroupdriver=systemd"]
+    assert fixed["features"] == {"cdi": True}
 
 
 @pytest.mark.parametrize(("running", "status"), [(True, 1), (False, 0)])

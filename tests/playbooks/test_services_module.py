@@ -152,10 +152,8 @@ def test_masked_stopped_and_disabled(systemd):
         "stop old.timer",
     ]
     assert systemd.run(*wanted)["changed"] is False
-    assert systemd.run({"name": "opensm", "enabled": True})["done"] == [
-        "unmask opensm.service",
-        "enable opensm.service",
-    ]
+    expected = ["unmask opensm.service", "enable opensm.service"]
+    assert systemd.run({"name": "opensm", "enabled": True})["done"] == expected
 
 
 @pytest.mark.parametrize(("option", "reloads"), [({}, 1), ({"daemon_reload": "never"}, 0)])
@@ -167,10 +165,8 @@ def test_units_are_read_anew_where_needed(systemd, option, reloads):
 
 def test_a_unit_whose_file_is_new_is_found(systemd):
     systemd.write(new={"fresh.service": {"LoadState": "loaded", "UnitFileState": "disabled"}})
-    assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == [
-        "enable fresh.service",
-        "start fresh.service",
-    ]
+    expected = ["enable fresh.service", "start fresh.service"]
+    assert systemd.run({"name": "fresh", "enabled": True, "state": "started"})["done"] == expected
 
 
 def test_refusals(systemd):

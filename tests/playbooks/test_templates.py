@@ -56,10 +56,11 @@ def test_nodes_and_partitions():
     assert nodes["fixed-1"]["NodeAddr"] == "10.90.0.7"
     assert nodes["p5-1,p5-2,p5-3"]["State"] == "CLOUD" and nodes["p5-1,p5-2,p5-3"]["Weight"] == "10"
     assert "NodeAddr" not in nodes["p5-1,p5-2,p5-3"]
+    # a job that asks only for GPUs leaves the rest to others
     share = {
         "DefCpuPerGPU": str(int(dgx["CPUs"]) // 8),
         "DefMemPerGPU": "125",
-    }  # a job that asks only for GPUs leaves the rest to others
+    }
     assert (
         partitions["home"]
         == {"Nodes": "dgx01,dgx02", "Default": "YES", "DefaultTime": "60", "MaxTime": "10080"} | share
@@ -75,14 +76,11 @@ def test_renting_settings():
     plain, _, _ = settings(render("slurm.conf.j2"))
     assert plain["SuspendTime"] == "INFINITE"
     assert plain["ResumeProgram"] == "/usr/local/sbin/ironburst-resume"
-    assert (
-        plain["Prolog"] == "/usr/local/sbin/ironburst-prolog"
-        and "nohold_on_prolog_fail" in plain["SchedulerParameters"]
-    )
+    assert plain["Prolog"] == "/usr/local/sbin/ironburst-prolog"
+    assert "nohold_on_prolog_fail" in plain["SchedulerParameters"]
     parameters = plain["SlurmctldParameters"].split(",")
-    assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(
-        parameters
-    ) and "cloud_dns" not in parameters
+    assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(parameters)
+    assert "cloud_dns" not in parameters
     assert plain["TreeWidth"] == "65533" and plain["ReturnToService"] == "1"
     assert plain["SlurmctldHost"] == "head(10.78.0.10)"
 

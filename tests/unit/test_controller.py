@@ -1,4 +1,6 @@
-"""The controller against in-memory ports: the way of a lease, and what may go wrong on it."""
+"""The controller against in-memory ports: the way of a lease, and what may go wrong on it. It lies here because it
+plays the whole controller, tick by tick, and none of its modules alone.
+"""
 
 import math
 from dataclasses import replace
@@ -68,9 +70,8 @@ def test_the_whole_way_of_a_gang(world):
     # committed before the launch: nodes * price * (boot + limit + longest idle); spent afterwards: what it took
     ended = world.ledger.leases(open_only=False)
     spent = budget(world.ledger, 20000, world.clock.now())
-    assert spent.committed_usd == 0 and spent.spent_usd == pytest.approx(
-        sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended)
-    )
+    assert spent.committed_usd == 0
+    assert spent.spent_usd == pytest.approx(sum((x.to_s - x.from_s) / 3600 * 55.04 for x in ended))
     assert len(world.slurm.jobs[gang].started) == 1
 
 
@@ -91,10 +92,8 @@ def test_insufficient_capacity_goes_to_the_other_zone_within_the_tick(world):
     world.fill_home()
     job = world.slurm.submit(limit_s=600, runs_s=60)
     world.tick()
-    assert [(r.zone, r.token) for r in world.cloud.requests] == [
-        ("us-east-1a", world.cloud.requests[0].token),
-        ("us-east-1b", world.cloud.requests[1].token),
-    ]
+    expected = [("us-east-1a", world.cloud.requests[0].token), ("us-east-1b", world.cloud.requests[1].token)]
+    assert [(r.zone, r.token) for r in world.cloud.requests] == expected
     assert world.cloud.requests[0].token != world.cloud.requests[1].token
     assert [(c.zone, c.market, c.nodes) for c in world.ledger.cool_downs(world.clock.now())] == [
         ("us-east-1a", "spot", 1)
@@ -199,9 +198,8 @@ def test_a_spot_interruption_puts_the_job_back_and_it_is_decided_anew(world):
     assert world.slurm.jobs[job].job.state == "COMPLETING" and world.cloud.queue == []
     assert world.cloud.all[first.instance_id].instance.alive  # until the job has left it
     world.tick(3)
-    assert (
-        world.slurm.jobs[job].job.partitions == ("home",) and world.slurm.jobs[job].job.excluded == ()
-    )  # no lease is left
+    # no lease is left
+    assert world.slurm.jobs[job].job.partitions == ("home",) and world.slurm.jobs[job].job.excluded == ()
     assert world.slurm.forced == [] and not world.cloud.all[first.instance_id].instance.alive
     world.until(lambda: world.slurm.state(job) == "COMPLETED", 1200)
     assert len(world.slurm.jobs[job].started) == 2
@@ -245,10 +243,8 @@ def test_an_idle_node_is_used_before_a_launch_and_released_when_idle(world):
     world.until(lambda: world.slurm.state(first) == "COMPLETED", 200)
     second = world.slurm.submit(limit_s=600, runs_s=60)
     world.until(lambda: world.slurm.state(second) == "COMPLETED", 200)
-    assert (
-        len(world.cloud.requests) == 1
-        and world.slurm.jobs[second].started[0][1] == world.slurm.jobs[first].started[0][1]
-    )
+    assert len(world.cloud.requests) == 1
+    assert world.slurm.jobs[second].started[0][1] == world.slurm.jobs[first].started[0][1]
     done = world.clock.now()
     world.until(lambda: not world.ledger.leases(), 200)
     assert world.clock.now() - done >= 60
@@ -293,10 +289,8 @@ def test_the_reaper_never_touches_what_is_leased_however_old(world):
 
 
 def test_a_token_is_the_same_for_every_repeat_and_no_other_attempt():
-    assert (
-        token("lab", "l", 1) == token("lab", "l", 1)
-        and len({token(*each) for each in [("lab", "l", 1), ("lab", "l", 2), ("lab", "m", 1)]}) == 3
-    )
+    assert token("lab", "l", 1) == token("lab", "l", 1)
+    assert len({token(*each) for each in [("lab", "l", 1), ("lab", "l", 2), ("lab", "m", 1)]}) == 3
     assert len(token("lab" * 50, "l", 1)) <= 64 and token("läb", "l", 1).isascii()
 
 
@@ -306,11 +300,8 @@ def test_what_has_no_lease_is_put_right(world):
     world.slurm.nodes["p5-2"].states = {"DOWN", "CLOUD", "DRAIN", "POWERED_DOWN"}
     world.slurm.nodes["p5-3"].states = {"IDLE", "CLOUD"}
     world.tick()
-    assert (
-        world.slurm.permits == set()
-        and "DRAIN" in world.slurm.nodes["p5-1"].states
-        and "DOWN" not in world.slurm.nodes["p5-2"].states
-    )
+    assert world.slurm.permits == set() and "DRAIN" in world.slurm.nodes["p5-1"].states
+    assert "DOWN" not in world.slurm.nodes["p5-2"].states
     world.clock.at += 20
     world.tick()
     assert world.slurm.nodes["p5-3"].record().launchable
@@ -385,12 +376,10 @@ def test_idle_times_are_learned_from_reuse_and_from_what_was_given_back(world):
     world.until(lambda: world.slurm.state(second) == "RUNNING", 60)
     (gap,) = idle_store.read(world.ledger, "p5").history.gaps_s
     assert 18 <= gap <= 30  # ten ticks of 2 s, and what the hand-over took
-    assert idle_store.read(world.ledger, "p5").history.credit_usd == pytest.approx(
-        gap * 24 / 3600
-    )  # kept: paid as the best in hindsight did
-    world.until(
-        lambda: idle_store.read(world.ledger, "p5").away, 400
-    )  # having it again costs the minimum billing of 60 s: it goes then
+    # kept: paid as the best in hindsight did
+    assert idle_store.read(world.ledger, "p5").history.credit_usd == pytest.approx(gap * 24 / 3600)
+    # having it again costs the minimum billing of 60 s: it goes then
+    world.until(lambda: idle_store.read(world.ledger, "p5").away, 400)
     kept = idle_store.read(world.ledger, "p5").away[0].kept_s
     assert 60 <= kept <= 64 and "as much as having it again" in world.events("release")[-1]
     world.until(lambda: not world.ledger.leases(), 100)
@@ -428,9 +417,8 @@ def test_run_times_are_learned_from_jobs_that_leave_the_queue(world):
     world.tick()
     ratios = experience(world.ledger).ratios
     assert set(ratios) == {"user:alice", "queue:home", "all"}
-    assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx(
-        [40, 80, 120], abs=2.5
-    )  # a tick is 2 s
+    # a tick is 2 s
+    assert [math.exp(each) * 200 for each in ratios["user:alice"]] == pytest.approx([40, 80, 120], abs=2.5)
     world.slurm.submit()
     world.tick()
     assert world.rounds()[-1].snapshot.experience.ratios == ratios
@@ -510,10 +498,8 @@ def test_killed_at_any_port_call_nothing_is_lost_doubled_or_left(tmp_path, after
         tokens = [fake.instance.token for fake in world.cloud.all.values()]
         counts = {token: tokens.count(token) for token in tokens}
         assert all(counts[token] == world.cloud.tokens[token][0].count for token in counts), at
-        assert len(world.cloud.all) <= 5, (
-            at,
-            world.cloud.requests,
-        )  # gang 2, spot 1, after the interruption 1; at most one more
+        # gang 2, spot 1, after the interruption 1; at most one more
+        assert len(world.cloud.all) <= 5, (at, world.cloud.requests)
         assert not any(event.kind == "orphan" for event in world.ledger.events()), at
         world.ledger.close()
     assert died == total - 1

@@ -11,14 +11,8 @@ def test_secret_references(tmp_path, monkeypatch):
     assert secrets.resolve("env:IRONBURST_TEST_SECRET") == "abc"
     assert secrets.resolve(f"file:{tmp_path}/s") == "def"
     (tmp_path / "empty").write_text("")
-    for reference in (
-        "env:IRONBURST_TEST_NOT_SET",
-        "file:/no/such",
-        f"file:{tmp_path}/empty",
-        "vault:x",
-        "plain",
-        "env:",
-    ):
+    empty = f"file:{tmp_path}/empty"
+    for reference in ("env:IRONBURST_TEST_NOT_SET", "file:/no/such", empty, "vault:x", "plain", "env:"):
         with pytest.raises(secrets.SecretError):
             secrets.resolve(reference)
 

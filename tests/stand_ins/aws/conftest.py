@@ -1,10 +1,12 @@
-"""What the tests of the stand-in for AWS share; each module has its own `server`."""
+"""What the tests of the stand-in for AWS share."""
 
 import pytest
 
-from lab.aws.testing import Clients
+from tests.lab_cloud import clients, cloud, server
+
+__all__ = ["clients", "cloud", "ec2", "server"]
 
 
-@pytest.fixture(scope="module")
-def clients(server):
-    return Clients(server.url)
+@pytest.fixture
+def ec2(cloud, clients):
+    return clients("ec2")

@@ -5,7 +5,6 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
 from lab.aws.testing import network, refused
 
@@ -13,31 +12,12 @@ ACCOUNT = "123456789012"
 RULES = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}]}
 
 
-@pytest.fixture(scope="module")
-def server():
-    cloud = Cloud(seed=7)
-    yield cloud
-    cloud.close()
-
-
-@pytest.fixture
-def cloud(server):
-    server.reset()
-    return server
-
-
-@pytest.fixture
-def ec2(cloud, clients):
-    return clients("ec2")
-
-
 # ---- hall link
 @pytest.fixture
 def link(ec2):
     vpc, _ = network(ec2)
-    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"][
-        "CustomerGatewayId"
-    ]
+    answer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")
+    customer = answer["CustomerGateway"]["CustomerGatewayId"]
     gateway = ec2.create_vpn_gateway(Type="ipsec.1", AmazonSideAsn=64900)["VpnGateway"]["VpnGatewayId"]
     return vpc, customer, gateway
 
@@ -129,33 +109,31 @@ def test_budgets_update_subscribers_and_tags(cloud, clients):
     budgets.tag_resource(ResourceARN=arn, ResourceTags=[{"Key": "team", "Value": "ml"}])
     budgets.untag_resource(ResourceARN=arn, ResourceTagKeys=["cluster"])
     assert budgets.list_tags_for_resource(ResourceARN=arn)["ResourceTags"] == [{"Key": "team", "Value": "ml"}]
-    assert refused(budgets.update_budget, AccountId=ACCOUNT, NewBudget={**budget, "BudgetName": "x"}) == (
-        "NotFoundException",
-        400,
-    )
-    assert refused(budgets.describe_subscribers_for_notification, **ask, Notification=rule) == (
-        "NotFoundException",
-        400,
-    )
+    expected = ("NotFoundException", 400)
+    assert refused(budgets.update_budget, AccountId=ACCOUNT, NewBudget={**budget, "BudgetName": "x"}) == expected
+    expected = ("NotFoundException", 400)
+    assert refused(budgets.describe_subscribers_for_notification, **ask, Notification=rule) == expected
 
 
 # ---- instances
 def test_placement_of_a_stopped_instance(cloud, ec2):
     _, subnet = network(ec2)
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
-    one = ec2.run_instances(
+    instance = ec2.run_instances(
         ImageId=cloud.register_image(""), InstanceType="p5.48xlarge", MinCount=1, MaxCount=1, SubnetId=subnet
     )["Instances"][0]["InstanceId"]
-    assert refused(ec2.modify_instance_placement, InstanceId=one, GroupName="gang") == ("IncorrectInstanceState", 400)
-    ec2.stop_instances(InstanceIds=[one])  # possible here: no host stands behind this cloud
+    expected = ("IncorrectInstanceState", 400)
+    assert refused(ec2.modify_instance_placement, InstanceId=instance, GroupName="gang") == expected
+    ec2.stop_instances(InstanceIds=[instance])  # possible here: no host stands behind this cloud
     assert (
-        refused(ec2.modify_instance_placement, InstanceId=one, GroupName="none")[0] == "InvalidPlacementGroup.Unknown"
+        refused(ec2.modify_instance_placement, InstanceId=instance, GroupName="none")[0]
+        == "InvalidPlacementGroup.Unknown"
     )
-    ec2.modify_instance_placement(InstanceId=one, GroupName="gang")
+    ec2.modify_instance_placement(InstanceId=instance, GroupName="gang")
     ec2.modify_instance_capacity_reservation_attributes(
-        InstanceId=one, CapacityReservationSpecification={"CapacityReservationPreference": "none"}
+        InstanceId=instance, CapacityReservationSpecification={"CapacityReservationPreference": "none"}
     )
-    shown = ec2.describe_instances(InstanceIds=[one])["Reservations"][0]["Instances"][0]
+    shown = ec2.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]
     assert shown["Placement"]["GroupName"] == "gang"
     assert shown["CapacityReservationSpecification"]["CapacityReservationPreference"] == "none"
 
@@ -180,24 +158,21 @@ def everything(cloud, clients):
         SubnetIds=[subnet],
         SecurityGroupIds=[group],
     )["VpcEndpoint"]["VpcEndpointId"]
-    s3 = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])[
-        "VpcEndpoint"
-    ]["VpcEndpointId"]
-    customer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")["CustomerGateway"][
-        "CustomerGatewayId"
-    ]
+    answer = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])
+    s3 = answer["VpcEndpoint"]["VpcEndpointId"]
+    answer = ec2.create_customer_gateway(BgpAsn=65010, IpAddress="203.0.113.10", Type="ipsec.1")
+    customer = answer["CustomerGateway"]["CustomerGatewayId"]
     vgw = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
     ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=vgw)
-    vpn = ec2.create_vpn_connection(Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=vgw)["VpnConnection"][
-        "VpnConnectionId"
-    ]
+    answer = ec2.create_vpn_connection(Type="ipsec.1", CustomerGatewayId=customer, VpnGatewayId=vgw)
+    vpn = answer["VpnConnection"]["VpnConnectionId"]
     ec2.create_launch_template(LaunchTemplateName="pool-p5", LaunchTemplateData={"InstanceType": "p5.48xlarge"})
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
     ec2.create_key_pair(KeyName="key")
     held = ec2.create_capacity_reservation(
         InstanceType="p5.48xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=1
     )["CapacityReservation"]["CapacityReservationId"]
-    one = ec2.run_instances(
+    instance = ec2.run_instances(
         ImageId=cloud.register_image(""),
         InstanceType="g6.xlarge",
         MinCount=1,
@@ -245,7 +220,7 @@ def everything(cloud, clients):
     ):
         assert refused(getattr(ec2, call), **ask) == ("DependencyViolation", 400)
     return [
-        (ec2.terminate_instances, {"InstanceIds": [one]}),
+        (ec2.terminate_instances, {"InstanceIds": [instance]}),
         (ec2.delete_volume, {"VolumeId": disk}),
         (ec2.cancel_capacity_reservation, {"CapacityReservationId": held}),
         (ec2.delete_key_pair, {"KeyName": "key"}),
@@ -283,8 +258,8 @@ def everything(cloud, clients):
 def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
     assert leftovers(cloud.url) == {}
     removals = everything(cloud, clients)
-    found = leftovers(cloud.url)
-    assert sorted(found) == sorted(
+    by_kind = leftovers(cloud.url)
+    assert sorted(by_kind) == sorted(
         [
             "instances",
             "volumes",
@@ -317,11 +292,8 @@ def test_leftovers_by_kind_until_all_is_gone(cloud, clients):
             "alarms",
         ]
     )
-    assert (
-        found["roles"] == ["node"]
-        and found["parameters"] == ["/ironburst/lab/p5/image"]
-        and len(found["VPC endpoints"]) == 2
-    )
+    assert by_kind["roles"] == ["node"] and by_kind["parameters"] == ["/ironburst/lab/p5/image"]
+    assert len(by_kind["VPC endpoints"]) == 2
     for call, ask in removals:
         call(**ask)
     assert leftovers(cloud.url) == {}

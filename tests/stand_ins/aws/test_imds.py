@@ -145,7 +145,7 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
         role = clients("iam").create_role(RoleName="node", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
         clients("iam").create_instance_profile(InstanceProfileName="node")
         clients("iam").add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
-        one = clients().run_instances(
+        instance = clients().run_instances(
             ImageId=cloud.register_image(""),
             InstanceType="p5.48xlarge",
             MinCount=1,
@@ -153,7 +153,7 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
             SubnetId=network(clients())[1],
             IamInstanceProfile={"Name": "node"},
         )["Instances"][0]
-        view = cloud.instance_at(one["PrivateIpAddress"])
+        view = cloud.instance_at(instance["PrivateIpAddress"])
         assert view.role_arn == role
         imds = serving(lambda address: view, credentials=cloud.credentials)  # every source is this one instance
         try:
@@ -172,6 +172,6 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)
         assert told["secret"] == "c2VjcmV0" and told["method"] == "iam-role" and told["key"].startswith("ASIA")
-        assert told["arn"] == f"arn:aws:sts::123456789012:assumed-role/node/{one['InstanceId']}"
+        assert told["arn"] == f"arn:aws:sts::123456789012:assumed-role/node/{instance['InstanceId']}"
     finally:
         cloud.close()

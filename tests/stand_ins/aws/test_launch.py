@@ -13,23 +13,10 @@ from lab.aws.testing import live, network, refused
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
 
 
-@pytest.fixture(scope="module")
-def server():
-    cloud = Cloud(seed=7)
-    yield cloud
-    cloud.close()
-
-
 @pytest.fixture
-def cloud(server):
-    server.reset()
-    server.register_image("baked", IMAGE)
-    return server
-
-
-@pytest.fixture
-def ec2(cloud, clients):
-    return clients("ec2")
+def cloud(cloud):
+    cloud.register_image("baked", IMAGE)
+    return cloud
 
 
 @pytest.fixture
@@ -43,9 +30,8 @@ def subnet(ec2):
 
 
 def run(ec2, least=1, most=None, **more):
-    return ec2.run_instances(MinCount=least, MaxCount=most or least, **{"InstanceType": P5, "ImageId": IMAGE, **more})[
-        "Instances"
-    ]
+    answer = ec2.run_instances(MinCount=least, MaxCount=most or least, **{"InstanceType": P5, "ImageId": IMAGE, **more})
+    return answer["Instances"]
 
 
 # ---- capacity
@@ -65,8 +51,8 @@ def test_markets_types_and_zones_are_separate(cloud, ec2, subnet):
     spot = run(ec2, 1, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]
     assert spot["InstanceLifecycle"] == "spot" and spot["SpotInstanceRequestId"].startswith("sir-")
     assert run(ec2, 1, Placement={"AvailabilityZone": "us-east-1b"})[0]["Placement"]["AvailabilityZone"] == "us-east-1b"
-    found = ec2.describe_instances(Filters=[{"Name": "instance-lifecycle", "Values": ["spot"]}])["Reservations"]
-    assert [i["InstanceId"] for r in found for i in r["Instances"]] == [spot["InstanceId"]]
+    reservations = ec2.describe_instances(Filters=[{"Name": "instance-lifecycle", "Values": ["spot"]}])["Reservations"]
+    assert [i["InstanceId"] for r in reservations for i in r["Instances"]] == [spot["InstanceId"]]
 
 
 # ---- client tokens
@@ -77,8 +63,8 @@ def test_a_repeated_token_gives_the_same_instances(cloud, ec2, subnet):
     ]
     assert len(live(ec2)) == 2
     assert refused(run, ec2, 3, SubnetId=subnet, ClientToken="lease-1-a1") == ("IdempotentParameterMismatch", 400)
-    found = ec2.describe_instances(Filters=[{"Name": "client-token", "Values": ["lease-1-a1"]}])["Reservations"]
-    assert len([i for r in found for i in r["Instances"]]) == 2
+    reservations = ec2.describe_instances(Filters=[{"Name": "client-token", "Values": ["lease-1-a1"]}])["Reservations"]
+    assert len([i for r in reservations for i in r["Instances"]]) == 2
 
 
 def test_a_refused_token_may_be_tried_again(cloud, ec2, subnet):
@@ -90,9 +76,8 @@ def test_a_refused_token_may_be_tried_again(cloud, ec2, subnet):
 
 # ---- templates
 def template(ec2, iam, subnet=None, **more):
-    group = ec2.create_security_group(GroupName="gpu", Description="d", VpcId=ec2.describe_vpcs()["Vpcs"][-1]["VpcId"])[
-        "GroupId"
-    ]
+    answer = ec2.create_security_group(GroupName="gpu", Description="d", VpcId=ec2.describe_vpcs()["Vpcs"][-1]["VpcId"])
+    group = answer["GroupId"]
     nics = [
         {
             "DeviceIndex": min(n, 1),
@@ -123,9 +108,8 @@ def template(ec2, iam, subnet=None, **more):
     }
     ec2.create_placement_group(GroupName="gang", Strategy="cluster")
     iam.create_instance_profile(InstanceProfileName="gpu")
-    return ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData=data)["LaunchTemplate"][
-        "LaunchTemplateId"
-    ], group
+    answer = ec2.create_launch_template(LaunchTemplateName="p5", LaunchTemplateData=data)
+    return answer["LaunchTemplate"]["LaunchTemplateId"], group
 
 
 def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
@@ -143,30 +127,26 @@ def test_a_template_is_applied_whole(cloud, ec2, iam, subnet):
         )["Instances"]
     ]
     cloud.settle()
-    one, two = [i for r in ec2.describe_instances(InstanceIds=ids)["Reservations"] for i in r["Instances"]]
-    assert (one["ImageId"], one["InstanceType"], one["SubnetId"], one["State"]["Name"]) == (
-        IMAGE,
-        P5,
-        subnet,
-        "running",
-    )
-    assert [i["AmiLaunchIndex"] for i in (one, two)] == [0, 1]
-    assert one["InstanceLifecycle"] == "spot" and one["Placement"]["GroupName"] == "gang" and one["EbsOptimized"]
-    assert one["MetadataOptions"]["HttpTokens"] == "required" and one["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
-    for each in (one, two):
-        assert each["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
+    first, second = [i for r in ec2.describe_instances(InstanceIds=ids)["Reservations"] for i in r["Instances"]]
+    expected = (IMAGE, P5, subnet, "running")
+    assert (first["ImageId"], first["InstanceType"], first["SubnetId"], first["State"]["Name"]) == expected
+    assert [i["AmiLaunchIndex"] for i in (first, second)] == [0, 1]
+    assert first["InstanceLifecycle"] == "spot" and first["Placement"]["GroupName"] == "gang" and first["EbsOptimized"]
+    assert first["MetadataOptions"]["HttpTokens"] == "required"
+    assert first["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
+    for instance in (first, second):
+        assert instance["IamInstanceProfile"]["Arn"].endswith("instance-profile/gpu")
         cards = sorted(
             (n["Attachment"]["NetworkCardIndex"], n["Attachment"]["DeviceIndex"], n["InterfaceType"])
-            for n in each["NetworkInterfaces"]
+            for n in instance["NetworkInterfaces"]
         )
         assert cards == [(0, 0, "efa"), (1, 1, "efa-only"), (2, 1, "efa-only"), (3, 1, "efa-only")]
-        assert [g["GroupId"] for g in each["SecurityGroups"]] == [group]
-        tags = {t["Key"]: t["Value"] for t in each["Tags"]}
+        assert [g["GroupId"] for g in instance["SecurityGroups"]] == [group]
+        tags = {t["Key"]: t["Value"] for t in instance["Tags"]}
         assert (tags["pool"], tags["Name"], tags["aws:ec2launchtemplate:id"]) == ("p5", "request", lt)
     volumes = ec2.describe_volumes(Filters=[{"Name": "attachment.instance-id", "Values": ids}])["Volumes"]
-    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [
-        (200, True, "p5")
-    ] * 2  # no second root volume
+    # no second root volume
+    assert [(v["Size"], v["Encrypted"], v["Tags"][0]["Value"]) for v in volumes] == [(200, True, "p5")] * 2
     data = ec2.describe_instance_attribute(InstanceId=ids[0], Attribute="userData")["UserData"]["Value"]
     assert base64.b64decode(data) == b"#!/bin/sh\n"
 
@@ -176,9 +156,8 @@ def test_the_default_version_of_a_template_counts(cloud, ec2, iam, subnet):
     ec2.create_launch_template_version(LaunchTemplateId=lt, LaunchTemplateData={"InstanceType": "g6.xlarge"})
     assert run(ec2, LaunchTemplate={"LaunchTemplateId": lt}, InstanceType=P5)[0]["EbsOptimized"]  # still version 1
     ec2.modify_launch_template(LaunchTemplateId=lt, DefaultVersion="2")
-    two = ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "p5"}, ImageId=IMAGE, MinCount=1, MaxCount=1)[
-        "Instances"
-    ][0]
+    answer = ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "p5"}, ImageId=IMAGE, MinCount=1, MaxCount=1)
+    two = answer["Instances"][0]
     assert two["InstanceType"] == "g6.xlarge" and not two["EbsOptimized"]
 
 
@@ -186,9 +165,10 @@ def test_an_instance_level_subnet_is_refused_beside_interfaces(cloud, ec2, iam, 
     lt, _ = template(ec2, iam)
     ask = {"LaunchTemplate": {"LaunchTemplateId": lt}, "ImageId": IMAGE, "MinCount": 1, "MaxCount": 1}
     assert refused(ec2.run_instances, **ask, SubnetId=subnet) == ("InvalidParameterCombination", 400)
-    got = ec2.run_instances(**ask, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "InterfaceType": "efa"}])[
-        "Instances"
-    ][0]
+    answer = ec2.run_instances(
+        **ask, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "InterfaceType": "efa"}]
+    )
+    got = answer["Instances"][0]
     assert got["SubnetId"] == subnet and len(got["NetworkInterfaces"]) == 1
 
 
@@ -197,11 +177,10 @@ def test_32_network_cards(cloud, ec2, subnet):
         {"DeviceIndex": min(n, 1), "NetworkCardIndex": n, "InterfaceType": "efa", "SubnetId": subnet} for n in range(32)
     ]
     begin = time.process_time()  # the server is in this process; wall time is at the mercy of other work
-    one = run(ec2, NetworkInterfaces=nics)[0]
+    instance = run(ec2, NetworkInterfaces=nics)[0]
     assert time.process_time() - begin < 2.0  # about 0.1 s
-    shown = ec2.describe_instances(InstanceIds=[one["InstanceId"]])["Reservations"][0]["Instances"][0][
-        "NetworkInterfaces"
-    ]
+    answer = ec2.describe_instances(InstanceIds=[instance["InstanceId"]])
+    shown = answer["Reservations"][0]["Instances"][0]["NetworkInterfaces"]
     assert sorted(n["Attachment"]["NetworkCardIndex"] for n in shown) == list(range(32))
     assert len({n["PrivateIpAddress"] for n in shown}) == 32
     # 251 addresses in a /24: seven such nodes fit, and a gang is refused before its first node exists
@@ -242,10 +221,8 @@ def test_what_does_not_exist_is_refused_before_anything_starts(cloud, ec2, subne
 
 def test_a_launch_without_an_image_is_refused(cloud, ec2, iam, subnet):
     lt, _ = template(ec2, iam, subnet)
-    assert refused(ec2.run_instances, LaunchTemplate={"LaunchTemplateId": lt}, MinCount=1, MaxCount=1) == (
-        "MissingParameter",
-        400,
-    )
+    expected = ("MissingParameter", 400)
+    assert refused(ec2.run_instances, LaunchTemplate={"LaunchTemplateId": lt}, MinCount=1, MaxCount=1) == expected
 
 
 # ---- placement groups
@@ -285,35 +262,25 @@ def test_a_targeted_reservation_is_consumed(cloud, ec2, subnet):
     assert refused(run, ec2, 1, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)  # what is reserved isn't free
     got = run(ec2, 2, SubnetId=subnet, CapacityReservationSpecification=target(cr))
     assert {i["CapacityReservationId"] for i in got} == {cr}
-    assert (
-        ec2.describe_capacity_reservations(CapacityReservationIds=[cr])["CapacityReservations"][0][
-            "AvailableInstanceCount"
-        ]
-        == 0
-    )
-    assert refused(run, ec2, 1, SubnetId=subnet, CapacityReservationSpecification=target(cr)) == (
-        "ReservationCapacityExceeded",
-        400,
-    )
+    (consumed,) = ec2.describe_capacity_reservations(CapacityReservationIds=[cr])["CapacityReservations"]
+    assert consumed["AvailableInstanceCount"] == 0
+    expected = ("ReservationCapacityExceeded", 400)
+    assert refused(run, ec2, 1, SubnetId=subnet, CapacityReservationSpecification=target(cr)) == expected
     ec2.terminate_instances(InstanceIds=[i["InstanceId"] for i in got])
     assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["AvailableInstanceCount"] == 2
     ec2.cancel_capacity_reservation(CapacityReservationId=cr)
     assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["State"] == "cancelled"
     assert len(run(ec2, 2, SubnetId=subnet)) == 2
-    assert (
-        refused(ec2.describe_capacity_reservations, CapacityReservationIds=["cr-1"])[0]
-        == "InvalidCapacityReservationId.NotFound"
-    )
+    code, _ = refused(ec2.describe_capacity_reservations, CapacityReservationIds=["cr-1"])
+    assert code == "InvalidCapacityReservationId.NotFound"
 
 
 def test_an_open_reservation_is_used_first_and_can_grow(cloud, ec2, subnet):
     cloud.capacity[P5, ZONE, "on-demand"] = 3
     cr = reservation(ec2)
     assert refused(reservation, ec2) == ("InsufficientInstanceCapacity", 500)
-    assert refused(ec2.modify_capacity_reservation, CapacityReservationId=cr, InstanceCount=4) == (
-        "InsufficientInstanceCapacity",
-        500,
-    )
+    expected = ("InsufficientInstanceCapacity", 500)
+    assert refused(ec2.modify_capacity_reservation, CapacityReservationId=cr, InstanceCount=4) == expected
     ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=3)
     ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=2)
     assert [i.get("CapacityReservationId") for i in run(ec2, 3, SubnetId=subnet)] == [cr, cr, None]
@@ -336,9 +303,8 @@ def test_capacity_blocks(cloud, ec2, subnet):
         }
     )
     cloud.capacity[P5, ZONE, "on-demand"] = 0
-    (offer,) = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)[
-        "CapacityBlockOfferings"
-    ]
+    answer = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)
+    (offer,) = answer["CapacityBlockOfferings"]
     block = ec2.purchase_capacity_block(
         CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX"
     )["CapacityReservation"]
@@ -356,14 +322,15 @@ def test_capacity_blocks(cloud, ec2, subnet):
 @pytest.fixture
 def pools(ec2, iam, subnet):
     vpc = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["VpcId"]
-    other = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    answer = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.2.0/24", AvailabilityZone="us-east-1b")
+    second_subnet = answer["Subnet"]["SubnetId"]
     lt, _ = template(ec2, iam)
     return [
         {
             "LaunchTemplateSpecification": {"LaunchTemplateId": lt, "Version": "$Latest"},
             "Overrides": [
                 {"InstanceType": P5, "SubnetId": subnet, "Priority": 2.0, "ImageId": IMAGE},
-                {"InstanceType": "g6.xlarge", "SubnetId": other, "Priority": 1.0, "ImageId": IMAGE},
+                {"InstanceType": "g6.xlarge", "SubnetId": second_subnet, "Priority": 1.0, "ImageId": IMAGE},
             ],
         }
     ]
@@ -386,12 +353,9 @@ def test_a_fleet_is_filled_in_part_and_says_why(cloud, ec2, pools):
         ("g6.xlarge", "InsufficientInstanceCapacity"),
         (P5, "InsufficientInstanceCapacity"),
     ]
-    one = live(ec2)[0]
-    assert (
-        one["InstanceLifecycle"] == "spot"
-        and one["Placement"]["AvailabilityZone"] == ZONE
-        and len(one["NetworkInterfaces"]) == 4
-    )
+    instance = live(ec2)[0]
+    assert instance["InstanceLifecycle"] == "spot" and instance["Placement"]["AvailabilityZone"] == ZONE
+    assert len(instance["NetworkInterfaces"]) == 4
 
 
 def test_a_fleet_picks_the_pool_with_most_capacity(cloud, ec2, pools):

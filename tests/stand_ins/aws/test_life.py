@@ -54,19 +54,13 @@ def cloud(server, hooks):
 
 
 @pytest.fixture
-def ec2(cloud, clients):
-    return clients("ec2")
-
-
-@pytest.fixture
 def subnet(ec2):
     return network(ec2)[1]
 
 
 def run(ec2, count=1, **more):
-    return ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})[
-        "Instances"
-    ]
+    answer = ec2.run_instances(MinCount=count, MaxCount=count, **{"InstanceType": P5, "ImageId": IMAGE, **more})
+    return answer["Instances"]
 
 
 def tags(**values):
@@ -87,11 +81,8 @@ def test_hooks_see_launch_and_end(cloud, hooks, ec2, subnet):
     ec2.terminate_instances(InstanceIds=ids[:1])
     ec2.terminate_instances(InstanceIds=ids[:1])  # a second time is nothing
     cloud.settle()
-    assert [(what, v.instance_id, v.launch_index) for what, v in hooks.seen] == [
-        ("launch", ids[0], 0),
-        ("launch", ids[1], 1),
-        ("terminate", ids[0], 0),
-    ]
+    expected = [("launch", ids[0], 0), ("launch", ids[1], 1), ("terminate", ids[0], 0)]
+    assert [(what, v.instance_id, v.launch_index) for what, v in hooks.seen] == expected
     first, second = hooks.seen[0][1], hooks.seen[1][1]
     assert (first.user_data, first.image_folder, first.instance_type) == ('{"ironburst": 1}', "baked", P5)
     assert first.hostname == "ip-" + first.address.replace(".", "-")
@@ -100,31 +91,29 @@ def test_hooks_see_launch_and_end(cloud, hooks, ec2, subnet):
 
 
 def test_a_failed_boot_ends_the_instance_with_the_reason(cloud, hooks, ec2, subnet):
-    one = run(ec2, SubnetId=subnet, **tags(boot="fails"))[0]
-    assert one["State"]["Name"] == "pending"
+    instance = run(ec2, SubnetId=subnet, **tags(boot="fails"))[0]
+    assert instance["State"]["Name"] == "pending"
     cloud.settle()
     cloud.settle()  # the end was asked for by the first
-    gone = described(ec2, one["InstanceId"])
+    gone = described(ec2, instance["InstanceId"])
     assert (gone["State"]["Name"], gone["StateReason"]["Code"]) == ("terminated", "Server.InternalError")
     assert "no disk left" in gone["StateReason"]["Message"]
-    assert [what for what, _ in hooks.seen] == [
-        "launch",
-        "terminate",
-    ] and not cloud.hosts  # what was half made is tidied
+    assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
+    assert not cloud.hosts  # what was half made is tidied
 
 
 def test_a_failed_end_stays_visible(cloud, ec2, subnet):
-    one = run(ec2, SubnetId=subnet, **tags(end="fails"))[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet, **tags(end="fails"))[0]["InstanceId"]
     cloud.settle()
-    ec2.terminate_instances(InstanceIds=[one])
+    ec2.terminate_instances(InstanceIds=[instance])
     cloud.settle()
-    assert described(ec2, one)["State"]["Name"] == "terminated" and set(cloud.hosts) == {one}
+    assert described(ec2, instance)["State"]["Name"] == "terminated" and set(cloud.hosts) == {instance}
 
 
 def test_stop_is_refused_rather_than_pretended(cloud, ec2, subnet):
-    one = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
     for call in (ec2.stop_instances, ec2.start_instances, ec2.reboot_instances):
-        assert refused(call, InstanceIds=[one]) == ("UnsupportedOperation", 400)
+        assert refused(call, InstanceIds=[instance]) == ("UnsupportedOperation", 400)
 
 
 # ---- spot interruption
@@ -168,22 +157,24 @@ def test_an_interruption_reaches_queue_and_metadata_and_ends_the_host(cloud, hoo
     everything = queue_with_rule(clients, "all", {"source": ["aws.ec2"]})
     warning = {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]}
     warnings = [queue_with_rule(clients, name, warning) for name in ("pool1", "pool2")]
-    one = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]
+    instance = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]
     cloud.settle()
-    assert "meta-data/spot/instance-action" not in tree(cloud.instance_at(one["PrivateIpAddress"]), "us-east-1")
-    cloud.interrupt(one["InstanceId"], notice=0.3)
-    action = json.loads(tree(cloud.instance_at(one["PrivateIpAddress"]), "us-east-1")["meta-data/spot/instance-action"])
+    assert "meta-data/spot/instance-action" not in tree(cloud.instance_at(instance["PrivateIpAddress"]), "us-east-1")
+    cloud.interrupt(instance["InstanceId"], notice=0.3)
+    action = json.loads(
+        tree(cloud.instance_at(instance["PrivateIpAddress"]), "us-east-1")["meta-data/spot/instance-action"]
+    )
     assert action["action"] == "terminate" and action["time"].endswith("Z")
     for url in warnings:  # every rule's queue gets it
         (told,) = messages(clients, url)
         assert (told["detail-type"], told["detail"]) == (
             "EC2 Spot Instance Interruption Warning",
-            {"instance-id": one["InstanceId"], "instance-action": "terminate"},
+            {"instance-id": instance["InstanceId"], "instance-action": "terminate"},
         )
         assert told["source"] == "aws.ec2" and told["region"] == "us-east-1" and told["time"].endswith("Z")
-    assert described(ec2, one["InstanceId"])["State"]["Name"] == "running"
-    wait_for(lambda: described(ec2, one["InstanceId"])["State"]["Name"] == "terminated", 5, "the end")
-    assert described(ec2, one["InstanceId"])["StateReason"]["Code"] == "Server.SpotInstanceTermination"
+    assert described(ec2, instance["InstanceId"])["State"]["Name"] == "running"
+    wait_for(lambda: described(ec2, instance["InstanceId"])["State"]["Name"] == "terminated", 5, "the end")
+    assert described(ec2, instance["InstanceId"])["StateReason"]["Code"] == "Server.SpotInstanceTermination"
     cloud.settle()
     assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
     assert sorted((m["detail-type"], m["detail"].get("state")) for m in messages(clients, everything)) == sorted(
@@ -206,9 +197,9 @@ def test_without_the_queue_policy_nothing_is_delivered(cloud, clients, ec2, subn
 
 
 def test_only_live_spot_instances_can_be_interrupted(cloud, ec2, subnet):
-    one = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
     with pytest.raises(ValueError, match="only a live spot instance"):
-        cloud.interrupt(one)
+        cloud.interrupt(instance)
     with pytest.raises(LookupError):
         cloud.interrupt("i-0")
 
@@ -294,11 +285,11 @@ def test_images_by_the_switchboard(cloud, control, ec2, subnet):
 
 
 def test_interrupt_and_lists_by_the_switchboard(cloud, control, ec2, subnet):
-    one = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]["InstanceId"]
+    instance = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]["InstanceId"]
     cloud.settle()
-    assert [i["instance_id"] for i in control("GET", "/lab/hosts")] == [one]
+    assert [i["instance_id"] for i in control("GET", "/lab/hosts")] == [instance]
     assert control("GET", "/lab/health") == {"url": cloud.url, "instances": 1, "hosts": 1}
-    control("POST", "/lab/interrupt", {"instance_id": one, "notice_s": 0})
+    control("POST", "/lab/interrupt", {"instance_id": instance, "notice_s": 0})
     wait_for(lambda: control("GET", "/lab/instances")[0]["state"] == "terminated", 5, "the end")
     cloud.settle()
     assert control("GET", "/lab/hosts") == []

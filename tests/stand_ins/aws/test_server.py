@@ -77,18 +77,18 @@ def answers(site):
 def test_an_instance_is_a_host(site):
     wait_for(lambda: answers(site), 30, "the daemon")
     image = control(site, "POST", "/lab/images", '{"name": "base"}')["image_id"]
-    (one, address), (two, _) = inside(site, "-c", IN_THE_NET, "launch", image)
+    (first, address), (second, _) = inside(site, "-c", IN_THE_NET, "launch", image)
     wait_for(lambda: {i["state"] for i in control(site, "GET", "/lab/instances")} == {"running"}, 30, "both hosts")
-    site.wait([one, two], 60)
-    told = json.loads(site.host(one).ssh(["python3", "-c", textwrap.dedent(ON_THE_HOST)]).stdout)
+    site.wait([first, second], 60)
+    told = json.loads(site.host(first).ssh(["python3", "-c", textwrap.dedent(ON_THE_HOST)]).stdout)
     assert told.pop("key").startswith("ASIA")
-    assert told == {"id": one, "data": '{"ironburst": 1}', "index": "0", "name": "ip-" + address.replace(".", "-")}
-    assert "AWS_ENDPOINT_URL=http://10.78.0.1:5000" in site.ssh(one, "systemd-run --quiet --wait --pipe env").stdout
-    assert control(site, "GET", "/lab/leftovers")["hosts"] == sorted([one, two])
-    control(site, "POST", "/lab/interrupt", json.dumps({"instance_id": one, "notice_s": 0.2}))
-    inside(site, "-c", IN_THE_NET, "end", two)
+    assert told == {"id": first, "data": '{"ironburst": 1}', "index": "0", "name": "ip-" + address.replace(".", "-")}
+    assert "AWS_ENDPOINT_URL=http://10.78.0.1:5000" in site.ssh(first, "systemd-run --quiet --wait --pipe env").stdout
+    assert control(site, "GET", "/lab/leftovers")["hosts"] == sorted([first, second])
+    control(site, "POST", "/lab/interrupt", json.dumps({"instance_id": first, "notice_s": 0.2}))
+    inside(site, "-c", IN_THE_NET, "end", second)
     wait_for(lambda: control(site, "GET", "/lab/hosts") == [], 20, "the end of both hosts")
-    assert not {one, two} & {h.name for h in site.hosts()}
+    assert not {first, second} & {h.name for h in site.hosts()}
     left = control(site, "GET", "/lab/leftovers")
     assert sorted(left) == ["VPCs", "instance profiles", "roles", "subnets"]
 

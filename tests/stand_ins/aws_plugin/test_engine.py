@@ -85,11 +85,8 @@ def test_a_program_lives_and_dies(stack: Stack) -> None:
     assert "stand-in of the ironburst lab for the aws plugin" in up.stdout + up.stderr
     outputs = json.loads(stack.run("stack", "output", "--json").stdout)
     (instance,) = stack.cloud.backend.all_instances()
-    assert (outputs["subnet"], outputs["address"], outputs["dns"]) == (
-        instance.subnet_id,
-        instance.private_ip,
-        "[secret]",
-    )
+    expected = (instance.subnet_id, instance.private_ip, "[secret]")
+    assert (outputs["subnet"], outputs["address"], outputs["dns"]) == expected
 
     again = stack.run("refresh", "--yes", "--skip-preview", "--expect-no-changes")
     assert again.returncode == 0, again.stdout + again.stderr

@@ -145,13 +145,13 @@ def test_the_slowest_reaction_counts():
 
     run = Run(start=7.0, end=20.0, nodes=("p5-1", "p5-2"), rented=True, state="COMPLETED")
     told = History(
-        16,
-        8,
-        (JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")),
-        (),
-        (),
-        0,
-        1.0,
+        home_gpus=16,
+        gpus_per_node=8,
+        jobs=(JobHistory(7, "a", 16, 2, 0.0, (run,), "rented"), JobHistory(8, "b", 4, 1, 0.0, (), "lost")),
+        leases=(),
+        marks=(),
+        run_twice=0,
+        budget_usd=1.0,
     )
     said = figures.reaction(Told(), told, began=100.0, tick_s=2)
     assert said == {"tick_s": 2, "rent_to_request_s": 1.5, "joined_to_running_s": 2.0}
@@ -167,9 +167,6 @@ slurmd.service +212ms
     └─network-online.target @890ms
       └─systemd-networkd-wait-online.service @300ms +50ms
 """
-    assert boot.path_of(chain) == (
-        ("ironburst-join.service", 0.6),
-        ("ironburst-gate.service", 2.3),
-        ("slurmd.service", 0.21),
-    )
+    expected = (("ironburst-join.service", 0.6), ("ironburst-gate.service", 2.3), ("slurmd.service", 0.21))
+    assert boot.path_of(chain) == expected
     assert boot.seconds_of("1min 2.500s") == 62.5 and boot.path_of("") == ()

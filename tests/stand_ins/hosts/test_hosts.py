@@ -69,10 +69,8 @@ def test_p5_instance_has_efa_and_no_infiniband():
     assert len(devices) == 32 and devices[:5] == ["rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0", "rdmap96s0"]
     files = files_of(spec)
     assert files["class/infiniband/rdmap79s0/ports/1/link_layer"] == "Unspecified"
-    assert (
-        files["devices-virtual/dmi/id/board_asset_tag"] == spec.name
-        and files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
-    )
+    assert files["devices-virtual/dmi/id/board_asset_tag"] == spec.name
+    assert files["devices-virtual/dmi/id/sys_vendor"] == "Amazon EC2"
     assert spec.hostname == "ip-10-90-3-7" and spec.environment == {"AWS_ENDPOINT_URL": "http://10.78.0.1:5000"}
 
 
@@ -179,19 +177,19 @@ def test_a_lab_that_is_down_has_nothing_and_says_so(tmp_path):
 def test_a_host_keeps_its_spec_and_its_address(tmp_path):
     box = Box("specs", tmp_path)
     rootfs.base_path(tmp_path).mkdir(parents=True)  # an empty image: nothing is booted here
-    one = cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
-    machine = Host(box, one.name)
-    machine.define(one)
-    machine.define(one)
-    assert (machine.spec, machine.state()) == (one, "off")
+    first = cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
+    machine = Host(box, first.name)
+    machine.define(first)
+    machine.define(first)
+    assert (machine.spec, machine.state()) == (first, "off")
     with pytest.raises(LabError, match="exists with another hostname, shared: destroy it first"):
-        machine.define(replace(one, hostname="x", shared=False))
-    two = cloud("i-0123456789abcdef1", "10.90.3.7", "p5.48xlarge")
+        machine.define(replace(first, hostname="x", shared=False))
+    second = cloud("i-0123456789abcdef1", "10.90.3.7", "p5.48xlarge")
     with pytest.raises(LabError, match=r"address 10.90.3.7 .* is taken by 'i-0123456789abcdef0'"):
-        Host(box, two.name).define(two)
+        Host(box, second.name).define(second)
     with pytest.raises(LabError, match="no image 'ami-0'; it has: none"):
-        Host(box, two.name).define(replace(two, address="10.90.3.8", image="ami-0"))
-    assert [known.name for known in all_hosts(box)] == [one.name]
+        Host(box, second.name).define(replace(second, address="10.90.3.8", image="ami-0"))
+    assert [known.name for known in all_hosts(box)] == [first.name]
 
 
 def test_a_lock_that_is_removed_still_excludes(tmp_path):

@@ -80,10 +80,8 @@ def test_the_schema_lists_every_input():
     resource = node.schema()["resources"][node.TOKEN]
     assert set(resource["inputProperties"]) == set(node.INPUTS)
     assert resource["requiredInputs"] == ["name", "bmcAddress", "bmcUsername", "passwordRef"]
-    assert (
-        resource["inputProperties"]["macs"]["type"] == "array"
-        and resource["inputProperties"]["gpuCount"]["type"] == "integer"
-    )
+    assert resource["inputProperties"]["macs"]["type"] == "array"
+    assert resource["inputProperties"]["gpuCount"]["type"] == "integer"
     assert set(node.OBSERVED_OUTPUTS) <= set(resource["properties"])
 
 

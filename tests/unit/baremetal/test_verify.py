@@ -38,16 +38,16 @@ OBSERVED = Hardware(
 )
 
 
-def found(declared, observed):
+def mismatches(declared, observed):
     return verify(declared, observed, gpus().values())
 
 
 def test_a_node_as_declared_has_no_mismatch():
-    assert found(DECLARED, OBSERVED) == []
+    assert mismatches(DECLARED, OBSERVED) == []
 
 
 def test_what_is_not_declared_is_not_compared():
-    assert found(Declaration("x"), OBSERVED) == []
+    assert mismatches(Declaration("x"), OBSERVED) == []
 
 
 @pytest.mark.parametrize(
@@ -107,36 +107,27 @@ def test_what_is_not_declared_is_not_compared():
     ],
 )
 def test_each_kind_of_mismatch_is_one_sentence(field, change, sentence):
-    (mismatch,) = found(DECLARED, replace(OBSERVED, **change))
+    (mismatch,) = mismatches(DECLARED, replace(OBSERVED, **change))
     assert (mismatch.field, mismatch.sentence) == (field, sentence)
 
 
 def test_one_wrong_gpu_among_right_ones_is_found():
-    (mismatch,) = found(DECLARED, replace(OBSERVED, gpus=(GpuGroup(H100, 7), GpuGroup("NVIDIA H200", 1))))
+    (mismatch,) = mismatches(DECLARED, replace(OBSERVED, gpus=(GpuGroup(H100, 7), GpuGroup("NVIDIA H200", 1))))
     assert mismatch.field == "gpu_model" and "1 x NVIDIA H200 (H200 SXM 141GB in the catalogue)" in mismatch.sentence
 
 
 def test_a_node_declared_without_gpus_must_have_none():
-    (mismatch,) = found(Declaration("head", gpu_count=0), OBSERVED)
+    (mismatch,) = mismatches(Declaration("head", gpu_count=0), OBSERVED)
     assert mismatch.sentence == f"head: 0 GPUs are declared, the BMC reports 8 x {H100}"
 
 
 def test_everything_wrong_is_listed_at_once():
-    other = Hardware(
+    observed = Hardware(
         "S", "M", "X", "u", ("00:00:00:00:00:01",), (GpuGroup("NVIDIA H200", 4),), 1, 512, "Off", None, None
     )
-    fields = [mismatch.field for mismatch in found(DECLARED, other)]
-    assert fields == [
-        "serial",
-        "uuid",
-        "manufacturer",
-        "model",
-        "macs",
-        "gpu_count",
-        "gpu_model",
-        "cpu_count",
-        "memory_gib",
-    ]
+    fields = [mismatch.field for mismatch in mismatches(DECLARED, observed)]
+    expected = ["serial", "uuid", "manufacturer", "model", "macs", "gpu_count", "gpu_model", "cpu_count", "memory_gib"]
+    assert fields == expected
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,8 @@ def test_a_waiting_job_knows_what_renting_would_cost_and_when_it_would_start():
         decide(snapshot([running(90, ["dgx1", "dgx2"], 1800), job(nodes=2, limit_s=HOUR, requeue=False)]), POLICY)
     )
     assert (wait.code, wait.start_s) == ("home_soon", NOW + 1800)
-    assert rows(wait) == [
-        ("rent", "on-demand", pytest.approx(2 * 50 * (600 + HOUR) / HOUR), 600.0, "soon")
-    ]  # spot is for one node
+    # spot is for one node
+    assert rows(wait) == [("rent", "on-demand", pytest.approx(2 * 50 * (600 + HOUR) / HOUR), 600.0, "soon")]
 
 
 def test_a_rented_node_with_room_is_the_first_alternative():

@@ -68,16 +68,16 @@ def test_time_on_nodes_without_interruptions_is_the_run_time():
 
 @pytest.mark.parametrize(("checkpoint_s", "nodes"), [(1800.0, 1), (1800.0, 3), (0.0, 1), (7200.0, 2)])
 def test_time_on_nodes_is_what_a_simulation_finds(checkpoint_s, nodes):
-    random, per_hour, run_s, found, times = np.random.default_rng(1), 0.1, 4.4 * HOUR, [], []
+    random, per_hour, run_s, simulated_s, times = np.random.default_rng(1), 0.1, 4.4 * HOUR, [], []
     for _ in range(4000):
         left, took, count = run_s, 0.0, 0
         while (ends := random.exponential(HOUR / per_hour / nodes)) < left:
             took, count = took + ends, count + 1
             left -= ends // checkpoint_s * checkpoint_s if checkpoint_s else 0.0
-        found.append(took + left)
+        simulated_s.append(took + left)
         times.append(count)
     took_s, again = on_nodes_s(run_s, nodes, per_hour, checkpoint_s)
-    assert took_s == pytest.approx(np.mean(found), rel=0.03) and again == pytest.approx(np.mean(times), rel=0.08)
+    assert took_s == pytest.approx(np.mean(simulated_s), rel=0.03) and again == pytest.approx(np.mean(times), rel=0.08)
 
 
 def test_a_run_that_never_gets_through_costs_without_end():
@@ -93,9 +93,8 @@ def test_cost_by_hand():
     assert to_completion_usd(plain, "on-demand", 2, HOUR) == pytest.approx(2 * 6.0 * (1 + 1 / 6))
     assert to_completion_usd(plain, "on-demand", 2, HOUR, booted=True) == pytest.approx(12.0)
     hourly = replace(plain, min_billing_s=HOUR, billing_increment_s=HOUR)
-    assert (
-        to_completion_usd(hourly, "on-demand", 1, 60.0) == pytest.approx(6.0) and billed_s(hourly, HOUR + 1) == 2 * HOUR
-    )
+    assert to_completion_usd(hourly, "on-demand", 1, 60.0) == pytest.approx(6.0)
+    assert billed_s(hourly, HOUR + 1) == 2 * HOUR
     assert to_completion_usd(replace(plain, prepaid_markets=("on-demand",)), "on-demand", 2, HOUR) == 0.0
     seen = replace(plain, usual_boot_s=300.0)
     assert to_completion_usd(seen, "on-demand", 1, HOUR) == pytest.approx(6.0 * (1 + 1 / 12))
@@ -151,9 +150,8 @@ def test_a_small_job_shares_a_lease_that_runs_anyway_but_does_not_keep_a_large_o
     assert shared.launches == () and shared.assigns[0].leases == ("l0",)
     kept = decided([large, small], on(mine, 4, 0.5), job(hours=20), leases=[mine])
     assert kept.assigns == () and kept.launches[0].pool == "small"
-    only = decided(
-        [large], on(mine, 4, 0.5), job(hours=20), leases=[mine]
-    )  # keeping it longer costs less than a new one
+    # keeping it longer costs less than a new one
+    only = decided([large], on(mine, 4, 0.5), job(hours=20), leases=[mine])
     assert only.launches == () and only.assigns[0].leases == ("l0",)
 
 

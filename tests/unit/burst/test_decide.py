@@ -30,9 +30,8 @@ def test_priority_comes_before_age():
 
 def test_a_job_larger_than_home_is_rented_for_right_away():
     decision = decide(snapshot([job(nodes=3)]), POLICY)
-    assert (
-        decision.launches[0].nodes == ("p5-1", "p5-2", "p5-3") and "never start at home" in decision.launches[0].reason
-    )
+    assert decision.launches[0].nodes == ("p5-1", "p5-2", "p5-3")
+    assert "never start at home" in decision.launches[0].reason
 
 
 def test_jobs_of_other_partitions_are_left_alone():
@@ -48,13 +47,13 @@ def random_snapshot(seed):
     ]
     jobs = [running(900, ["dgx1"], float(rng.integers(10, 20000)))] if rng.random() < 0.8 else []
     for n in range(int(rng.integers(0, 15))):
-        each = Resources(int(rng.integers(1, 9)), 1, int(rng.integers(1, 1001)))
+        resources = Resources(int(rng.integers(1, 9)), 1, int(rng.integers(1, 1001)))
         submitted = NOW - float(rng.integers(0, 9999))
         jobs.append(
             job(
                 n + 1,
                 nodes=int(rng.integers(1, 5)),
-                each=each,
+                each=resources,
                 limit_s=float(rng.integers(60, 50000)),
                 submit_s=submitted,
                 requeue=bool(rng.random() < 0.5),
@@ -70,12 +69,12 @@ def random_snapshot(seed):
             lease(
                 f"p5-{n}",
                 state,
-                (int(rng.integers(1, 9)),),
-                zone,
-                market,
-                NOW - float(rng.integers(0, 900)),
-                bool(rng.random() < 0.5),
-                f"l{n}",
+                jobs=(int(rng.integers(1, 9)),),
+                zone=zone,
+                market=market,
+                idle_since_s=NOW - float(rng.integers(0, 900)),
+                worked=bool(rng.random() < 0.5),
+                launch=f"l{n}",
             )
         )
     return snapshot(jobs, pools=pools, leases=leases, budget=float(rng.integers(50, 4000)))
@@ -92,17 +91,14 @@ def test_whatever_the_site_the_limits_hold(seed):
     assert spent <= shot.budget.left_usd + 1e-6
     for launch in decision.launches:
         first = jobs[launch.jobs[0]]
-        assert len(launch.nodes) == first.nodes <= len(pools[launch.pool].nodes) and set(launch.nodes) <= set(
-            pools[launch.pool].nodes
-        )
+        assert len(launch.nodes) == first.nodes <= len(pools[launch.pool].nodes)
+        assert set(launch.nodes) <= set(pools[launch.pool].nodes)
         for each in (jobs[id] for id in launch.jobs):
             assert each.each.within(FULL) and each.time_limit_s <= pools[launch.pool].max_run_s
             assert launch.market == "on-demand" or (each.requeue and each.batch and each.nodes == 1)
         if len(launch.jobs) > 1 and len(launch.nodes) == 1:
-            assert (
-                sum(jobs[id].each.gpus for id in launch.jobs) <= 8
-                and sum(jobs[id].each.memory_mb for id in launch.jobs) <= 1000
-            )
+            assert sum(jobs[id].each.gpus for id in launch.jobs) <= 8
+            assert sum(jobs[id].each.memory_mb for id in launch.jobs) <= 1000
     by_id = {each.id: each for each in shot.leases}
     for assign in decision.assigns:
         used = [by_id[id] for id in assign.leases]
@@ -112,10 +108,8 @@ def test_whatever_the_site_the_limits_hold(seed):
     assert sorted(told) == sorted(j.id for j in shot.jobs if j.pending)  # each exactly once
     assert decide(shot, POLICY) == decision  # a function of its arguments
     again = json.loads(json.dumps(to_json(shot)))
-    assert (
-        from_json(Snapshot, again) == shot
-        and from_json(Decision, json.loads(json.dumps(to_json(decision)))) == decision
-    )
+    assert from_json(Snapshot, again) == shot
+    assert from_json(Decision, json.loads(json.dumps(to_json(decision)))) == decision
 
 
 @pytest.mark.slow

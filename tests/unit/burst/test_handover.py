@@ -9,12 +9,8 @@ from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, runnin
 def test_nothing_is_widened_before_the_whole_gang_has_joined():
     coming = [lease("p5-1", "joined", jobs=(1,), worked=False), lease("p5-2", "coming", jobs=(1,), worked=False)]
     decision = decide(snapshot([*BUSY, job(nodes=2)], leases=coming), POLICY)
-    assert (
-        decision.widen == ()
-        and code_of(decision, 1) == "coming"
-        and decision.launches == ()
-        and decision.releases == ()
-    )
+    assert decision.widen == () and code_of(decision, 1) == "coming" and decision.launches == ()
+    assert decision.releases == ()
     joined = [lease(n, "joined", jobs=(1,), worked=False) for n in ("p5-1", "p5-2")]
     assert decide(snapshot([*BUSY, job(nodes=2)], leases=joined), POLICY).widen[0].nodes == ("p5-1", "p5-2")
 

@@ -116,12 +116,10 @@ def test_a_lease_is_not_ended_inside_what_is_paid_for():
     history, hourly = IdleHistory((9000.0,) * 20, 1e6), {"min_billing_s": 3600.0, "billing_increment_s": 3600.0}
     began = NOW - 1800
     assert released(lease(idle_s=900, paid_from_s=began), idle_history=history, **hourly) == {}
-    assert released(
-        lease(idle_s=900, paid_from_s=NOW - 3570), idle_history=history, **hourly
-    )  # just before the next hour
-    assert (
-        released(lease(idle_s=900, paid_from_s=NOW - 3610), idle_history=history, **hourly) == {}
-    )  # missed: this hour is paid too
+    # just before the next hour
+    assert released(lease(idle_s=900, paid_from_s=NOW - 3570), idle_history=history, **hourly)
+    # missed: this hour is paid too
+    assert released(lease(idle_s=900, paid_from_s=NOW - 3610), idle_history=history, **hourly) == {}
     minute = {"min_billing_s": 60.0, "idle_history": history}
     assert released(lease(paid_from_s=NOW - 59), **minute) == {} and released(lease(paid_from_s=NOW - 60), **minute)
 
@@ -130,9 +128,8 @@ def test_a_node_that_was_never_used_is_kept_while_it_is_paid_for():
     unused = lease(state="joined", worked=False, paid_from_s=NOW - 600)
     assert released(unused, min_billing_s=3600.0, billing_increment_s=3600.0) == {}
     assert "need it no more" in released(unused, min_billing_s=60.0)["p5-1"]
-    assert (
-        "need it no more" in released(replace(unused, state="coming"), min_billing_s=3600.0)["p5-1"]
-    )  # nothing of use is there yet
+    # nothing of use is there yet
+    assert "need it no more" in released(replace(unused, state="coming"), min_billing_s=3600.0)["p5-1"]
 
 
 def test_what_is_paid_anyway_stays_to_the_persons_limit():
@@ -163,10 +160,8 @@ def test_a_lease_that_a_job_is_about_to_need_is_kept():
 
     idle = [lease(n, idle_s=BOOT + 60) for n in (1, 2)]
     assert set(released(*idle, jobs=[waiting(5)], home=down)) == {"p5-2"}  # one of them is enough
-    assert set(released(*idle, jobs=[waiting(15)], home=down)) == {
-        "p5-1",
-        "p5-2",
-    }  # a boot takes 10 min: it can be had again in time
+    # a boot takes 10 min: it can be had again in time
+    assert set(released(*idle, jobs=[waiting(15)], home=down)) == {"p5-1", "p5-2"}
     assert set(released(*idle, jobs=[waiting(5, gpu_type="b200")], home=down)) == {"p5-1", "p5-2"}  # it can't use them
     assert set(released(*idle, jobs=[waiting(5)], home=down, idle_s=600.0)) == {"p5-1", "p5-2"}  # the person's limit
 
@@ -180,14 +175,8 @@ class Account:
     """
 
     def __init__(self, terms, price=3600.0):
-        self.terms, self.price, self.history, self.paid, self.best, self.away = (
-            terms,
-            price,
-            IdleHistory(),
-            0.0,
-            0.0,
-            [],
-        )
+        self.terms, self.price, self.history = terms, price, IdleHistory()
+        self.paid, self.best, self.away = 0.0, 0.0, []
 
     def play(self, since, gap_s):
         """`gap_s`: a number, or a function of how long the rule keeps it (an adversary that knows the rule)."""
@@ -300,9 +289,9 @@ def test_gaps_are_the_times_between_uses_of_a_node():
     rows = [(0, 1e5, 8), (100, 50, 8), (1000, 10, 8), (1005, 5, 4), (2000, 10, 4), (2001, 10, 4), (2002, 7, 12)]
     trace = in_order(*(np.array(column, float) for column in zip(*rows, strict=True)))
     rented = Outcome(trace.submit_s, np.array([False] + [True] * 6))
-    found = [(gap.node, gap.since_s, gap.until_s) for gap in bench.gaps_of(trace, rented)]
+    gaps = [(gap.node, gap.since_s, gap.until_s) for gap in bench.gaps_of(trace, rented)]
     # the 12 GPUs at last take a new node and half of the second one
-    assert found == [(0, 150, 1000), (0, 1010, 2000), (1, 1010, 2002)]
+    assert gaps == [(0, 150, 1000), (0, 1010, 2000), (1, 1010, 2002)]
 
 
 def test_the_benchmark_pays_by_hand_what_it_says():
@@ -313,9 +302,8 @@ def test_the_benchmark_pays_by_hand_what_it_says():
     assert [run.best[n] / per_s for n in range(3)] == pytest.approx([300, 600, 600])
     assert run.history.credit_usd / per_s == pytest.approx(300) and len(run.history.gaps_s) == 3
     assert run.worst_prefix() == pytest.approx(2700 / 1500)
-    hourly = bench.Run(bench.RULES["at_once"], bench._pool(600.0, 3600.0)).over(
-        gaps
-    )  # each boot and its hour is paid for anyway
+    # each boot and its hour is paid for anyway
+    hourly = bench.Run(bench.RULES["at_once"], bench._pool(600.0, 3600.0)).over(gaps)
     assert [hourly.paid[n] / per_s for n in range(3)] == pytest.approx([0, 600, 0])
 
 

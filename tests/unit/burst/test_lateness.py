@@ -127,13 +127,8 @@ def test_a_job_that_starts_at_home_within_the_limit_waits_with_a_reason_and_a_ti
 def test_a_late_job_is_rented_for_at_once_not_when_the_limit_is_over():
     decision = decide(snapshot([*BUSY, job()]), POLICY)
     (launch,) = decision.launches
-    assert (launch.pool, launch.market, launch.nodes, launch.zones, launch.jobs) == (
-        "p5",
-        "spot",
-        ("p5-1",),
-        ("a", "b"),
-        (1,),
-    )
+    expected = ("p5", "spot", ("p5-1",), ("a", "b"), (1,))
+    assert (launch.pool, launch.market, launch.nodes, launch.zones, launch.jobs) == expected
     assert launch.committed_usd == pytest.approx(20.0 * (600 + 7200 + 300) / 3600)
     assert "over the wait limit of 1 h" in launch.reason
 
@@ -163,21 +158,16 @@ def test_a_job_that_home_would_end_too_late_is_rented_for_two_boots_before_it_mu
         if slack == 1201:
             assert decision.waits[0].look_again_s == decision.waits[0].rent_s == NOW + 1
     (missed,) = decision.infeasible
-    assert (
-        "is too late to end by its deadline" in missed.text
-        and "in pool p5 it would end at 2026-11-21 14:10:00Z, after" in missed.text
-    )
+    assert "is too late to end by its deadline" in missed.text
+    assert "in pool p5 it would end at 2026-11-21 14:10:00Z, after" in missed.text
 
 
 def test_a_job_settles_before_it_is_rented_for():
     patient = replace(POLICY, settle_s=30.0)
     decision = decide(snapshot([*BUSY, job(submit_s=NOW - 29)]), patient)
     assert decision.launches == () and code_of(decision, 1) == "settling"
-    assert (decision.waits[0].look_again_s, decision.waits[0].rent_s, decision.waits[0].start_s) == (
-        NOW + 1,
-        NOW + 1,
-        NOW + 10 * HOUR,
-    )
+    expected = (NOW + 1, NOW + 1, NOW + 10 * HOUR)
+    assert (decision.waits[0].look_again_s, decision.waits[0].rent_s, decision.waits[0].start_s) == expected
     assert decide(snapshot([*BUSY, job(submit_s=NOW - 30)]), patient).launches
     assert decide(snapshot([job(submit_s=NOW - 29)]), patient).waits[0].code == "home_soon"
 

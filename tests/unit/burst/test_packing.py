@@ -46,18 +46,18 @@ def test_of_nodes_that_are_free_the_fullest_is_taken():
 
 def test_a_copy_is_changed_apart():
     plan = Plan(NOW, base.home(2), [])
-    other, one = plan.copy(), base.job(each=gpus(8))
+    copied, queued = plan.copy(), base.job(each=gpus(8))
     for _ in range(2):
-        other.place(one, other.earliest(one))
-    assert other.earliest(one).start == NOW + 7200 and plan.earliest(one).start == NOW
+        copied.place(queued, copied.earliest(queued))
+    assert copied.earliest(queued).start == NOW + 7200 and plan.earliest(queued).start == NOW
 
 
 def test_known_run_times_stand_in_for_limits():
     running = [base.running(9, ["dgx1"], 7200, each=gpus(8))]  # since a minute, for 7260 s at most
     plan = Plan(NOW, base.home(1), running, run_s={9: 600.0, 1: 100.0})
-    one = base.job(1, each=gpus(8))
-    assert plan.earliest(one).start == NOW - 60 + 600
-    plan.place(one, plan.earliest(one))
+    queued = base.job(1, each=gpus(8))
+    assert plan.earliest(queued).start == NOW - 60 + 600
+    plan.place(queued, plan.earliest(queued))
     assert plan.earliest(base.job(2, each=gpus(8))).start == NOW + 540 + 100
 
 
@@ -70,12 +70,12 @@ def test_with_single_gpus_it_is_the_plain_list_schedule(seed):
     running = [base.running(100 + n, [f"dgx{n // 8 + 1}"], end, each=gpus(1)) for n, end in enumerate(ends)]
     plan = Plan(NOW, base.home(2), running)
     for n in range(60):
-        one = base.job(n, each=gpus(1), limit_s=float(rng.integers(1, 4000)))
-        placement = plan.earliest(one)
+        queued = base.job(n, each=gpus(1), limit_s=float(rng.integers(1, 4000)))
+        placement = plan.earliest(queued)
         first = int(free.argmin())
         assert placement.start == NOW + free[first]
-        plan.place(one, placement)
-        free[first] += one.time_limit_s
+        plan.place(queued, placement)
+        free[first] += queued.time_limit_s
 
 
 def test_the_prediction_respects_gangs_and_cpus_and_memory():
@@ -109,27 +109,27 @@ def test_what_is_planned_never_overlaps(seed):
     nodes = [Node(f"a{n}", ("home",), Resources(8, 64, 800), ("IDLE",)) for n in range(3)]
     nodes += [Node(f"b{n}", ("home",), Resources(4, 32, 400), ("IDLE",)) for n in range(2)]
     ends = {name: float(rng.integers(1, 500)) for name in ("a0", "a2", "b1")}
-    each = {"a0": Resources(5, 1, 1), "a2": Resources(8, 1, 1), "b1": Resources(2, 1, 1)}
-    busy = [running(900 + n, [name], ends[name], each=each[name]) for n, name in enumerate(ends)]
+    held = {"a0": Resources(5, 1, 1), "a2": Resources(8, 1, 1), "b1": Resources(2, 1, 1)}
+    busy = [running(900 + n, [name], ends[name], each=held[name]) for n, name in enumerate(ends)]
     plan = Plan(NOW, nodes, busy)
     empty = Plan(NOW, nodes, busy)
-    used = [(NOW, NOW + ends[name], name, each[name].gpus) for name in ends]
+    used = [(NOW, NOW + ends[name], name, held[name].gpus) for name in ends]
     for n in range(30):
-        one = job(
+        queued = job(
             n,
             nodes=int(rng.choice([1, 1, 1, 2, 3])),
             each=Resources(int(rng.integers(1, 9)), 1, 1),
             limit_s=float(rng.integers(1, 400)),
         )
-        placement = plan.earliest(one)
+        placement = plan.earliest(queued)
         if placement is None:
-            assert sum(one.each.within(node.total) for node in nodes) < one.nodes
+            assert sum(queued.each.within(node.total) for node in nodes) < queued.nodes
             continue
-        assert placement.start >= empty.earliest(one).start
+        assert placement.start >= empty.earliest(queued).start
         chosen = [("ab"[kind] + str(row)) for kind, rows in placement.rows for row in rows]
-        assert len(set(chosen)) == one.nodes
-        used += [(placement.start, placement.start + one.time_limit_s, name, one.each.gpus) for name in chosen]
-        plan.place(one, placement)
+        assert len(set(chosen)) == queued.nodes
+        used += [(placement.start, placement.start + queued.time_limit_s, name, queued.each.gpus) for name in chosen]
+        plan.place(queued, placement)
     for moment in {start for start, *_ in used}:
         for node in nodes:
             taken = sum(gpus for start, end, name, gpus in used if name == node.name and start <= moment < end)

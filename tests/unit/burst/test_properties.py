@@ -83,18 +83,16 @@ def test_a_gang_never_spans_home_and_cloud_nor_two_places_in_it(profile):
         decision, jobs, pool_of, rented = decided(site, policy)
         for launch in decision.launches:
             assert all(jobs[id].nodes <= len(set(launch.nodes)) for id in launch.jobs)
-            assert (
-                set(launch.nodes) <= set(pool_of[launch.pool].nodes) and launch.market in pool_of[launch.pool].markets
-            )
+            assert set(launch.nodes) <= set(pool_of[launch.pool].nodes)
+            assert launch.market in pool_of[launch.pool].markets
         for assign in decision.assigns:
             places = {(rented[id].pool, rented[id].zone, rented[id].market) for id in assign.leases}
             assert len(places) == 1 and len(set(assign.leases)) == jobs[assign.job].nodes
         for widen in decision.widen:
             (pool,) = [pool for pool in site.pools if pool.partition in widen.partitions]
             assert widen.partitions == ("home", pool.partition)  # Slurm starts a job in one partition
-            assert (
-                set(pool.nodes) - set(widen.excluded) == set(widen.nodes) and len(widen.nodes) >= jobs[widen.job].nodes
-            )
+            assert set(pool.nodes) - set(widen.excluded) == set(widen.nodes)
+            assert len(widen.nodes) >= jobs[widen.job].nodes
         served = Counter(
             [id for launch in decision.launches for id in launch.jobs] + [assign.job for assign in decision.assigns]
         )
@@ -118,16 +116,10 @@ def test_nobody_is_placed_where_it_may_not_go(profile):
         for id, pool, market, boot_s in placed:
             job, pool = jobs[id], pool_of[pool]
             ends_s = NOW + boot_s + job.time_limit_s
-            assert (
-                ends_s <= min(pool.ends_s or math.inf, job.deadline_s or math.inf)
-                and job.time_limit_s <= pool.max_run_s
-            )
-            assert (
-                set(job.data) <= set(pool.data)
-                and set(job.licences) <= set(pool.licences)
-                and job.fabric in ("", pool.fabric)
-                and job.gpu_type in ("", pool.gpu_type)
-            )
+            assert ends_s <= min(pool.ends_s or math.inf, job.deadline_s or math.inf)
+            assert job.time_limit_s <= pool.max_run_s
+            assert set(job.data) <= set(pool.data) and set(job.licences) <= set(pool.licences)
+            assert job.fabric in ("", pool.fabric) and job.gpu_type in ("", pool.gpu_type)
             assert job.each.within(pool.each) and not pool.obstacle and job.reason not in ("QOSGrpGRES", "Licenses")
             assert market == "on-demand" or (job.batch and job.requeue and job.nodes == 1)
             assert NOW - job.since_s >= policy.settle_s
@@ -151,9 +143,8 @@ def test_more_money_never_rents_for_less_and_never_beyond_the_budget(profile):
             return
         richer = replace(site, budget=replace(site.budget, usd_per_month=site.budget.usd_per_month + more))
         poor, rich = decide(site, policy), decide(richer, policy)
-        assert (
-            spent(poor) <= max(site.budget.left_usd, 0) + 1e-6 and spent(rich) <= max(richer.budget.left_usd, 0) + 1e-6
-        )
+        assert spent(poor) <= max(site.budget.left_usd, 0) + 1e-6
+        assert spent(rich) <= max(richer.budget.left_usd, 0) + 1e-6
         assert spent(poor) <= spent(rich) + 1e-6
         if policy.limits is None:
             queue = sorted(
@@ -191,16 +182,16 @@ def applied(site, decision):
         for node in launch.nodes:
             nodes[node] = replace(nodes[node], states=(*OFF[:3], "POWERING_UP"))
             leases[node] = Lease(
-                node,
-                f"new{number}",
-                node,
-                launch.pool,
-                launch.zones[0],
-                launch.market,
-                "coming",
-                launch.jobs,
-                launch.usd_per_hour,
-                launch.committed_until_s,
+                id=node,
+                launch=f"new{number}",
+                node=node,
+                pool=launch.pool,
+                zone=launch.zones[0],
+                market=launch.market,
+                state="coming",
+                jobs=launch.jobs,
+                usd_per_hour=launch.usd_per_hour,
+                committed_until_s=launch.committed_until_s,
             )
     for release in decision.releases:
         leases[release.lease] = replace(leases[release.lease], state="leaving")
@@ -254,9 +245,8 @@ def spoiled(draw, value, kind=""):
         items = list(value)
         place = draw(st.integers(0, len(items) - 1))
         how = draw(st.sampled_from(["spoil", "spoil", "twice", "gone"]))
-        items[place : place + 1] = {"spoil": [spoiled(draw, items[place])], "twice": [items[place]] * 2, "gone": []}[
-            how
-        ]
+        damages = {"spoil": [spoiled(draw, items[place])], "twice": [items[place]] * 2, "gone": []}
+        items[place : place + 1] = damages[how]
         return tuple(items)
     return value
 

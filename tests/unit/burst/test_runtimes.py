@@ -59,9 +59,8 @@ def test_a_running_job_is_compared_with_those_that_ran_longer():
     assert later.n == 20 and later.median_s == pytest.approx(0.8 * LIMIT, rel=1e-3)
     longest = estimate(experience, job(), 0.9 * LIMIT)  # longer than anything seen
     assert longest == Estimate(LIMIT, 0.9 * LIMIT, LIMIT, "limit")
-    assert estimate(experience, job(), 1.2 * LIMIT) == Estimate(
-        *[1.2 * LIMIT] * 3, "limit"
-    )  # over its limit, not ended yet
+    # over its limit, not ended yet
+    assert estimate(experience, job(), 1.2 * LIMIT) == Estimate(*[1.2 * LIMIT] * 3, "limit")
 
 
 def test_old_habits_are_forgotten():
@@ -127,12 +126,12 @@ def online(stream):
     """
     experience, errors, naive, held = Experience(), [], [], []
     for user, account, limit_s, run_s in stream:
-        each = job(user=user, account=account, limit_s=limit_s)
-        told = estimate(experience, each)
+        submitted = job(user=user, account=account, limit_s=limit_s)
+        told = estimate(experience, submitted)
         errors.append(abs(math.log(told.median_s / run_s)))
         naive.append(abs(math.log(limit_s / run_s)))
         held.append(told.low_s * 0.999 <= run_s <= told.high_s * 1.001)
-        experience = learn(experience, each, run_s)
+        experience = learn(experience, submitted, run_s)
     return np.mean(errors), np.mean(naive), np.mean(held)
 
 
@@ -144,9 +143,8 @@ def test_a_factor_that_depends_on_the_queue_is_found_and_one_that_does_not_costs
         queue = "short" if rng.random() < 0.5 else "long"
         factor = (2.0 if queue == "short" else 5.0) if depends else 3.5
         run_s = 10 ** rng.uniform(2, 5)
-        stream.append(
-            (f"user{n % 400}", queue, run_s * factor * rng.uniform(0.9, 1.1), run_s)
-        )  # users with too few jobs for an own group
+        # users with too few jobs for an own group
+        stream.append((f"user{n % 400}", queue, run_s * factor * rng.uniform(0.9, 1.1), run_s))
     error, naive, held = online(stream)
     assert naive > 1.1 and error < 0.08 and held >= COVERAGE - 0.03
     mixed = online([(user, "", limit_s, run_s) for user, _, limit_s, run_s in stream])[0]  # not told the queue
@@ -258,8 +256,7 @@ def test_a_waiting_job_is_expected_at_the_median_a_running_one_early_among_those
     ):  # longer than anybody's: it may end at any moment, as its own group's do
         running = job(1, user="u1", state="RUNNING", on=("x",), start_s=now - outlived_s)
         assert expected_s(experience, [running], now)[1] == pytest.approx(outlived_s)
-    alone = [
-        job(n, user="new", account="new", queue=f"q{n}") for n in (1, 2)
-    ]  # no group of its own has samples: as all
+    # no group of its own has samples: as all
+    alone = [job(n, user="new", account="new", queue=f"q{n}") for n in (1, 2)]
     assert expected_s(experience, alone, now)[1] == estimate(experience, alone[0]).median_s
     assert expected_s(learned([0.5] * 8), alone, now) == {}

@@ -112,11 +112,11 @@ def test_twins_are_one():
     assert (
         code_of(decide(replace(shot, nodes=(*shot.nodes, *shot.nodes), pools=shot.pools * 2), POLICY), 2) == "max_nodes"
     )
-    other = replace(pool("p6"), nodes=("p5-1", "p5-2", "p6-3"))
-    decision = decide(snapshot([*BUSY, *(job(n) for n in range(1, 7))], pools=[pool(), other]), POLICY)
+    overlapping = replace(pool("p6"), nodes=("p5-1", "p5-2", "p6-3"))
+    decision = decide(snapshot([*BUSY, *(job(n) for n in range(1, 7))], pools=[pool(), overlapping]), POLICY)
     assert sorted(node for launch in decision.launches for node in launch.nodes) == ["p5-1", "p5-2", "p5-3", "p6-3"]
-    one = snapshot([*BUSY, job(1, nodes=2)], leases=[lease("p5-1")])
-    assert decide(replace(one, leases=one.leases * 2), POLICY).assigns == ()
+    leased = snapshot([*BUSY, job(1, nodes=2)], leases=[lease("p5-1")])
+    assert decide(replace(leased, leases=leased.leases * 2), POLICY).assigns == ()
 
 
 @pytest.mark.parametrize("rate", [NAN, -1.0, float("inf")])

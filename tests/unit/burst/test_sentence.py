@@ -36,10 +36,11 @@ def said(asked=ASKED, decided=WAIT, at_s=NOW, **alternative):
 
 
 def test_a_waiting_job_in_one_sentence():
+    # 108 * (6 h + 2 min)
     assert said() == (
         "Job 4711 (16 GPUs, 6 h) waits until T+1560s: two nodes free up at home by then; "
         "renting two p5.48xlarge now would cost about $652 and save 0.4 h."
-    )  # 108 * (6 h + 2 min)
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,5 @@ def test_the_sentence_of_a_real_decision_has_the_decisions_own_figures():
             4711,
         )
         text = sentence(ASKED, wait, NOW, clock)
-        assert (
-            f"would cost about ${2 * hourly * (6 * HOUR + 120) / HOUR:,.0f} and save 0.4 h" in text
-            and "until T+1560s" in text
-        )
+        assert f"would cost about ${2 * hourly * (6 * HOUR + 120) / HOUR:,.0f} and save 0.4 h" in text
+        assert "until T+1560s" in text

@@ -50,13 +50,8 @@ def test_platform_slugs(name, slug):
 
 def test_a_platform_is_joined_to_its_gpu():
     dgx = catalog.platform("dgx-h100")
-    assert (dgx.gpu_model, dgx.gpu_count, dgx.height_u, dgx.max_power_w, dgx.fabric_links) == (
-        "H100 SXM5 80GB",
-        8,
-        8,
-        10200,
-        8,
-    )
+    expected = ("H100 SXM5 80GB", 8, 8, 10200, 8)
+    assert (dgx.gpu_model, dgx.gpu_count, dgx.height_u, dgx.max_power_w, dgx.fabric_links) == expected
     assert catalog.platform("generic-hgx-h100-8-gpu").fabric_links is None
     assert len(catalog.platforms()) == len(table("platforms.csv").rows)  # no two names share a slug
 
@@ -111,13 +106,8 @@ def test_every_nvidia_instance_type_is_joined_to_a_gpu_of_the_table():
 )
 def test_instance_types(name, model, count, cards, efa, usd):
     kind = catalog.instance_type(name)
-    assert (kind.gpu_model, kind.gpu_count, kind.network_cards, kind.efa_count, kind.od_usd_per_hour) == (
-        model,
-        count,
-        cards,
-        efa,
-        usd,
-    )
+    expected = (model, count, cards, efa, usd)
+    assert (kind.gpu_model, kind.gpu_count, kind.network_cards, kind.efa_count, kind.od_usd_per_hour) == expected
 
 
 def test_zones():
@@ -143,11 +133,8 @@ EFA_CARDS = {
 
 @pytest.mark.parametrize(("name", "cards"), EFA_CARDS.items())
 def test_interfaces_of_types_with_efa_on_every_card(name, cards):
-    assert layout(name) == [
-        (0, 0, "interface"),
-        (0, 1, "efa-only"),
-        *((card, 0, "efa-only") for card in range(1, cards)),
-    ]
+    expected = [(0, 0, "interface"), (0, 1, "efa-only"), *((card, 0, "efa-only") for card in range(1, cards))]
+    assert layout(name) == expected
 
 
 def test_p6_b300_has_no_efa_on_card_0():

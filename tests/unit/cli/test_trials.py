@@ -53,29 +53,14 @@ def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
     path.write_text(SACCT)
     assert cli.main(["simulate", str(path), "--config", STACK, "--bound-seconds", "0", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (
-        said["jobs"] == 2
-        and said["run_times"] == "limits"
-        and said["left_out"] == {"never started": 1}
-        and said["bound"] is None
-    )
+    assert said["jobs"] == 2 and said["run_times"] == "limits" and said["left_out"] == {"never started": 1}
+    assert said["bound"] is None
 
 
 def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     out = tmp_path / "out"
-    argv = [
-        "size",
-        str(trace),
-        "--config",
-        STACK,
-        *OWNED,
-        "--reserved-usd-per-gpu-hour",
-        "1.5",
-        "--nodes",
-        "8,0,3",
-        "--out",
-        str(out),
-    ]
+    candidates = ["--reserved-usd-per-gpu-hour", "1.5", "--nodes", "8,0,3"]
+    argv = ["size", str(trace), "--config", STACK, *OWNED, *candidates, "--out", str(out)]
     assert cli.main([*argv, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [one["nodes"] for one in said["candidates"]] == [0, 3, 8] and said["best"] in said["candidates"]
@@ -111,10 +96,11 @@ NOT_PLAYED = (
     ),
     ("submit_s,duration_s,num_gpus\n0,3600\n", "line 2 has 2 values"),
 )
+# for `simulate`: what `size` rents has no limit
 TOO_LARGE = (
     "submit_s,duration_s,num_gpus\n0,3600,8\n90000,3600,72\n",
     "72 GPUs",
-)  # for `simulate`: what `size` rents has no limit
+)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +113,8 @@ def test_a_trace_that_can_not_be_played_is_one_sentence_and_exit_code_2(tmp_path
         path.write_text(file)
     assert cli.main([verb[0], str(path), "--config", STACK, *verb[1:]]) == 2
     captured = capsys.readouterr()
-    assert (
-        says in captured.err
-        and captured.err.startswith("ironburst: ")
-        and captured.err.count("\n") == 1
-        and captured.out == ""
-    )
+    assert says in captured.err and captured.err.startswith("ironburst: ") and captured.err.count("\n") == 1
+    assert captured.out == ""
 
 
 def test_a_history_of_minutes_says_nothing_of_a_year(tmp_path, capsys):

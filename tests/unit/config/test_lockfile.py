@@ -55,9 +55,9 @@ def stack(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", STACKS, ids=lambda path: path.name)
 def test_the_locks_in_the_repository_fit_their_stacks(path):
-    found = lockfile.plan(load.load(path), path)
-    assert found.fits, f"run `ironburst lock {path.name}`: {[str(change) for change in found.changes]}"
-    assert lockfile.text(path, found.lock) == lockfile.path_of_lock(path).read_text(), (
+    plan = lockfile.plan(load.load(path), path)
+    assert plan.fits, f"run `ironburst lock {path.name}`: {[str(change) for change in plan.changes]}"
+    assert lockfile.text(path, plan.lock) == lockfile.path_of_lock(path).read_text(), (
         "written by another version: lock anew"
     )
 
@@ -261,11 +261,8 @@ def test_json_says_state_changes_and_sets(stack, capsys):
     stack.run("--check", "--json")
     report = json.loads(capsys.readouterr().out)
     first = next(each for each in report["changes"] if each["group"] == DGX)
-    assert report["state"] == "stale" and (first["key"], first["old"], first["new"]) == (
-        "driver",
-        "580.95.05",
-        "580.105.08",
-    )
+    assert report["state"] == "stale"
+    assert (first["key"], first["old"], first["new"]) == ("driver", "580.95.05", "580.105.08")
     assert report["groups"][DGX]["software"]["driver"] == "580.105.08"
 
 

@@ -98,8 +98,8 @@ def test_an_invented_stack_is_solved_or_refused_with_a_rule(folder, capsys, monk
         assert plan.fits
         for group in lockfile.groups(load.load(path)):
             if group.gpu:
-                found = rules.check_node(state(group, plan.lock[group.name].software, FACTS), FACTS)
-                assert [hit for hit in found if hit.severity == "error"] == []
+                hits = rules.check_node(state(group, plan.lock[group.name].software, FACTS), FACTS)
+                assert [hit for hit in hits if hit.severity == "error"] == []
         capsys.readouterr()
     assert states.count("written") > 7 and states.count("conflict") > 7
 

@@ -1,6 +1,5 @@
 """A whole stack: its secrets, its file, `ironburst validate`."""
 
-import copy
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +15,12 @@ LAB = ROOT / "stacks/Pulumi.lab.yaml"
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-@pytest.fixture
-def declared():
-    return copy.deepcopy(load.read_value(LAB))
-
-
 @pytest.mark.parametrize("reference", ["env:IRONBURST_TEST_NOT_SET", "file:no/such/file"])
 def test_a_reference_that_does_not_resolve(declared, reference):
     declared["halls"][0]["nodes"][0]["bmc"]["password"] = reference
-    found = list(stack.secret_references(load.from_value(declared)))
-    assert [f.path for f in found] == ["config.ironburst:cluster.halls[0].nodes[0].bmc.password"]
-    assert "does not resolve" in found[0].message
+    findings = list(stack.secret_references(load.from_value(declared)))
+    assert [f.path for f in findings] == ["config.ironburst:cluster.halls[0].nodes[0].bmc.password"]
+    assert "does not resolve" in findings[0].message
 
 
 def stack_file(tmp_path, value):

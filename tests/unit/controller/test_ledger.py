@@ -35,15 +35,8 @@ def test_a_failed_transaction_leaves_nothing(tmp_path):
 
 def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
     ledger, day = Ledger(tmp_path / "l"), 86400.0
-    ledger.add_launch(
-        "l1",
-        Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late"),
-        "p5.48xlarge",
-        "ami",
-        600.0,
-        1,
-        0.0,
-    )
+    launch = Launch("p5", ("a",), "spot", ("p5-1",), (2,), 20.0, 9000.0, 50.0, "late")
+    ledger.add_launch("l1", launch, "p5.48xlarge", "ami", boot_s=600.0, serial=1, now_s=0.0)
     for number in (1, 2, 3):
         ledger.saw_jobs([Job(number, "train", "ann", "PENDING", 0.0, 1, Resources(8), 3600.0, ("home",))], 0.0)
         ledger.decided(number, "wait", "home_soon", "it waits", 0.0)
@@ -54,9 +47,8 @@ def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
     retention.forget_old(ledger, KEEP_S)
     assert ledger.job(1) and len(ledger.events()) == 2
     retention.forget_old(ledger, KEEP_S + 1.5 * day)
-    assert (
-        ledger.job(1) is None and ledger.decisions(1) == [] and [event.kind for event in ledger.events()] == ["joined"]
-    )
+    assert ledger.job(1) is None and ledger.decisions(1) == []
+    assert [event.kind for event in ledger.events()] == ["joined"]
     assert ledger.job(2) and ledger.last_decision(2).text == "it waits"  # a node was rented for it
     assert ledger.job(3) and ledger.decisions(3)  # it is still in the queue
     assert ledger.events_of(2, ["l1"]) == ledger.events()

@@ -175,15 +175,11 @@ def foreign(data):
 def test_a_damaged_file_is_one_clear_error_after_what_is_good(tmp_path, damage, good):
     path = three(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
-    found = []
+    read = []
     with pytest.raises(RecordError) as error:
-        found.extend(ticks(tmp_path))
-    assert (
-        len(found) == good
-        and str(path) in str(error.value)
-        and "is damaged" in str(error.value)
-        and "\n" not in str(error.value)
-    )
+        read.extend(ticks(tmp_path))
+    assert len(read) == good and str(path) in str(error.value) and "is damaged" in str(error.value)
+    assert "\n" not in str(error.value)
     told = []
     Recorder(tmp_path).record(POLICY, shot(NOW + 99), said())  # a file behind it
     assert [each.at_s for each in ticks(tmp_path, told.append)][-1] == NOW + 99 and len(told) == 1
@@ -216,11 +212,11 @@ def test_a_small_site_takes_little_room_and_decides_again_the_same(tmp_path):
             slurm.submit(nodes=rng.choice((1, 1, 2)), limit_s=3600.0, runs_s=rng.uniform(60, 1500))
         controller.tick(site)
         clock.at = max(clock.at, before + 10)
-    found = list(ticks(tmp_path / "ticks"))
-    assert 50 < len(found) < 300 and any(each.decision.launches for each in found)
-    assert all(decide(each.snapshot, each.policy) == each.decision for each in found)
+    recorded = list(ticks(tmp_path / "ticks"))
+    assert 50 < len(recorded) < 300 and any(each.decision.launches for each in recorded)
+    assert all(decide(each.snapshot, each.policy) == each.decision for each in recorded)
     taken = usage(tmp_path / "ticks")
-    print(f"{len(found)} of 300 ticks, {taken.bytes} bytes in {taken.files} files, {taken.mb_a_day:.2f} MB a day")
+    print(f"{len(recorded)} of 300 ticks, {taken.bytes} bytes in {taken.files} files, {taken.mb_a_day:.2f} MB a day")
     assert taken.mb_a_day < 5
 
 

@@ -68,11 +68,8 @@ def test_the_rolling_playbook_of_plain_ansible_reads_its_roles_from_site():
         yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())[0] for name in ("site", "upgrade")
     )
     assert "node_health" in site["vars"]["site_roles"] and "/site.yml" in upgrade["vars"]["upgrade_roles"]
-    assert (
-        upgrade["serial"] == "{{ upgrade_share | default(1) }}"
-        and upgrade["max_fail_percentage"] == 0
-        and upgrade["any_errors_fatal"]
-    )
+    assert upgrade["serial"] == "{{ upgrade_share | default(1) }}" and upgrade["max_fail_percentage"] == 0
+    assert upgrade["any_errors_fatal"]
     names = [task["name"] for part in ("pre_tasks", "tasks", "post_tasks") for task in upgrade[part]]
     assert (
         names.index("Drain the node")

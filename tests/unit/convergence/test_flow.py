@@ -267,11 +267,8 @@ def test_a_live_change_is_made_under_running_jobs_and_drain_tasks_are_left_out(s
         "n3": "unchanged",
         "n4": "unchanged",
     }
-    assert (
-        site.sites() == [("site --check", ("n2",), ()), ("site", ("n2",), ("drain",))]
-        and not site.calls
-        and not site.hurt
-    )
+    assert site.sites() == [("site --check", ("n2",), ()), ("site", ("n2",), ("drain",))] and not site.calls
+    assert not site.hurt
     assert receipt.hosts["n2"].why == ["file /etc/a: mode was 0644, is 0600"]
 
 
@@ -280,12 +277,8 @@ def test_a_change_that_needs_it_drains_node_by_node_and_gives_them_back(site):
     upgrade(site)
     receipt = site.converge()
     assert set(states(receipt).values()) == {"converged"}
-    assert [hosts for name, hosts, skip in site.sites() if name == "site" and hosts[0] in NODES] == [
-        ("n3",),
-        ("n4",),
-        ("n1",),
-        ("n2",),
-    ]
+    expected = [("n3",), ("n4",), ("n1",), ("n2",)]
+    assert [hosts for name, hosts, skip in site.sites() if name == "site" and hosts[0] in NODES] == expected
     assert not site.hurt and all("DRAIN" not in states for states in site.states.values())
     assert all(host.drained for name, host in receipt.hosts.items() if name in NODES)
     assert site.calls[0][2] == "ironburst converge: slurm_node: Driver packages"
@@ -417,20 +410,15 @@ def test_check_says_what_differs_and_touches_nothing(site):
     assert set(states(site.converge(check=True)).values()) == {"unchanged"}
     site.facts["n3"]["file /etc/a"] = "absent"
     receipt = site.converge(check=True)
-    assert (
-        states(receipt)["n3"] == "drifted" and receipt.hosts["n3"].why == ["file /etc/a: is gone"] and site.plays == []
-    )
+    assert states(receipt)["n3"] == "drifted" and receipt.hosts["n3"].why == ["file /etc/a: is gone"]
+    assert site.plays == []
     upgrade(site)
     before = json.dumps(site.facts)
     receipt = site.converge(check=True)
-    assert (
-        receipt.hosts["n1"].state == "drifted"
-        and receipt.hosts["n1"].drained
-        and receipt.hosts["n1"].tasks == ["slurm_node: Driver packages"]
-    )
-    assert (
-        json.dumps(site.facts) == before and not site.calls and site.sites() == [("site --check", ("head", *NODES), ())]
-    )
+    assert receipt.hosts["n1"].state == "drifted" and receipt.hosts["n1"].drained
+    assert receipt.hosts["n1"].tasks == ["slurm_node: Driver packages"]
+    assert json.dumps(site.facts) == before and not site.calls
+    assert site.sites() == [("site --check", ("head", *NODES), ())]
 
 
 def test_what_ansible_does_not_undo_is_said_and_then_taken_as_it_is(site):
@@ -445,8 +433,8 @@ def test_what_ansible_does_not_undo_is_said_and_then_taken_as_it_is(site):
 def test_a_host_that_does_not_answer_is_unreachable_and_the_others_go_on(site):
     site.dark = {"n2"}
     upgrade(site)
-    found = states(site.converge())
-    assert found.pop("n2") == "unreachable" and set(found.values()) == {"converged"}
+    outcomes = states(site.converge())
+    assert outcomes.pop("n2") == "unreachable" and set(outcomes.values()) == {"converged"}
 
 
 def test_slurm_that_is_restarting_is_asked_again_and_a_dead_one_leaves_the_nodes_alone(site):
@@ -489,12 +477,8 @@ def test_the_receipt_says_what_when_why_and_the_gate(site):
     site.facts["n1"]["file /etc/a"] = "absent"
     site.converge("n1")
     last = site.store.read("n1", "lab").history[-1]
-    assert (last.outcome, last.gate, last.drift, last.changed) == (
-        "failed",
-        "failed",
-        ["file /etc/a: is gone"],
-        ["base: Settings"],
-    )
+    expected = ("failed", "failed", ["file /etc/a: is gone"], ["base: Settings"])
+    assert (last.outcome, last.gate, last.drift, last.changed) == expected
     assert site.store.read("n1", "lab").inputs is None  # so the next converge runs Ansible in any case
     site.bad = set()
     assert states(site.converge("n1")) == {"n1": "converged"}

@@ -116,8 +116,8 @@ def test_dpkg_versions_and_holds(tmp_path, monkeypatch):
 def test_rpm_versions_by_name_or_spec(monkeypatch):
     rows = "slurm-slurmd 24.11.5 1.el9.x86_64\nnvidia-open 580.95.05 1.el9.noarch\n"
     monkeypatch.setattr(host_facts, "run", lambda argv: rows)
-    found = host_facts.rpm(["slurm-slurmd", "nvidia-open-580.95.*", "nvidia-open-590.*"])
-    assert found == {
+    versions = host_facts.rpm(["slurm-slurmd", "nvidia-open-580.95.*", "nvidia-open-590.*"])
+    assert versions == {
         "slurm-slurmd": "24.11.5-1.el9.x86_64",
         "nvidia-open-580.95.*": "580.95.05-1.el9.noarch",
         "nvidia-open-590.*": "absent",
@@ -132,10 +132,8 @@ def test_units_and_their_drop_ins_are_read_from_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(host_facts, "run", lambda argv: shown)
     probe = host_facts.Probe(SALT)
     before = probe.services({"slurmd.service": ["enabled", "active"]}, 0)
-    assert (
-        before["slurmd.service"].startswith(f"enabled active {tmp_path}/slurmd.service=")
-        and before["slurmd.service"].count("=") == 1
-    )
+    assert before["slurmd.service"].startswith(f"enabled active {tmp_path}/slurmd.service=")
+    assert before["slurmd.service"].count("=") == 1
     (tmp_path / "slurmd.service.d" / "override.conf").write_text("[Service]\nNice=1\n")
     assert probe.services({"slurmd.service": ["enabled", "active"]}, 0) != before
     monkeypatch.setattr(host_facts, "run", lambda argv: "nothing that is known")

@@ -93,16 +93,16 @@ def test_skipped_items_of_a_loop_manage_nothing():
 
 def test_a_role_may_say_it_itself_in_terms_of_its_variables():
     said = {"msg": {"ironburst_watch": {"commands": [["mount", "/x"]], "services": ["slurmd"]}}}
-    found = watch.of_task("ansible.builtin.debug", [said], {}, where="x")
-    assert found == {"services": {"slurmd.service": ["active", "enabled"]}, "commands": [["mount", "/x"]]}
+    watched = watch.of_task("ansible.builtin.debug", [said], {}, where="x")
+    assert watched == {"services": {"slurmd.service": ["active", "enabled"]}, "commands": [["mount", "/x"]]}
     assert watch.of_task("debug", [{"msg": "hello"}], {}, where="x") == {}
 
 
 def test_merging_keeps_the_stronger_way_and_everything_once():
-    found = watch.merge(
+    merged = watch.merge(
         {"files": {"/a": "exists"}, "packages": ["x", "x"]}, {"files": {"/a": "content"}, "packages": ["x"]}
     )
-    assert found == {"files": {"/a": "content"}, "packages": ["x"]}
+    assert merged == {"files": {"/a": "content"}, "packages": ["x"]}
 
 
 def test_facts_of_a_watch_can_be_taken_out_again():

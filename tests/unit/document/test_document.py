@@ -34,11 +34,8 @@ def test_the_lab_document(lab):
         ("fixed-1", "cloud", "fixed"),
     ]
     assert lab.scheduler.head_address == "10.78.0.10"
-    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == (
-        8,
-        8,
-        "LAB-DGX01",
-    )
+    expected = (8, 8, "LAB-DGX01")
+    assert (lab.host("dgx01").gpu.count, lab.host("dgx01").fabric_links, lab.host("dgx01").serial) == expected
     pool = lab.pool("p5")
     assert pool.nodes == ["p5-1", "p5-2", "p5-3"]
     assert (pool.partition, pool.fabric, pool.fabric_links, pool.boot_s) == ("burst-p5", "efa", 32, 45)
@@ -144,26 +141,16 @@ def built(change):
 
 def test_every_host_and_pool_has_its_exact_software(lab):
     dgx = lab.host("dgx01")
-    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == (
-        "debian13",
-        "580.95.05",
-        "580.95.05",
-        "inbox",
-    )
+    expected = ("debian13", "580.95.05", "580.95.05", "inbox")
+    assert (dgx.os, dgx.software.driver, dgx.software.fabric_manager, dgx.software.rdma) == expected
     assert dgx.software.packages["nvidia_driver"] == ["nvidia-open=580.95.05-*"]
     assert (lab.pool("p5").software.rdma, lab.pool("p5").os) == ("efa", "debian13")
     head = lab.host("head")
-    assert (
-        head.software.driver is None
-        and head.software.packages["slurm_head"]
-        and not head.software.packages["slurm_node"]
-    )
+    assert head.software.driver is None and head.software.packages["slurm_head"]
+    assert not head.software.packages["slurm_node"]
     cluster = lab.software
-    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == (
-        "580.95.05",
-        "containerd",
-        ["containerd"],
-    )
+    expected = ("580.95.05", "containerd", ["containerd"])
+    assert (cluster.driver, cluster.container_runtime, cluster.container_runtimes) == expected
 
 
 def test_roles_are_what_the_declaration_needs(lab):
@@ -202,18 +189,18 @@ def test_mig_scratch_file_system_and_subnet_managers():
         )
         value["filesystem"] = {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
 
-    found = built(change)
-    assert [one.model_dump() for one in found.host("dgx01").mig] == [
+    parsed = built(change)
+    assert [one.model_dump() for one in parsed.host("dgx01").mig] == [
         {"gpus": list(range(8)), "profiles": {"1g.10gb": 7}}
     ]
-    assert found.host("dgx02").scratch.model_dump() == {
+    assert parsed.host("dgx02").scratch.model_dump() == {
         "path": "/local",
         "devices": ["/dev/nvme1n1"],
         "filesystem": "xfs",
     }
-    assert found.host("fixed-1").mig is None and found.host("fixed-1").scratch is None
-    assert found.filesystem.model_dump() == {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
-    managers = [one.model_dump() for one in found.subnet_managers["hall-a"]]
+    assert parsed.host("fixed-1").mig is None and parsed.host("fixed-1").scratch is None
+    assert parsed.filesystem.model_dump() == {"kind": "lustre", "source": "mgs@o2ib:/fs", "options": "flock"}
+    managers = [one.model_dump() for one in parsed.subnet_managers["hall-a"]]
     assert managers == [{"host": "head", "priority": 14}, {"host": "dgx01", "priority": 13}]
 
 
@@ -223,16 +210,12 @@ def test_what_differs_in_a_group():
             os="ubuntu2404", kernel="6.8.0-55", software={"cuda": "12.9", "container_runtime": ["docker", "enroot"]}
         )
 
-    found = built(change)
-    pool = found.pool("p5").software
-    assert (found.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == (
-        "ubuntu2404",
-        "12.9",
-        "6.8.0-55",
-        ["docker", "enroot"],
-    )
+    parsed = built(change)
+    pool = parsed.pool("p5").software
+    expected = ("ubuntu2404", "12.9", "6.8.0-55", ["docker", "enroot"])
+    assert (parsed.pool("p5").os, pool.cuda, pool.kernel, pool.container_runtimes) == expected
     assert pool.packages["kernel"] == ["linux-image-6.8.0-55-generic", "linux-headers-6.8.0-55-generic"]
-    assert found.host("dgx01").software.cuda == "13.0" and found.host("dgx01").os == "debian13"
+    assert parsed.host("dgx01").software.cuda == "13.0" and parsed.host("dgx01").os == "debian13"
 
 
 def test_a_document_without_the_new_fields_is_still_read(lab):
@@ -255,15 +238,11 @@ def test_where_jobs_may_go_and_how_long_they_settle():
         value["cloud"]["pools"][0].update(capacity_ends="2026-12-01T11:30:00Z", data=["imagenet"], licences=["matlab"])
         del value["burst"]["settle"]
 
-    found = built(change)
-    pool = found.pool("p5")
-    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == (
-        1796124600.0,
-        ["imagenet"],
-        ["matlab"],
-        "efa",
-    )
-    assert found.burst.settle_s == 30
+    parsed = built(change)
+    pool = parsed.pool("p5")
+    expected = (1796124600.0, ["imagenet"], ["matlab"], "efa")
+    assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == expected
+    assert parsed.burst.settle_s == 30
 
 
 def test_a_conflict_gives_no_document():

@@ -330,8 +330,8 @@ def damages() -> list[Damage]:
     for tool in TOOLS:
         for what, text in TEXTS.items():
             out[(tool, text, ())] = Damage("-", tool, what, text, {})
-        for other in TOOLS:  # the output of another tool
-            name = next(name for name in whole if tool_of(name) == other)
-            if other != tool and not (tool == "fabricmanager" and other == "nvidia-smi"):
-                out[(tool, whole[name], ())] = Damage(name, tool, f"it is of {other}", whole[name], {})
+        for other_tool in TOOLS:  # the output of another tool
+            name = next(name for name in whole if tool_of(name) == other_tool)
+            if other_tool != tool and not (tool == "fabricmanager" and other_tool == "nvidia-smi"):
+                out[(tool, whole[name], ())] = Damage(name, tool, f"it is of {other_tool}", whole[name], {})
     return list(out.values())

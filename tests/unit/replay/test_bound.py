@@ -37,14 +37,14 @@ def optimum(trace, limits):
     start = submit + wait
     running = (start[..., None] <= hours) & (hours < (start + duration)[..., None]) & ~rented[..., None]
     kept = ((running * trace.gpus[:, None]).sum(1) <= POOL).all(1)
-    for limit, found in (
+    for limit, reached in (
         (limits.mean_h, wait.mean(1)),
         (limits.gpu_hour_weighted_h, np.average(wait, axis=1, weights=trace.gpu_hours)),
         (limits.p99_h, np.percentile(wait, 99, axis=1)),
         (limits.p999_h, np.percentile(wait, 99.9, axis=1)),
     ):
         if limit is not None:
-            kept &= found <= limit + TOLERANCE
+            kept &= reached <= limit + TOLERANCE
     return (rented * trace.gpu_hours).sum(1)[kept].min()
 
 
@@ -113,9 +113,8 @@ def test_searched_for_it_is_below_every_schedule_and_near():
         bounds.append(lower_bound(trace, POOL, limits, iterations=100, bucket_h=0.5).gpu_hours)
         optima.append(optimum(trace, limits))
     assert (np.array(bounds) <= np.array(optima) + TOLERANCE).all()
-    assert sum(bounds) >= 0.85 * sum(
-        optima
-    )  # what is lost: whole jobs (four jobs are the worst case for that), and the search
+    # what is lost: whole jobs (four jobs are the worst case for that), and the search
+    assert sum(bounds) >= 0.85 * sum(optima)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +178,8 @@ def test_as_many_may_be_above_a_percentile_as_are_counted():
 def test_a_job_may_wait_until_the_pool_costs_nothing():
     problem = Problem(Trace([0], [36_000], [1]), POOL, WaitLimits(p99_h=1.0))
     prices = Prices(10.0, np.full(300, 0.5), p99=0.1)  # the pool costs something for 3000 hours
-    found = problem.value(prices)
-    assert found.value == pytest.approx(0.1 - POOL * 0.5 * 3000, abs=1e-6) and found.wait_h.tolist() == [3000]
+    bound = problem.value(prices)
+    assert bound.value == pytest.approx(0.1 - POOL * 0.5 * 3000, abs=1e-6) and bound.wait_h.tolist() == [3000]
 
 
 def test_gpu_hours_used_in_each_bucket():

@@ -106,10 +106,8 @@ def test_run_times_are_not_told_where_the_trace_has_limits_but_learned(monkeypat
     play(jobs, Home(2), Policy("home", 0.0, limits=Limits(REFERENCE)))
     assert all(job.run_s is None for shot in seen for job in shot.jobs)
     for job in (job for shot in seen for job in shot.jobs):
-        assert job.time_limit_s == jobs.limit_s[job.id] and job.end_s in (
-            None,
-            job.start_s and job.start_s + job.time_limit_s,
-        )
+        assert job.time_limit_s == jobs.limit_s[job.id]
+        assert job.end_s in (None, job.start_s and job.start_s + job.time_limit_s)
     assert not seen[0].experience.ratios
     ratios = seen[-1].experience.ratios["account:vc"]
     assert len(ratios) > 50 and np.allclose(ratios, np.log(0.25), atol=0.001)

@@ -16,16 +16,16 @@ HOUR = 3600.0
 POOL = Pool(
     "p5",
     "burst-p5",
-    ("p5-1",),
-    "p5",
-    Resources(8),
-    "h100",
-    ("on-demand",),
-    {"on-demand": 1.0},
-    ("a",),
-    600.0,
-    600.0,
-    HOUR,
+    nodes=("p5-1",),
+    instance_type="p5",
+    each=Resources(8),
+    gpu_type="h100",
+    markets=("on-demand",),
+    usd_per_hour={"on-demand": 1.0},
+    zones=("a",),
+    boot_s=600.0,
+    idle_s=600.0,
+    max_run_s=HOUR,
 )
 CLOUD, POLICY = Cloud((POOL,)), Policy("home", 2 * HOUR)
 
@@ -37,15 +37,8 @@ def steady(days=1.5, every_h=1.0, hours=4.0, gpus=8):
 
 
 def sized(trace=None, wanted=None, nodes=(0, 4), **prices):
-    return sizing.size(
-        trace or steady(),
-        Home(1),
-        POLICY,
-        CLOUD,
-        Prices(**{"owned": 1.0, "rented": 3.0} | prices),
-        wanted or Wanted(),
-        nodes,
-    )
+    given = Prices(**{"owned": 1.0, "rented": 3.0} | prices)
+    return sizing.size(trace or steady(), Home(1), POLICY, CLOUD, given, wanted or Wanted(), nodes)
 
 
 def test_steady_work_is_owned_when_owning_is_cheap_and_rented_when_it_is_dear():
@@ -72,9 +65,10 @@ def test_a_reservation_takes_what_is_always_rented_and_only_if_it_is_cheaper():
 
 
 def test_a_wanted_wait_rules_out_candidates_that_do_not_keep_it():
-    found = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
-    assert [one.kept for one in found.candidates] == [False, False, True]  # a rented node takes 10 minutes to boot
-    assert found.best.nodes == 4 and found.candidates[0].patience == sizing.PATIENCE[-1]
+    answer = sized(wanted=Wanted(p95_h=0.01), nodes=(0, 1, 4))
+    # a rented node takes 10 minutes to boot
+    assert [candidate.kept for candidate in answer.candidates] == [False, False, True]
+    assert answer.best.nodes == 4 and answer.candidates[0].patience == sizing.PATIENCE[-1]
     assert sized(wanted=Wanted(p95_h=0.01), nodes=(0,)).best is None
 
 
@@ -84,14 +78,10 @@ def test_the_most_patient_policy_that_keeps_the_wait_is_chosen():
 
 
 def test_candidates_lie_around_the_mean_use():
-    found = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
-    counts = [one.nodes for one in found.candidates]
-    assert (
-        counts[0] == 0
-        and counts == sorted(set(counts))
-        and found.mean_gpus == pytest.approx(32, rel=0.05)
-        and {4, 8} <= set(counts)
-    )
+    answer = sizing.size(steady(days=1.1), Home(1), POLICY, CLOUD, Prices(1.0, 3.0), Wanted())
+    counts = [candidate.nodes for candidate in answer.candidates]
+    assert counts[0] == 0 and counts == sorted(set(counts)) and answer.mean_gpus == pytest.approx(32, rel=0.05)
+    assert {4, 8} <= set(counts)
 
 
 def test_reservations_by_hand():
@@ -101,10 +91,8 @@ def test_reservations_by_hand():
     assert reservation(leases, 10, 0.5) == (2, 2.0)
     assert reservation(leases, 10, 0.7) == (1, 8.0)
     assert reservation([], 10, 0.5) == reservation([(HOUR, HOUR, 1.0)], 10, 0.5) == (0, 0.0)
-    assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (
-        0,
-        20.0,
-    )  # outlasts the history: that makes no reservation worth it
+    # a lease that outlasts the history makes no reservation worth it
+    assert reservation([(0, 20 * HOUR, 1.0)], 10, 1.1) == (0, 20.0)
 
 
 def test_a_reservation_takes_the_dearest_lease_of_each_moment():

@@ -34,16 +34,16 @@ def shot(at_h, *jobs, leases=()):
     pool = Pool(
         "p5",
         "burst-p5",
-        ("p5-1",),
-        "p5.48xlarge",
-        NODE,
-        "h100",
-        ("on-demand",),
-        {"on-demand": 50.0},
-        ("a",),
-        600.0,
-        600.0,
-        9e5,
+        nodes=("p5-1",),
+        instance_type="p5.48xlarge",
+        each=NODE,
+        gpu_type="h100",
+        markets=("on-demand",),
+        usd_per_hour={"on-demand": 50.0},
+        zones=("a",),
+        boot_s=600.0,
+        idle_s=600.0,
+        max_run_s=9e5,
     )
     return Snapshot(NOW + at_h * HOUR, jobs, nodes, (pool,), leases, budget=Budget(1e6, 0.0, 0.0, NOW + 1e6))
 
@@ -56,11 +56,11 @@ def recorded(*snapshots, policy=PATIENT):
 
 
 def test_the_same_policy_finds_no_difference():
-    found = ticks.compare(
+    comparison = ticks.compare(
         recorded(shot(0, running(1, 3), job(2)), shot(3, job(2, "RUNNING", on=("dgx01",), start_s=NOW + 3 * HOUR)))
     )
-    assert (found.ticks, found.differ, found.first, found.jobs) == (2, 0, None, ())
-    assert found.recorded.usd == found.replayed.usd == 0 and found.hours == ticks.Hours()
+    assert (comparison.ticks, comparison.differ, comparison.first, comparison.jobs) == (2, 0, None, ())
+    assert comparison.recorded.usd == comparison.replayed.usd == 0 and comparison.hours == ticks.Hours()
 
 
 def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_saves():
@@ -68,22 +68,22 @@ def test_a_candidate_that_rents_what_the_record_let_wait_says_what_it_costs_and_
     history = recorded(
         shot(0, running(1, 3), job(2)), shot(1, running(1, 3), job(2)), shot(3, replace(running(2, 5, 3), submit_s=NOW))
     )
-    found = ticks.compare(history, HASTY)
-    assert found.first.job == 2 and found.first.at_s == NOW and not found.first.between
-    assert (found.first.recorded.kind, str(found.first.replayed)) == (ticks.WAIT, "rent 1 x p5 on-demand")
-    assert found.replayed.rents == 1 and found.recorded.rents == 0  # once, though both ticks say so
-    assert found.replayed.usd == pytest.approx(50 * (600 + 2 * HOUR + 600) / HOUR) and found.recorded.usd == 0
-    assert found.hours.saved_h == pytest.approx(3 - 600 / HOUR) and found.hours.unknown == 0
+    comparison = ticks.compare(history, HASTY)
+    assert comparison.first.job == 2 and comparison.first.at_s == NOW and not comparison.first.between
+    assert (comparison.first.recorded.kind, str(comparison.first.replayed)) == (ticks.WAIT, "rent 1 x p5 on-demand")
+    assert comparison.replayed.rents == 1 and comparison.recorded.rents == 0  # once, though both ticks say so
+    assert comparison.replayed.usd == pytest.approx(50 * (600 + 2 * HOUR + 600) / HOUR) and comparison.recorded.usd == 0
+    assert comparison.hours.saved_h == pytest.approx(3 - 600 / HOUR) and comparison.hours.unknown == 0
 
 
 def test_a_candidate_that_waits_where_the_record_rented_saves_money_and_nobody_knows_the_wait():
     lease = Lease("l1", "a", "p5-1", "p5", "a", "on-demand", "coming", (2,), 50.0, NOW + 9 * HOUR)
-    found = ticks.compare(
+    comparison = ticks.compare(
         recorded(shot(0, running(1, 3), job(2)), shot(0.1, running(1, 3), job(2), leases=(lease,)), policy=HASTY),
         PATIENT,
     )
-    assert found.recorded.rents == 1 and found.replayed.rents == 0 and found.hours.unknown == 1
-    assert found.recorded.usd > 0 == found.replayed.usd and [one.job for one in found.jobs] == [2]
+    assert comparison.recorded.rents == 1 and comparison.replayed.rents == 0 and comparison.hours.unknown == 1
+    assert comparison.recorded.usd > 0 == comparison.replayed.usd and [one.job for one in comparison.jobs] == [2]
 
 
 def test_between_two_ticks_it_looks_when_it_asked_to():
@@ -91,15 +91,15 @@ def test_between_two_ticks_it_looks_when_it_asked_to():
     down = replace(
         shot(0, job(2)), nodes=(Node("dgx01", ("home",), NODE, ("DOWN",)), Node("p5-1", ("burst-p5",), NODE, OFF))
     )
-    found = ticks.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
-    assert found.first.between and found.first.at_s == NOW + 1791.0 and found.looks >= 1
+    comparison = ticks.compare(recorded(down, replace(down, now_s=NOW + 50 * 60)), replace(HASTY, wait_limit_s=1790.0))
+    assert comparison.first.between and comparison.first.at_s == NOW + 1791.0 and comparison.looks >= 1
     later = ticks.compare(recorded(down, replace(down, now_s=NOW + 5 * HOUR)), replace(HASTY, wait_limit_s=1.5 * HOUR))
     assert later.looks == 0 and later.first is None  # an hour after a tick it stops looking; after 5 h both rent
 
 
 def test_ticks_of_a_clock_that_went_back_are_replayed_and_counted():
-    found = ticks.compare(recorded(shot(1, job(2)), shot(0, job(2)), shot(2, job(2))))
-    assert (found.ticks, found.clock_back, found.from_s, found.to_s) == (3, 1, NOW, NOW + 2 * HOUR)
+    comparison = ticks.compare(recorded(shot(1, job(2)), shot(0, job(2)), shot(2, job(2))))
+    assert (comparison.ticks, comparison.clock_back, comparison.from_s, comparison.to_s) == (3, 1, NOW, NOW + 2 * HOUR)
 
 
 # ---- the verb
@@ -127,11 +127,8 @@ def test_replay_of_the_controllers_own_ticks_says_that_nothing_changed(folder, c
     assert cli.main(["replay", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["ticks"] >= 3 and said["ticks_that_differ"] == 0 and said["first_difference"] is None
-    assert (
-        said["recorded"] == said["replayed"]
-        and said["recorded"]["launched_for"] == 1
-        and said["recorded"]["committed_usd"] > 0
-    )
+    assert said["recorded"] == said["replayed"] and said["recorded"]["launched_for"] == 1
+    assert said["recorded"]["committed_usd"] > 0
     assert said["mb_a_day"] > 0
     assert cli.main(["replay"]) == 0  # of the ledger's folder
     out = capsys.readouterr().out
@@ -139,16 +136,13 @@ def test_replay_of_the_controllers_own_ticks_says_that_nothing_changed(folder, c
 
 
 def test_replay_by_a_candidates_policy_tells_the_first_difference(folder, capsys):
-    assert (
-        cli.main(["replay", str(folder), "--config", STACK, "--json"]) == 0
-    )  # it lets jobs wait for 4 h instead of a minute
+    # it lets jobs wait for 4 h instead of a minute
+    assert cli.main(["replay", str(folder), "--config", STACK, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     first = said["first_difference"]
     assert first["job"] == 2 and first["recorded"]["kind"] == "rent" and first["replayed"]["kind"] == "wait"
-    assert (
-        said["committed_usd_difference"] == pytest.approx(-said["recorded"]["committed_usd"])
-        and said["hours"]["unknown"] == 1
-    )
+    assert said["committed_usd_difference"] == pytest.approx(-said["recorded"]["committed_usd"])
+    assert said["hours"]["unknown"] == 1
     assert cli.main(["replay", str(folder), "--config", STACK]) == 0
     out = capsys.readouterr().out
     assert "job 2: rent 1 x p5 spot ($" in out and "committed usd" in out

@@ -329,9 +329,8 @@ def test_an_unknown_cell_is_never_zero():
     a100_64 = "A100 SXM 64GB"  # whether it has MIG is not sourced
     assert ids(mig(a100_64, {"1g.8gb": 7})) == set()
     gh200 = catalog.board(catalog.gpu("GH200 96GB"), 1)
-    assert gh200.nvswitch is None and not ids(
-        node("GH200 96GB", board=gh200, fabric_manager=ABSENT, nvlsm=False, imex=ABSENT)
-    )
+    assert gh200.nvswitch is None
+    assert not ids(node("GH200 96GB", board=gh200, fabric_manager=ABSENT, nvlsm=False, imex=ABSENT))
 
 
 def test_a_good_stack_breaks_nothing():
@@ -341,9 +340,9 @@ def test_a_good_stack_breaks_nothing():
 
 def test_every_broken_rule_is_listed_with_the_severity_and_text_of_the_data():
     broken = stack(V100, "620.10.01", "13.0")
-    found = rules.check_node(broken, FACTS)
-    assert [hit.id for hit in found] == ["DRV-001", "DRV-003", "CUD-002"]
-    for hit in found:
+    hits = rules.check_node(broken, FACTS)
+    assert [hit.id for hit in hits] == ["DRV-001", "DRV-003", "CUD-002"]
+    for hit in hits:
         rule = catalog.rule(hit.id)
         assert hit.severity == rule.severity and hit.message.endswith(rule.message) and hit.group == "g"
         assert V100 in hit.message
@@ -365,12 +364,12 @@ def test_the_table_of_thresholds_held_against_the_rules():
             nodes = int(row["nodes"]) if row["nodes"] else None
             given = ThresholdState(
                 row["id"],
-                row["gpu"],
-                "bandwidth",
-                float(row["value"]),
-                row["message_size"] or None,
-                nodes,
-                row["unit"] or None,
+                gpu=row["gpu"],
+                kind="bandwidth",
+                minimum=float(row["value"]),
+                message_size=row["message_size"] or None,
+                nodes=nodes,
+                unit=row["unit"] or None,
             )
             broken |= {row["id"]} if "ACC-001" in ids(given) else set()
     assert broken == {"T32", "T33", "T34", "T50"}
@@ -395,16 +394,16 @@ def test_the_table_of_thresholds_held_against_the_rules():
     ],
 )
 def test_boards(model, count, board):
-    found = catalog.board(catalog.gpu(model), count)
-    assert (found.nvswitch, found.nvlsm, found.imex) == board
+    needs = catalog.board(catalog.gpu(model), count)
+    assert (needs.nvswitch, needs.nvlsm, needs.imex) == board
 
 
 def test_every_gpu_has_a_board_with_any_count():
     for gpu in catalog.gpus().values():
         for count in (1, 2, 4, 8, 16):
-            found = catalog.board(gpu, count)
-            assert not (found.nvlsm and not found.nvswitch), (gpu.model, count)
-            assert not (found.imex and found.nvswitch), (gpu.model, count)
+            needs = catalog.board(gpu, count)
+            assert not (needs.nvlsm and not needs.nvswitch), (gpu.model, count)
+            assert not (needs.imex and needs.nvswitch), (gpu.model, count)
 
 
 @pytest.mark.parametrize(

@@ -28,32 +28,33 @@ def group(gpu=H100, name="g", span="home", os="debian13", count=8, fabric="infin
     )
 
 
-def one(*args, **kwargs):
-    found = solve([group(*args, **kwargs)], FACTS)
-    assert not found.conflicts, [str(hit) for hit in found.conflicts]
-    return found.sets["g"]
+def chosen_for(*args, **kwargs):
+    solution = solve([group(*args, **kwargs)], FACTS)
+    assert not solution.conflicts, [str(hit) for hit in solution.conflicts]
+    return solution.sets["g"]
 
 
 def conflicts(*groups):
-    found = solve(groups, FACTS)
-    assert not {each.name for each in groups if each.gpu} <= found.sets.keys(), (
+    solution = solve(groups, FACTS)
+    assert not {wished.name for wished in groups if wished.gpu} <= solution.sets.keys(), (
         "a conflict leaves a group without a set"
     )
-    return found.conflicts
+    return solution.conflicts
 
 
 def test_the_newest_version_of_a_branch_and_what_follows_it():
-    found = one()
-    assert (found.driver, found.driver_branch, found.kernel_module) == ("580.178.04", 580, "open")
-    assert found.fabric_manager == found.nscq == found.persistenced == found.driver
-    assert (found.nvlsm, found.imex, found.peer_memory, found.rdma) == (False, None, "dma-buf", "inbox")
-    assert (found.container_toolkit, found.dcgm, found.nccl) == ("1.20.0", "4.6.0", "2.30.7")
-    assert set(found.packages) == set(ROLES)
+    chosen = chosen_for()
+    assert (chosen.driver, chosen.driver_branch, chosen.kernel_module) == ("580.178.04", 580, "open")
+    assert chosen.fabric_manager == chosen.nscq == chosen.persistenced == chosen.driver
+    assert (chosen.nvlsm, chosen.imex, chosen.peer_memory, chosen.rdma) == (False, None, "dma-buf", "inbox")
+    assert (chosen.container_toolkit, chosen.dcgm, chosen.nccl) == ("1.20.0", "4.6.0", "2.30.7")
+    assert set(chosen.packages) == set(ROLES)
 
 
 def test_what_is_written_in_full_is_taken():
-    found = one(driver="580.95.05", container_toolkit="1.18.0", dcgm="4.4.1", nccl="2.28.9")
-    assert (found.driver, found.container_toolkit, found.dcgm, found.nccl) == ("580.95.05", "1.18.0", "4.4.1", "2.28.9")
+    chosen = chosen_for(driver="580.95.05", container_toolkit="1.18.0", dcgm="4.4.1", nccl="2.28.9")
+    expected = ("580.95.05", "1.18.0", "4.4.1", "2.28.9")
+    assert (chosen.driver, chosen.container_toolkit, chosen.dcgm, chosen.nccl) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_is_written_in_full_is_taken():
     ],
 )
 def test_the_kernel_module_by_rule(gpu, driver, module):
-    assert one(gpu, driver=driver, cuda="12.2" if driver == "535" else "12.9").kernel_module == module
+    assert chosen_for(gpu, driver=driver, cuda="12.2" if driver == "535" else "12.9").kernel_module == module
 
 
 def test_no_gpu_before_turing_is_in_the_open_list():
@@ -82,7 +83,7 @@ def test_no_gpu_before_turing_is_in_the_open_list():
 
 @pytest.mark.parametrize(("gpu", "cuda"), [(H100, "13.0"), (V100, "12.9"), ("P100 PCIe 16GB", "12.9")])
 def test_cuda_by_rule(gpu, cuda):
-    assert one(gpu, cuda=None).cuda == cuda
+    assert chosen_for(gpu, cuda=None).cuda == cuda
 
 
 @pytest.mark.parametrize(
@@ -97,8 +98,8 @@ def test_cuda_by_rule(gpu, cuda):
     ],
 )
 def test_what_the_board_needs(gpu, count, wanted):
-    found = one(gpu, count=count, cuda="12.9")
-    assert {role for role in ("fabric_manager", "nvlsm", "imex") if found.packages[role]} == wanted
+    chosen = chosen_for(gpu, count=count, cuda="12.9")
+    assert {role for role in ("fabric_manager", "nvlsm", "imex") if chosen.packages[role]} == wanted
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_what_the_board_needs(gpu, count, wanted):
     ],
 )
 def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
-    assert one(os=os, fabric=fabric, rdma=rdma, kernel_module=module).peer_memory == peer
+    assert chosen_for(os=os, fabric=fabric, rdma=rdma, kernel_module=module).peer_memory == peer
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
 )
 def test_package_names(os, driver, role, specs):
     cuda = {"580": "13.0", "595": "13.2", "535": "12.2"}.get(driver.split(".")[0], "12.8")
-    assert list(one(os=os, driver=driver, cuda=cuda).packages[role]) == specs
+    assert list(chosen_for(os=os, driver=driver, cuda=cuda).packages[role]) == specs
 
 
 @pytest.mark.parametrize(
@@ -169,54 +170,54 @@ def test_package_names(os, driver, role, specs):
     ],
 )
 def test_a_pinned_kernel(os, kernel, specs):
-    found = one(os=os, kernel=kernel)
-    assert (found.kernel, list(found.packages["kernel"])) == (kernel, specs)
+    chosen = chosen_for(os=os, kernel=kernel)
+    assert (chosen.kernel, list(chosen.packages["kernel"])) == (kernel, specs)
 
 
 def test_the_other_packages():
-    found = one(cuda="12.9", gds=True, rdma="doca-ofed", container_runtimes=("docker", "enroot"))
-    assert found.packages["cuda"] == ("cuda-toolkit-12-9=12.9.*", "nvidia-gds")
-    assert found.packages["nccl"] == ("libnccl2=2.30.7-1+cuda12.*", "libnccl-dev=2.30.7-1+cuda12.*")
-    assert found.packages["container_runtime"] == ("docker.io", "enroot", "enroot+caps", "nvslurm-plugin-pyxis")
-    assert (found.rdma_version, found.packages["rdma"]) == ("3.2.3", ("doca-ofed=3.2.3*",))
-    assert len(found.packages["nvidia_container_toolkit"]) == 4
-    assert one(fabric="none").packages["rdma"] == ()
-    efa = one(fabric="efa", rdma="doca-ofed")
+    chosen = chosen_for(cuda="12.9", gds=True, rdma="doca-ofed", container_runtimes=("docker", "enroot"))
+    assert chosen.packages["cuda"] == ("cuda-toolkit-12-9=12.9.*", "nvidia-gds")
+    assert chosen.packages["nccl"] == ("libnccl2=2.30.7-1+cuda12.*", "libnccl-dev=2.30.7-1+cuda12.*")
+    assert chosen.packages["container_runtime"] == ("docker.io", "enroot", "enroot+caps", "nvslurm-plugin-pyxis")
+    assert (chosen.rdma_version, chosen.packages["rdma"]) == ("3.2.3", ("doca-ofed=3.2.3*",))
+    assert len(chosen.packages["nvidia_container_toolkit"]) == 4
+    assert chosen_for(fabric="none").packages["rdma"] == ()
+    efa = chosen_for(fabric="efa", rdma="doca-ofed")
     assert (efa.rdma, efa.rdma_version, efa.packages["rdma"]) == ("efa", "1.51.0", ("rdma-core", "infiniband-diags"))
 
 
 def test_a_head_has_slurm_and_no_driver():
-    found = one(None, kernel="6.12.57")
-    assert found.driver is found.cuda is found.nccl is None
-    assert found.packages["slurm_head"][0] == "slurmctld=24.11*" and found.packages["nvidia_driver"] == ()
-    assert found.kernel == "6.12.57"
+    chosen = chosen_for(None, kernel="6.12.57")
+    assert chosen.driver is chosen.cuda is chosen.nccl is None
+    assert chosen.packages["slurm_head"][0] == "slurmctld=24.11*" and chosen.packages["nvidia_driver"] == ()
+    assert chosen.kernel == "6.12.57"
 
 
 # ---- sticky
 
 
 def test_what_is_locked_stays_while_it_fits():
-    before = {"g": one(driver="580.95.05", container_toolkit="1.18.0")}
+    before = {"g": chosen_for(driver="580.95.05", container_toolkit="1.18.0")}
     kept = solve([group()], FACTS, before).sets["g"]
     assert kept == before["g"]
     assert solve([group()], FACTS).sets["g"].driver == "580.178.04"
 
 
 def test_only_what_must_change_changes():
-    before = {"g": one(driver="570.195.03", cuda="12.8", container_toolkit="1.18.0")}
+    before = {"g": chosen_for(driver="570.195.03", cuda="12.8", container_toolkit="1.18.0")}
     after = solve([group()], FACTS, before).sets["g"]
     assert after.driver == "580.178.04" and after.container_toolkit == "1.18.0"
-    assert solve([group(dcgm="4.4.1")], FACTS, {"g": one(driver="580.95.05")}).sets["g"].driver == "580.95.05"
+    assert solve([group(dcgm="4.4.1")], FACTS, {"g": chosen_for(driver="580.95.05")}).sets["g"].driver == "580.95.05"
 
 
 def test_a_new_group_takes_what_is_locked_elsewhere():
-    before = {"g": one(driver="580.95.05", container_toolkit="1.18.0")}
+    before = {"g": chosen_for(driver="580.95.05", container_toolkit="1.18.0")}
     new = solve([group(), group(A100, name="new", span="burst")], FACTS, before).sets["new"]
     assert (new.driver, new.container_toolkit) == ("580.95.05", "1.18.0")
 
 
 def test_a_locked_version_that_the_catalogue_does_not_know_is_dropped():
-    before = {"g": replace(one(), driver="580.1.1", nccl="2.1.1", rdma_version="9.9.9")}
+    before = {"g": replace(chosen_for(), driver="580.1.1", nccl="2.1.1", rdma_version="9.9.9")}
     after = solve([group(rdma="doca-ofed")], FACTS, before).sets["g"]
     assert (after.driver, after.nccl, after.rdma_version) == ("580.178.04", "2.30.7", "3.2.3")
 
@@ -228,16 +229,16 @@ def test_a_partition_gets_one_driver_that_all_its_groups_take():
     """B300 needs 580.82.07, so a lock of 580.65.06 can't stay for its partition; another partition keeps it."""
     before = {"old": solve([group(name="old", driver="580.65.06")], FACTS).sets["old"]}
     groups = [group(name="old"), group("B300 288GB", name="new")]
-    found = solve(groups, FACTS, before)
-    assert {one.driver for one in found.sets.values()} == {"580.178.04"}
+    solution = solve(groups, FACTS, before)
+    assert {one.driver for one in solution.sets.values()} == {"580.178.04"}
     apart = solve([group(name="old"), group("B300 288GB", name="new", span="burst")], FACTS, before)
     assert apart.sets["old"].driver == "580.65.06" and apart.sets["new"].driver != "580.65.06"
 
 
 def test_modules_may_differ_in_a_partition():
-    found = solve([group(V100, name="old", cuda="12.9"), group(B200, name="new", cuda="12.9")], FACTS)
-    assert {name: one.kernel_module for name, one in found.sets.items()} == {"old": "proprietary", "new": "open"}
-    assert [hit.id for hit in found.warnings] == ["DRV-009"]
+    solution = solve([group(V100, name="old", cuda="12.9"), group(B200, name="new", cuda="12.9")], FACTS)
+    assert {name: one.kernel_module for name, one in solution.sets.items()} == {"old": "proprietary", "new": "open"}
+    assert [hit.id for hit in solution.warnings] == ["DRV-009"]
 
 
 @pytest.mark.parametrize(
@@ -250,14 +251,14 @@ def test_modules_may_differ_in_a_partition():
     ],
 )
 def test_a_partition_that_does_not_agree(wishes, words, way):
-    found = conflicts(group(name="a", **wishes[0]), group(name="b", **wishes[1]))
-    assert [hit.id for hit in found] == ["LCK-003"] and words in found[0].message and way in found[0].remedies
+    hits = conflicts(group(name="a", **wishes[0]), group(name="b", **wishes[1]))
+    assert [hit.id for hit in hits] == ["LCK-003"] and words in hits[0].message and way in hits[0].remedies
     apart = solve([group(name="a", **wishes[0]), group(name="b", span="other", **wishes[1])], FACTS)
     assert not apart.conflicts
 
 
 def test_a_release_that_is_listed_with_its_updates_alone_is_known():
-    assert "11.0" not in FACTS.cuda and one(A100, driver="450.80.02", cuda="11.0", nccl="2.30.7").cuda == "11.0"
+    assert "11.0" not in FACTS.cuda and chosen_for(A100, driver="450.80.02", cuda="11.0", nccl="2.30.7").cuda == "11.0"
 
 
 def test_a_partition_gets_one_nccl_and_one_cuda_where_nobody_names_them():
@@ -267,8 +268,8 @@ def test_a_partition_gets_one_nccl_and_one_cuda_where_nobody_names_them():
     assert {(one.nccl, one.cuda) for one in solve(named, FACTS).sets.values()} == {("2.28.9", "12.8")}
     facts = replace(FACTS, extra=copy.deepcopy(FACTS.extra))
     facts.extra["known_versions"]["nccl"]["versions"].append("2.28.9")
-    one = solve([group(name="a")], facts).sets["a"]
-    before = {"a": replace(one, nccl="2.28.9"), "b": one}  # two partitions that become one
+    chosen = solve([group(name="a")], facts).sets["a"]
+    before = {"a": replace(chosen, nccl="2.28.9"), "b": chosen}  # two partitions that become one
     assert {one.nccl for one in solve([group(name="a"), group(name="b")], facts, before).sets.values()} == {"2.28.9"}
 
 
@@ -304,17 +305,17 @@ def test_cuda_minor_versions_may_differ_in_a_partition():
 )
 def test_a_conflict_names_its_rule_its_group_and_remedies(given, rule, way):
     gpu, wish = given
-    found = {hit.id: hit for hit in conflicts(group(gpu, **wish))}
-    assert rule in found and found[rule].group == "g" and found[rule].severity == "error"
-    assert any(way in each for each in found[rule].remedies), found[rule].remedies
-    assert "\n" not in str(found[rule]) and len(str(found[rule])) < 250
+    by_rule = {hit.id: hit for hit in conflicts(group(gpu, **wish))}
+    assert rule in by_rule and by_rule[rule].group == "g" and by_rule[rule].severity == "error"
+    assert any(way in each for each in by_rule[rule].remedies), by_rule[rule].remedies
+    assert "\n" not in str(by_rule[rule]) and len(str(by_rule[rule])) < 250
 
 
 def test_a_declared_version_that_the_catalogue_does_not_list_is_a_warning():
     for wish in ({"driver": "580.200.01"}, {"nccl": "2.99.1"}, {"dcgm": "4.9.9"}, {"container_toolkit": "1.99.0"}):
-        found = solve([group(**wish)], FACTS)
-        assert not found.conflicts and [hit.id for hit in found.warnings] == ["LCK-005"]
-        assert next(iter(wish.values())) in found.warnings[0].message
+        solution = solve([group(**wish)], FACTS)
+        assert not solution.conflicts and [hit.id for hit in solution.warnings] == ["LCK-005"]
+        assert next(iter(wish.values())) in solution.warnings[0].message
 
 
 def test_a_head_without_slurm_is_a_conflict():
@@ -369,22 +370,21 @@ def test_the_catalogue_has_every_system():
 
 @pytest.mark.parametrize("os", get_args(Os))
 def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os, monkeypatch):
-    monkeypatch.setattr(
-        "ironburst.software.solve.remedies", lambda *_: ()
-    )  # tried above; here it would be most of the time
+    # tried above; here it would be most of the time
+    monkeypatch.setattr("ironburst.software.solve.remedies", lambda *_: ())
     solved = refused = 0
     for gpu, wish in itertools.product(catalog.gpus().values(), WISHES):
         count = 16 if gpu.form_factor == "SXM3" else 8
         given = Group("g", ("n1",), "home", os, gpu, count, catalog.board(gpu, count), "infiniband", wish)
-        found = solve([given], FACTS)
-        assert ("g" in found.sets) != bool(found.conflicts)
-        if found.conflicts:
+        solution = solve([given], FACTS)
+        assert ("g" in solution.sets) != bool(solution.conflicts)
+        if solution.conflicts:
             refused += 1
-            assert all(hit.id in FACTS.rules and hit.severity == "error" for hit in found.conflicts)
+            assert all(hit.id in FACTS.rules and hit.severity == "error" for hit in solution.conflicts)
         else:
             solved += 1
-            chosen = found.sets["g"]
+            chosen = solution.sets["g"]
             assert not [hit for hit in rules.check_node(state(given, chosen, FACTS), FACTS) if hit.severity == "error"]
-            assert solve([given], FACTS, found.sets).sets == found.sets, "solving again changes nothing"
+            assert solve([given], FACTS, solution.sets).sets == solution.sets, "solving again changes nothing"
             assert all(" " not in spec and "<" not in spec for specs in chosen.packages.values() for spec in specs)
     assert solved > 150 and refused > 70

@@ -33,8 +33,8 @@ class Run:
     @property
     def changes(self) -> dict:
         """Counts by operation of the last summary, or of a preview's object."""
-        found = [e["summaryEvent"]["resourceChanges"] for e in self.events if "summaryEvent" in e]
-        return found[-1] if found else json.loads(self.out)["changeSummary"]
+        counts = [e["summaryEvent"]["resourceChanges"] for e in self.events if "summaryEvent" in e]
+        return counts[-1] if counts else json.loads(self.out)["changeSummary"]
 
     @property
     def messages(self) -> str:
@@ -131,8 +131,8 @@ class Project:
 
     def resources(self, *flags: str) -> dict[str, dict]:
         """State entries by name (default providers left out)."""
-        found = self.deployment(*flags).get("resources") or []
-        return {r["urn"].rsplit("::", 1)[-1]: r for r in found if "::default" not in r["urn"]}
+        entries = self.deployment(*flags).get("resources") or []
+        return {r["urn"].rsplit("::", 1)[-1]: r for r in entries if "::default" not in r["urn"]}
 
     def outputs(self, *flags: str) -> dict:
         return json.loads(self.run("stack", "output", "--json", *flags).out)
@@ -142,8 +142,8 @@ class Project:
         path = self.store / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
-        found = [json.loads(line) for line in lines]
-        return [c for c in found if (not kinds or c["call"] in kinds) and not c.get("preview")]
+        calls = [json.loads(line) for line in lines]
+        return [c for c in calls if (not kinds or c["call"] in kinds) and not c.get("preview")]
 
     def knobs(self, **knobs: list[str]) -> None:
         (self.store / "knobs").write_text(json.dumps(knobs))

@@ -182,8 +182,8 @@ class Probe(provider_pb2_grpc.ResourceProviderServicer):
         log("Invoke", args=args)
         if request.tok != "probe:index:lookup":
             return provider_pb2.InvokeResponse(failures=[provider_pb2.CheckFailure(property="", reason="told to fail")])
-        found = sorted(path.stem for path in STORE.glob(f"{args['name']}-*.json"))
-        return provider_pb2.InvokeResponse(**{"return": struct({"ids": found})})
+        ids = sorted(path.stem for path in STORE.glob(f"{args['name']}-*.json"))
+        return provider_pb2.InvokeResponse(**{"return": struct({"ids": ids})})
 
     @staticmethod
     def save(id_, out):

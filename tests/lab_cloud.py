@@ -1,0 +1,26 @@
+"""The lab's cloud (moto in process, on loopback), for tests that talk to it with boto3: fixtures for a conftest."""
+
+import pytest
+
+from lab.aws.cloud import Cloud
+from lab.aws.testing import Clients
+
+
+@pytest.fixture(scope="module")
+def server():
+    """One cloud a module: it takes seconds to start."""
+    cloud = Cloud(seed=7)
+    yield cloud
+    cloud.close()
+
+
+@pytest.fixture(scope="module")
+def clients(server):
+    return Clients(server.url)
+
+
+@pytest.fixture
+def cloud(server):
+    """The module's cloud with nothing in it."""
+    server.reset()
+    return server

@@ -1,0 +1,15 @@
+"""What the tests of a stack's value share."""
+
+from pathlib import Path
+
+import pytest
+
+from ironburst.config import load
+
+LAB = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
+
+
+@pytest.fixture
+def declared():
+    """The value of the lab's stack, for a test to change."""
+    return load.read_value(LAB)
