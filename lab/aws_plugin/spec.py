@@ -216,7 +216,7 @@ def to_boto(shape: Any, value: Any) -> Any:
 
 
 def from_boto(value: Any) -> Any:
-    """The other way round."""
+    """What boto3 gave, as wire values: the way back of `to_boto`."""
     if isinstance(value, dict):
         back = {v: k for k, v in RENAMED.items()}
         return {back.get(k, lower(k)): from_boto(v) for k, v in value.items()}
