@@ -1,5 +1,4 @@
-"""Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2] [--only
-NAME,...]
+"""Runs the benchmarks and writes benchmarks/results.md: python -m benchmarks.all [--full] [--processes 2]
 
 Each result is kept as benchmarks/results/NAME.json with the command, commit, date and machine; one whose data is
 missing, or that fails, leaves the file of the last run as it is. Without --full they run on one seed, and dollars on

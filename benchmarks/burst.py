@@ -1,5 +1,4 @@
-"""What does a burst policy rent? python -m benchmarks.burst --trace FILE --pool-gpus 512 [--seeds 20] [--wait-factor
-1.5]
+"""What does a burst policy rent? python -m benchmarks.burst --trace FILE --pool-gpus 512 [--seeds 20]
 
 One run, the same jobs for all: the published policies (peers), and the certified bound under which no policy can rent
 while its five waits are no longer than Starburst's (whole-queue scan) times the wait factor. FILE: any trace that
@@ -214,7 +213,8 @@ def options() -> argparse.ArgumentParser:
         "times aren't known); learned: the longest that keeps them on the first part"
     )
     add("--patience", type=_patience, metavar="X", help=patience)
-    add("--part", choices=("all", "first", "aside"), default="all", help=f"aside: the last {ASIDE:.0%} of the jobs")
+    part = f"aside: the last {100 * ASIDE:g}%% of the jobs"  # argparse formats it again
+    add("--part", choices=("all", "first", "aside"), default="all", help=part)
     add("--bound-seconds", type=float, default=180.0, help="time to search for a good bound; 0: no bound")
     add("--json", action="store_true")
     return parser

@@ -88,17 +88,8 @@ class Bench:
         else:
             packages = self.scratch / "mitogen-packages"
             if not packages.exists():
-                install = [
-                    sys.executable,
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--no-deps",
-                    "--target",
-                    str(packages),
-                    MITOGEN,
-                ]
+                options = ["--quiet", "--no-deps", "--target", str(packages)]
+                install = [sys.executable, "-m", "pip", "install", *options, MITOGEN]
                 subprocess.run(install, check=True, stdout=sys.stderr)
             changed = re.sub(r"(?m)^  strategy: .*\n", "  strategy: mitogen_free\n", playbook)
             plugins = packages / "ansible_mitogen" / "plugins" / "strategy"
@@ -122,11 +113,8 @@ class Bench:
         recap = re.findall(r"(?m)^(\S+)\s*: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", done.stdout)
         if done.returncode or len(recap) != len(self.names):
             self.site.log(f"bench-{tool}").write_text(done.stdout + done.stderr)
-            last = [
-                line
-                for line in (done.stdout + "\n" + done.stderr).splitlines()
-                if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)
-            ]
+            said = f"{done.stdout}\n{done.stderr}".splitlines()
+            last = [line for line in said if re.search(r"ERROR|fatal|FAILED|Traceback|Error", line)]
             raise LabError(f"ansible-playbook ({tool}) failed: {' | '.join(last[-4:]) or done.stderr[-400:]}")
         return {"seconds": round(seconds, 2), "changed": sum(int(row[1]) for row in recap)}
 

@@ -1,5 +1,5 @@
 """What do the users pay? python -m benchmarks.dollars [--trace FILE] [--pool-gpus 512] [--rows a,b,c] [--seeds N]
-[--json] (quicker: --days 20-30, or --least-gpu-hours 60 with a smaller pool)
+Quicker: --days 20-30, or --least-gpu-hours 60 with a smaller pool.
 
 The same jobs, list prices (us-east-1; their dates are printed), whole instances, 10 minutes of boot and gate, minimum
 billing, idle time, and offerings without capacity. Ours is `burst.decide`, played by ironburst.replay.simulate; the
@@ -78,10 +78,10 @@ def recommended(
 
 
 def figures(
-    trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **others: Any
+    trace: Trace, wait_s: np.ndarray, usd: float, boot_usd: float, idle_usd: float, **counts: Any
 ) -> dict[str, float]:
     waits = wait_figures(trace, np.maximum(wait_s, 0.0) / 3600)
-    return {"usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, **waits, **others}
+    return {"usd": usd, "boot_usd": boot_usd, "idle_usd": idle_usd, **waits, **counts}
 
 
 def ours(

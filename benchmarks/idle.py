@@ -1,5 +1,4 @@
-"""What idle leases cost against the best in hindsight: python -m benchmarks.idle --trace FILE [--pool-gpus N] [--boot-s
-S] [--json]
+"""What idle leases cost against the best in hindsight: python -m benchmarks.idle --trace FILE [--pool-gpus N]
 
 Gaps (idle times of rented nodes) come from a plain generator, no simulator of the burst policy: a published renting run
 over the trace (benchmarks.peers: no_wait and starburst), its rented jobs packed first fit onto nodes of 8 GPUs; a gap
@@ -127,23 +126,22 @@ class Run:
                 self._used(n, terms[n], gap)
             elif kind == ENDS:
                 paid_from[gap.node] = gap.until_s - self.pool.boot_s
-                self._settle(n, terms[n], gap.until_s - gap.since_s)
+                self._conclude(n, terms[n], gap.until_s - gap.since_s)
             elif kind == BREAK_EVEN and n not in idling:
-                self._settle(n, terms[n], now - gap.since_s)
+                self._conclude(n, terms[n], now - gap.since_s)
             if self.history is not known:
                 known, keeps = self.history, {}
-            for other, since in list(idling.items()):
-                of_other = terms[other]
-                if of_other not in keeps:
-                    keeps[of_other] = self.rule(self.history, of_other)
-                keep = keeps[of_other]
+            for m, since in list(idling.items()):
+                if terms[m] not in keeps:
+                    keeps[terms[m]] = self.rule(self.history, terms[m])
+                keep = keeps[terms[m]]
                 if now - since >= keep - 1e-6:
-                    del idling[other]
-                    self._given_back(other, of_other, now - since, gaps[other])
-                    heapq.heappush(events, (since + of_other.break_even_s + 1.0, BREAK_EVEN, other))
-                elif looks.get(other) != since + keep:
-                    looks[other] = since + keep
-                    heapq.heappush(events, (since + keep, LOOK, other))
+                    del idling[m]
+                    self._given_back(m, terms[m], now - since, gaps[m])
+                    heapq.heappush(events, (since + terms[m].break_even_s + 1.0, BREAK_EVEN, m))
+                elif looks.get(m) != since + keep:
+                    looks[m] = since + keep
+                    heapq.heappush(events, (since + keep, LOOK, m))
         return self
 
     def _used(self, n: int, terms: idle.Terms, gap: Gap) -> None:
@@ -156,7 +154,7 @@ class Run:
         self.history = idle.given_back(self.history, terms, kept_s, USD_PER_HOUR)
         self._book(n, terms.rent_s(kept_s) + terms.buy_s, terms.best_s(gap.until_s - gap.since_s))
 
-    def _settle(self, n: int, terms: idle.Terms, gap_s: float) -> None:
+    def _conclude(self, n: int, terms: idle.Terms, gap_s: float) -> None:
         """Once: when it is needed again, or break-even is over."""
         if n in self.kept:
             self.history = idle.concluded(self.history, terms, self.kept.pop(n), gap_s, USD_PER_HOUR)
@@ -313,16 +311,16 @@ def _sequence(gaps: Sequence[Gap], pool: Pool) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    others = [name for name in RULES if name != "ours"]
-    heads = "".join(f"{name:>14}" for name in others)
+    rules = [name for name in RULES if name != "ours"]
+    heads = "".join(f"{name:>14}" for name in rules)
     lines = [f"paid for idle leases / best in hindsight; boot {result['boot_s']:g} s", ""]
     lines.append(f"{'gaps of':44}{'gaps':>6}{'ours':>8}{'last 30%':>10}{'worst':>8}{heads}")
     for name, of in result["sequences"].items():
         ours = f"{of['gaps']:6}{of['ratio']:8.3f}{of['ratio_last_part'] or 0:10.3f}{of['worst_prefix']:8.3f}"
-        lines.append(f"{name:44}{ours}" + "".join(f"{of['others'][rule]:14.3f}" for rule in others))
+        lines.append(f"{name:44}{ours}" + "".join(f"{of['others'][rule]:14.3f}" for rule in rules))
     lines += ["", f"{'made against the rule (worst of all beginnings)':50}{'ours':>8}{heads}"]
     for name, by_rule in result["adversarial"].items():
-        lines.append(f"{name:50}{by_rule['ours']:8.3f}" + "".join(f"{by_rule[rule]:14.3f}" for rule in others))
+        lines.append(f"{name:50}{by_rule['ours']:8.3f}" + "".join(f"{by_rule[rule]:14.3f}" for rule in rules))
     mean = f"mean by the second {result['mean']} (asked <= {ASKED}, wanted {WANTED})"
     return "\n".join([*lines, "", f"{mean}, worst {result['max']} (never over {NEVER_OVER:g})"])
 

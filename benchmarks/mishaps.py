@@ -47,26 +47,17 @@ class Skewed:
         return self.clock.wait(seconds)
 
 
+NODE_CALLS = ("power_up", "resume", "drain", "release", "abandon", "heal")
+SLURM_CALLS = {"observe", "put_permit", "remove_permit", "place", "requeue", *NODE_CALLS}
+
+
 class Slurm(FakeSlurm):
     """May be out of reach. Its own life goes on."""
 
     down = False
 
     def __getattribute__(self, name):
-        calls = (
-            "observe",
-            "put_permit",
-            "remove_permit",
-            "power_up",
-            "resume",
-            "drain",
-            "release",
-            "abandon",
-            "heal",
-            "place",
-            "requeue",
-        )
-        if name in calls and object.__getattribute__(self, "down"):
+        if name in SLURM_CALLS and object.__getattribute__(self, "down"):
             raise SchedulerError("slurmctld does not answer")
         return super().__getattribute__(name)
 

@@ -29,11 +29,7 @@ DATA = (
     "deadlines, 2021); Alibaba openb (2023). Prices: us-east-1, on demand of 2026-07-20, spot of 2025-06-28."
 )
 
-
 HEADER = "<!-- written by `make bench` (benchmarks/report.py): change the benchmarks, not this file -->"
-UNKNOWN_RUN_TIMES = (
-    "Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs"
-)
 HOW_TO_READ = (
     "A figure is better the smaller it is. Every line names the commit that was measured; `make bench` measures anew."
 )
@@ -89,35 +85,36 @@ def _with(results: Iterable[Result], *keys: str) -> Result | None:
 
 # ---- the rows: what each asks, and its lines
 
+TITLES = (
+    "Run times known: rented GPU-hours over Starburst's (whole queue), all five waits no longer than its own",
+    "The frontier at 512 GPUs: the five waits may be so many times Starburst's",
+    "Run times unknown (time limits of 2 to 5 times them, learned online), over Starburst with known ones, 512 GPUs",
+    "Rented GPU-hours over the certified bound, 512 GPUs",
+    "Dollars over what Starburst pays for the cheapest fitting instances, on demand",
+    "Other traces: rented GPU-hours over the best peer's",
+    "Paid for idle leases over the best in hindsight",
+    "The 70-day trace through decide() on one core, seconds",
+    "One decide(): 10,000 pending jobs, 2,000 nodes, 84 types, seconds",
+    "Random scenarios with failures: times that a hard ceiling was passed",
+)
+
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
     """(title, lines) of the ten rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
-    titles_and_lines = (
-        (
-            "Run times known: rented GPU-hours over Starburst's (whole queue), all five waits no longer than its own",
-            _known_run_times(results),
-        ),
-        ("The frontier at 512 GPUs: the five waits may be so many times Starburst's", _frontier(results)),
-        (
-            UNKNOWN_RUN_TIMES,
-            _unknown_run_times(results),
-        ),
-        ("Rented GPU-hours over the certified bound, 512 GPUs", _over_bound(known)),
-        ("Dollars over what Starburst pays for the cheapest fitting instances, on demand", _dollars(results)),
-        ("Other traces: rented GPU-hours over the best peer's", _other_traces(results)),
-        ("Paid for idle leases over the best in hindsight", _idle(_with(results, "sequences", "adversarial"))),
-        ("The 70-day trace through decide() on one core, seconds", _speed(known)),
-        (
-            "One decide(): 10,000 pending jobs, 2,000 nodes, 84 types, seconds",
-            _one_decision(_with(results, "seconds for all (<= 1)")),
-        ),
-        (
-            "Random scenarios with failures: times that a hard ceiling was passed",
-            _ceilings(_with(results, "times a ceiling was passed (0)")),
-        ),
+    lines_of_rows = (
+        _known_run_times(results),
+        _frontier(results),
+        _unknown_run_times(results),
+        _over_bound(known),
+        _dollars(results),
+        _other_traces(results),
+        _idle(_with(results, "sequences", "adversarial")),
+        _speed(known),
+        _one_decision(_with(results, "seconds for all (<= 1)")),
+        _ceilings(_with(results, "times a ceiling was passed (0)")),
     )
-    for number, (title, lines) in enumerate(titles_and_lines, 1):
+    for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
 
 

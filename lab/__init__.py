@@ -9,6 +9,6 @@
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |
 
-A room imports those above it, never one below; tests/stand_ins/test_rooms.py says so. A stand-in's `__main__` is the
+A room imports those above it, never one below; tests/test_layers.py says so. A stand-in's `__main__` is the
 exception: it starts what joins the stand-in to hosts.
 """

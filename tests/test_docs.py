@@ -10,6 +10,9 @@ PAGES = [
     path for pattern in ("*.md", "docs/**/*.md", "lab/**/*.md", "providers/**/*.md") for path in ROOT.glob(pattern)
 ]
 PAGES = [path for path in PAGES if not {".lab", ".venv"} & set(path.parts)]
+TOPS = ("ironburst", "components", "providers", "lab", "benchmarks", "playbooks", "inventory", "tests")
+SOURCES = [path for top in TOPS for path in (ROOT / top).rglob("*") if path.suffix in {".py", ".yml", ".j2", ".sh"}]
+SOURCE = re.compile(r"(?<![\w./-])((?:ironburst|components|lab|benchmarks|playbooks|tests)/[\w./-]+\.py)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`([\w.-]+(?:/[\w.-]+)+/?)`")
 # where a path in a sentence may begin: the top, or the package's folder ("burst/decide.py")
@@ -32,3 +35,9 @@ def missing(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in PAGES])
 def test_every_file_that_a_page_names_is_there(page):
     assert missing(page) == []
+
+
+def test_every_module_that_a_comment_names_is_there():
+    named = {(path.relative_to(ROOT), name) for path in SOURCES for name in SOURCE.findall(path.read_text())}
+    assert len(named) > 10
+    assert sorted((str(path), name) for path, name in named if not (ROOT / name).exists()) == []

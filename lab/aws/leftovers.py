@@ -14,51 +14,42 @@ class Kind:
     """One paginated (or plain) list call, and the JMESPath expression that gives the names of what counts."""
 
     name: str
-    service: str
     call: str
     path: str
+    service: str = "ec2"
 
 
+RESERVATIONS = "CapacityReservations[?State=='active' || State=='scheduled'].CapacityReservationId"
 KINDS = (
-    Kind("instances", "ec2", "describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
-    Kind("volumes", "ec2", "describe_volumes", "Volumes[].VolumeId"),
-    Kind("network interfaces", "ec2", "describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
-    Kind("VPCs", "ec2", "describe_vpcs", "Vpcs[?!IsDefault].VpcId"),
-    Kind("subnets", "ec2", "describe_subnets", "Subnets[?!DefaultForAz].SubnetId"),
-    Kind("security groups", "ec2", "describe_security_groups", "SecurityGroups[?GroupName!='default'].GroupId"),
-    Kind("route tables", "ec2", "describe_route_tables", "RouteTables[?!(Associations[?Main])].RouteTableId"),
-    Kind("internet gateways", "ec2", "describe_internet_gateways", "InternetGateways[].InternetGatewayId"),
-    Kind("NAT gateways", "ec2", "describe_nat_gateways", "NatGateways[?State!='deleted'].NatGatewayId"),
-    Kind("elastic IPs", "ec2", "describe_addresses", "Addresses[].AllocationId"),
-    Kind("VPC endpoints", "ec2", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
-    Kind(
-        "customer gateways",
-        "ec2",
-        "describe_customer_gateways",
-        "CustomerGateways[?State!='deleted'].CustomerGatewayId",
-    ),
-    Kind("VPN gateways", "ec2", "describe_vpn_gateways", "VpnGateways[?State!='deleted'].VpnGatewayId"),
-    Kind("VPN connections", "ec2", "describe_vpn_connections", "VpnConnections[?State!='deleted'].VpnConnectionId"),
-    Kind("launch templates", "ec2", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
-    Kind("placement groups", "ec2", "describe_placement_groups", "PlacementGroups[].GroupName"),
-    Kind(
-        "capacity reservations",
-        "ec2",
-        "describe_capacity_reservations",
-        "CapacityReservations[?State=='active' || State=='scheduled'].CapacityReservationId",
-    ),
-    Kind("key pairs", "ec2", "describe_key_pairs", "KeyPairs[].KeyName"),
-    Kind("roles", "iam", "list_roles", "Roles[?!starts_with(Path, '/aws-service-role/')].RoleName"),
-    Kind("instance profiles", "iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
-    Kind("policies", "iam", "list_policies", "Policies[?!starts_with(Arn, 'arn:aws:iam::aws:')].PolicyName"),
-    Kind("queues", "sqs", "list_queues", "QueueUrls[]"),
-    Kind("event rules", "events", "list_rules", "Rules[].Name"),
-    Kind("parameters", "ssm", "describe_parameters", "Parameters[].Name"),
-    Kind("secrets", "secretsmanager", "list_secrets", "SecretList[?!DeletedDate].Name"),
-    Kind("budgets", "budgets", "describe_budgets", "Budgets[].BudgetName"),
-    Kind("buckets", "s3", "list_buckets", "Buckets[].Name"),
-    Kind("KMS aliases", "kms", "list_aliases", "Aliases[?!starts_with(AliasName, 'alias/aws/')].AliasName"),
-    Kind("alarms", "cloudwatch", "describe_alarms", "MetricAlarms[].AlarmName"),
+    Kind("instances", "describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
+    Kind("volumes", "describe_volumes", "Volumes[].VolumeId"),
+    Kind("network interfaces", "describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
+    Kind("VPCs", "describe_vpcs", "Vpcs[?!IsDefault].VpcId"),
+    Kind("subnets", "describe_subnets", "Subnets[?!DefaultForAz].SubnetId"),
+    Kind("security groups", "describe_security_groups", "SecurityGroups[?GroupName!='default'].GroupId"),
+    Kind("route tables", "describe_route_tables", "RouteTables[?!(Associations[?Main])].RouteTableId"),
+    Kind("internet gateways", "describe_internet_gateways", "InternetGateways[].InternetGatewayId"),
+    Kind("NAT gateways", "describe_nat_gateways", "NatGateways[?State!='deleted'].NatGatewayId"),
+    Kind("elastic IPs", "describe_addresses", "Addresses[].AllocationId"),
+    Kind("VPC endpoints", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
+    Kind("customer gateways", "describe_customer_gateways", "CustomerGateways[?State!='deleted'].CustomerGatewayId"),
+    Kind("VPN gateways", "describe_vpn_gateways", "VpnGateways[?State!='deleted'].VpnGatewayId"),
+    Kind("VPN connections", "describe_vpn_connections", "VpnConnections[?State!='deleted'].VpnConnectionId"),
+    Kind("launch templates", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
+    Kind("placement groups", "describe_placement_groups", "PlacementGroups[].GroupName"),
+    Kind("capacity reservations", "describe_capacity_reservations", RESERVATIONS),
+    Kind("key pairs", "describe_key_pairs", "KeyPairs[].KeyName"),
+    Kind("roles", "list_roles", "Roles[?!starts_with(Path, '/aws-service-role/')].RoleName", "iam"),
+    Kind("instance profiles", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName", "iam"),
+    Kind("policies", "list_policies", "Policies[?!starts_with(Arn, 'arn:aws:iam::aws:')].PolicyName", "iam"),
+    Kind("queues", "list_queues", "QueueUrls[]", "sqs"),
+    Kind("event rules", "list_rules", "Rules[].Name", "events"),
+    Kind("parameters", "describe_parameters", "Parameters[].Name", "ssm"),
+    Kind("secrets", "list_secrets", "SecretList[?!DeletedDate].Name", "secretsmanager"),
+    Kind("budgets", "describe_budgets", "Budgets[].BudgetName", "budgets"),
+    Kind("buckets", "list_buckets", "Buckets[].Name", "s3"),
+    Kind("KMS aliases", "list_aliases", "Aliases[?!starts_with(AliasName, 'alias/aws/')].AliasName", "kms"),
+    Kind("alarms", "describe_alarms", "MetricAlarms[].AlarmName", "cloudwatch"),
 )
 
 
@@ -76,11 +67,10 @@ def leftovers(url: str, region: str = "us-east-1", account: str = "123456789012"
             clients[kind.service] = session.client(kind.service, endpoint_url=url, config=config)
         client = clients[kind.service]
         given = {"AccountId": account} if kind.service == "budgets" else {}
-        pages = (
-            client.get_paginator(kind.call).paginate(**given)
-            if client.can_paginate(kind.call)
-            else [getattr(client, kind.call)(**given)]
-        )
+        if client.can_paginate(kind.call):
+            pages = client.get_paginator(kind.call).paginate(**given)
+        else:
+            pages = [getattr(client, kind.call)(**given)]
         names = [name for page in pages for name in jmespath.search(kind.path, page) or []]
         if names:
             left[kind.name] = sorted(names)

@@ -88,17 +88,9 @@ def principals(rows: list[Props]) -> Props | str:
     return {k: scalar(v) for k, v in out.items()}
 
 
-STATEMENT = {
-    "sid",
-    "effect",
-    "actions",
-    "notActions",
-    "resources",
-    "notResources",
-    "principals",
-    "notPrincipals",
-    "conditions",
-}
+LISTS = {"actions": "Action", "notActions": "NotAction", "resources": "Resource", "notResources": "NotResource"}
+PRINCIPALS = {"principals": "Principal", "notPrincipals": "NotPrincipal"}
+STATEMENT = {"sid", "effect", "conditions", *LISTS, *PRINCIPALS}
 
 
 def statement(row: Props) -> Props:
@@ -106,21 +98,15 @@ def statement(row: Props) -> Props:
         raise PluginError(f"statements: unknown keys {sorted(unknown)}; allowed: {sorted(STATEMENT)}")
     out: Props = {"Sid": row["sid"]} if row.get("sid") else {}
     out["Effect"] = row.get("effect", "Allow")
-    for wire, key in (
-        ("actions", "Action"),
-        ("notActions", "NotAction"),
-        ("resources", "Resource"),
-        ("notResources", "NotResource"),
-    ):
+    for wire, key in LISTS.items():
         if row.get(wire):
             out[key] = scalar(row[wire])
-    for wire, key in (("principals", "Principal"), ("notPrincipals", "NotPrincipal")):
+    for wire, key in PRINCIPALS.items():
         if row.get(wire):
             out[key] = principals(row[wire])
     for condition in row.get("conditions") or []:
-        out.setdefault("Condition", {}).setdefault(condition["test"], {})[condition["variable"]] = scalar(
-            condition["values"]
-        )
+        of_test = out.setdefault("Condition", {}).setdefault(condition["test"], {})
+        of_test[condition["variable"]] = scalar(condition["values"])
     return out
 
 

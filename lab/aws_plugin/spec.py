@@ -175,17 +175,32 @@ def first(described: list[Any]) -> Any:
     return described[0]
 
 
-def tagger_by_arn(service: str) -> Tagger:
-    """The `tag` of a kind whose service knows it by its ARN."""
+def tagger(
+    service: str,
+    which: Callable[[str, Props], Props],
+    tag: str = "tag_resource",
+    untag: str = "untag_resource",
+    tags: str = "Tags",
+    keys: str = "TagKeys",
+    shape: Callable[[Props], Any] = tag_list,
+) -> Tagger:
+    """The `tag` of a kind: its service's two calls, and what they name their arguments. `which`: (id, outputs) ->
+    the arguments that say which thing is meant.
+    """
 
-    def tag(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-        client = aws.client(service)
+    def apply(aws: Aws, rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
+        client, thing = aws.client(service), which(rid, state)
         if drop:
-            client.untag_resource(ResourceARN=state["arn"], TagKeys=drop)
+            getattr(client, untag)(**thing, **{keys: drop})
         if put:
-            client.tag_resource(ResourceARN=state["arn"], Tags=tag_list(put))
+            getattr(client, tag)(**thing, **{tags: shape(put)})
 
-    return tag
+    return apply
+
+
+def by_arn(_rid: str, state: Props) -> Props:
+    """CloudWatch, EventBridge and Budgets name what is tagged by its ARN."""
+    return {"ResourceARN": state["arn"]}
 
 
 RENAMED = {"securityGroups": "Groups", "vpcSecurityGroupIds": "SecurityGroupIds", "okActions": "OKActions"}
@@ -216,7 +231,7 @@ def to_boto(shape: Any, value: Any) -> Any:
 
 
 def from_boto(value: Any) -> Any:
-    """The other way round."""
+    """What boto3 gave, as wire values: the way back of `to_boto`."""
     if isinstance(value, dict):
         back = {v: k for k, v in RENAMED.items()}
         return {back.get(k, lower(k)): from_boto(v) for k, v in value.items()}

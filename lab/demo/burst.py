@@ -134,19 +134,9 @@ def _interrupt_one(inside: Inside, head: Head, ledger: Ledger, say: Callable[[st
     return None
 
 
-SPOKEN = (
-    "rent",
-    "refused",
-    "launched",
-    "widened",
-    "interrupted",
-    "requeued",
-    "release",
-    "terminated",
-    "given_up",
-    "needs_a_person",
-    "trouble",
-)
+RENTING = ("rent", "refused", "launched", "widened")
+ENDING = ("interrupted", "requeued", "release", "terminated")
+SPOKEN = {*RENTING, *ENDING, "given_up", "needs_a_person", "trouble"}
 
 
 def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:

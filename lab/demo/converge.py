@@ -51,17 +51,8 @@ def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, A
 
 def _bake(inside: Inside, pool: str, say: Say) -> None:
     """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
-    command = inside.ironburst(
-        "image",
-        pool,
-        "--document",
-        str(inside.document),
-        "--inventory",
-        INVENTORY,
-        "--base-image",
-        FIXED_IMAGE,
-        "--json",
-    )
+    where = ("--document", str(inside.document), "--inventory", INVENTORY)
+    command = inside.ironburst("image", pool, *where, "--base-image", FIXED_IMAGE, "--json")
     said = json.loads(_follow(inside, command, "image", lambda _line: None))
     say(f"image of pool {pool}: {said['image']}")
 

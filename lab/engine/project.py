@@ -105,12 +105,12 @@ class Project:
         self.plugin_folders = self._plugins(path, data.get("plugins") or {})
 
     def _plugins(self, path: Path, plugins: dict) -> dict[str, Path]:
-        if others := plugins.keys() - {"providers"}:
-            raise Refused(f"{path}: plugins.{min(others)} is not implemented by lab/engine; only plugins.providers")
+        if unknown := plugins.keys() - {"providers"}:
+            raise Refused(f"{path}: plugins.{min(unknown)} is not implemented by lab/engine; only plugins.providers")
         folders = {}
         for entry in plugins.get("providers") or []:
-            if others := entry.keys() - {"name", "path", "version"}:
-                raise Refused(f"{path}: plugins.providers: the field {min(others)!r} is not implemented by lab/engine")
+            if unknown := entry.keys() - {"name", "path", "version"}:
+                raise Refused(f"{path}: plugins.providers: the field {min(unknown)!r} is not implemented by lab/engine")
             folders[entry["name"]] = (self.root / entry["path"]).resolve()
         return folders
 

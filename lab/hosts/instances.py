@@ -41,15 +41,8 @@ class InstanceHosts:
         image = view.image_folder or None
         wanted = spec.cloud(view.instance_id, view.address, view.instance_type, image=image)
         self._host(view).start(wanted)
-        log.info(
-            "%s: %s %s started at %s in %s (%s)",
-            view.instance_id,
-            view.market,
-            view.instance_type,
-            view.address,
-            view.zone,
-            view.image_id,
-        )
+        kind, place = f"{view.market} {view.instance_type}", f"{view.address} in {view.zone}"
+        log.info("%s: %s started at %s (%s)", view.instance_id, kind, place, view.image_id)
 
     def terminate(self, view: InstanceView) -> None:
         """End the host and wipe its disk; one that isn't there is fine."""

@@ -16,6 +16,12 @@ import urllib.request
 from pathlib import Path
 
 
+def run(argv, limit_s):
+    """The command, ended, with what it wrote; TimeoutExpired after `limit_s` seconds."""
+    pipe = subprocess.PIPE
+    return subprocess.run(argv, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=limit_s)
+
+
 def prepare(folder, repositories):
     """apt's options for package lists of its own in `folder`."""
     parts = folder / "sources.list.d"
@@ -51,11 +57,9 @@ def prepare(folder, repositories):
 def missing(packages, options):
     """Of `packages` those that no repository has, with what there is instead."""
     names = sorted({package.partition("=")[0] for package in packages})
-    shown = subprocess.run(
-        ["apt-cache", *options, "madison", *names], capture_output=True, text=True, timeout=60
-    ).stdout
+    table = run(["apt-cache", *options, "madison", *names], 60).stdout
     versions = {}
-    for line in shown.splitlines():
+    for line in table.splitlines():
         name, version = (field.strip() for field in line.split("|")[:2])
         versions.setdefault(name, []).append(version)
     problems = []
@@ -74,7 +78,7 @@ def packages_error(question):
             options = prepare(Path(name), question["repositories"])
         except (OSError, KeyError) as error:
             return f"the package repositories can't be read: {error}"
-        update = subprocess.run(["apt-get", *options, "update", "-qq"], capture_output=True, text=True, timeout=300)
+        update = run(["apt-get", *options, "update", "-qq"], 300)
         if update.returncode:
             return "the package repositories can't be read: " + " ".join(update.stderr.split())
         problems = missing(question["packages"], options)
@@ -87,7 +91,7 @@ def packages_error(question):
 def gpus():
     """(number of NVIDIA GPUs on the PCI bus, None), or (None, why it is unknown)."""
     try:
-        shown = subprocess.run(["lspci", "-Dn", "-d", "10de:"], capture_output=True, text=True, timeout=20)
+        shown = run(["lspci", "-Dn", "-d", "10de:"], 20)
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"lspci: {error}"
     if shown.returncode:

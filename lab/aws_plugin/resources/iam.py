@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lab.aws_plugin.spec import Aws, Resource, changed, given, pick, tag_list, tag_map
+from lab.aws_plugin.spec import Aws, Resource, Tagger, changed, given, pick, tag_list, tag_map, tagger
 from lab.aws_plugin.wire import Props
 
 VERSIONS_KEPT = 5  # IAM's limit of versions a policy
@@ -24,14 +24,9 @@ def tags(new: Props) -> Props:
     return {"Tags": described} if (described := tag_list(new.get("tagsAll"))) else {}
 
 
-def tagger(kind: str, parameter: str) -> Any:
-    def tag(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
-        if drop:
-            getattr(iam(aws), f"untag_{kind}")(**{parameter: rid}, TagKeys=drop)
-        if put:
-            getattr(iam(aws), f"tag_{kind}")(**{parameter: rid}, Tags=tag_list(put))
-
-    return tag
+def iam_tagger(kind: str, parameter: str) -> Tagger:
+    """The `tag` of a kind that IAM names by this parameter."""
+    return tagger("iam", lambda rid, _state: {parameter: rid}, f"tag_{kind}", f"untag_{kind}")
 
 
 # ---- Role
@@ -199,7 +194,7 @@ SPECS = [
         delete=delete_role,
         apply=apply_role,
         finish=True,
-        tag=tagger("role", "RoleName"),
+        tag=iam_tagger("role", "RoleName"),
         name="name",
         replace="path",
         regional=False,
@@ -232,7 +227,7 @@ SPECS = [
         delete=delete_profile,
         apply=apply_profile,
         finish=True,
-        tag=tagger("instance_profile", "InstanceProfileName"),
+        tag=iam_tagger("instance_profile", "InstanceProfileName"),
         name="name",
         replace="path",
         regional=False,
@@ -244,7 +239,7 @@ SPECS = [
         read=read_policy,
         delete=delete_policy,
         apply=apply_policy,
-        tag=tagger("policy", "PolicyArn"),
+        tag=iam_tagger("policy", "PolicyArn"),
         name="name",
         replace="path description",
         regional=False,

@@ -7,12 +7,13 @@ from typing import Any
 from lab.aws_plugin.spec import (
     Aws,
     Resource,
+    by_arn,
     changed,
     given,
     pick,
     tag_list,
     tag_map,
-    tagger_by_arn,
+    tagger,
 )
 from lab.aws_plugin.wire import Props
 
@@ -61,7 +62,8 @@ def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
     }
     if "sqsManagedSseEnabled" in seen:
         seen["sqsManagedSseEnabled"] = seen["sqsManagedSseEnabled"] == "true"
-    seen.pop("policy", None) if "policy" not in state else None  # a QueuePolicy's business
+    if "policy" not in state:
+        seen.pop("policy", None)  # a QueuePolicy's business
     return {
         **seen,
         "name": described["QueueArn"].rsplit(":", 1)[-1],
@@ -71,13 +73,6 @@ def read_queue(aws: Aws, rid: str, state: Props) -> Props | None:
     }
 
 
-def tag_queue(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("sqs").untag_queue(QueueUrl=rid, TagKeys=drop)
-    if put:
-        aws.client("sqs").tag_queue(QueueUrl=rid, Tags=put)
-
-
 # ---- QueuePolicy
 def put_queue_policy(aws: Aws, new: Props) -> str:
     aws.client("sqs").set_queue_attributes(QueueUrl=new["queueUrl"], Attributes={"Policy": new["policy"]})
@@ -85,12 +80,8 @@ def put_queue_policy(aws: Aws, new: Props) -> str:
 
 
 def read_queue_policy(aws: Aws, rid: str, _state: Props) -> Props | None:
-    described = (
-        aws.client("sqs")
-        .get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
-        .get("Attributes", {})
-        .get("Policy")
-    )
+    answer = aws.client("sqs").get_queue_attributes(QueueUrl=rid, AttributeNames=["Policy"])
+    described = answer.get("Attributes", {}).get("Policy")
     return {"queueUrl": rid, "policy": described} if described else None
 
 
@@ -160,13 +151,6 @@ def read_topic(aws: Aws, rid: str, _state: Props) -> Props | None:
     }
 
 
-def tag_topic(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("sns").untag_resource(ResourceArn=rid, TagKeys=drop)
-    if put:
-        aws.client("sns").tag_resource(ResourceArn=rid, Tags=tag_list(put))
-
-
 def subscribe(aws: Aws, new: Props) -> str:
     attributes = {boto: as_text(new[wire]) for wire, boto in SUBSCRIPTION.items() if new.get(wire) is not None}
     return aws.client("sns").subscribe(
@@ -206,7 +190,7 @@ SPECS = [
         read=read_queue,
         delete=lambda aws, rid, _state: aws.client("sqs").delete_queue(QueueUrl=rid),
         apply=apply_queue,
-        tag=tag_queue,
+        tag=tagger("sqs", lambda rid, _state: {"QueueUrl": rid}, "tag_queue", "untag_queue", shape=dict),
         name="name",
     ),
     Resource(
@@ -225,7 +209,7 @@ SPECS = [
         read=read_rule,
         delete=lambda aws, rid, state: aws.client("events").delete_rule(Name=rid, **bus(state)),
         apply=lambda aws, _rid, _old, new: put_rule(aws, new, tags=False),
-        tag=tagger_by_arn("events"),
+        tag=tagger("events", by_arn),
         name="name",
         replace="eventBusName",
     ),
@@ -246,7 +230,7 @@ SPECS = [
         read=read_topic,
         delete=lambda aws, rid, _state: aws.client("sns").delete_topic(TopicArn=rid),
         apply=apply_topic,
-        tag=tag_topic,
+        tag=tagger("sns", lambda rid, _state: {"ResourceArn": rid}),
         name="name",
     ),
     Resource(

@@ -8,13 +8,14 @@ from typing import Any
 from lab.aws_plugin.spec import (
     Aws,
     Resource,
+    by_arn,
     changed,
     from_boto,
     input_shape,
     one,
     tag_list,
     tag_map,
-    tagger_by_arn,
+    tagger,
     to_boto,
 )
 from lab.aws_plugin.wire import Props
@@ -161,13 +162,6 @@ def read_budget(aws: Aws, rid: str, _state: Props) -> Props | None:
     }
 
 
-def tag_budget(aws: Aws, _rid: str, state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        budgets(aws).untag_resource(ResourceARN=state["arn"], ResourceTagKeys=drop)
-    if put:
-        budgets(aws).tag_resource(ResourceARN=state["arn"], ResourceTags=tag_list(put))
-
-
 SPECS = [
     Resource(
         "aws:cloudwatch/metricAlarm:MetricAlarm",
@@ -176,7 +170,7 @@ SPECS = [
         read=read_alarm,
         delete=lambda aws, rid, _state: aws.client("cloudwatch").delete_alarms(AlarmNames=[rid]),
         apply=lambda aws, _rid, _old, new: put_alarm(aws, new),
-        tag=tagger_by_arn("cloudwatch"),
+        tag=tagger("cloudwatch", by_arn),
         name="name",
     ),
     Resource(
@@ -187,7 +181,7 @@ SPECS = [
         read=read_budget,
         delete=lambda aws, rid, _state: budgets(aws).delete_budget(**split(rid)),
         apply=apply_budget,
-        tag=tag_budget,
+        tag=tagger("budgets", by_arn, tags="ResourceTags", keys="ResourceTagKeys"),
         name="name",
         replace="accountId",
         regional=False,

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from lab.aws_plugin.spec import Aws, Resource, changed, given, one, pick, tag_list, tag_map
+from lab.aws_plugin.spec import Aws, Resource, changed, given, one, pick, tag_list, tag_map, tagger
 from lab.aws_plugin.wire import Props
 
 PARAMETER = "type value dataType description tier keyId allowedPattern"
 
 
 # ---- Parameter: its id is its name
+tag_parameter = tagger(
+    "ssm",
+    lambda rid, _state: {"ResourceType": "Parameter", "ResourceId": rid},
+    tag="add_tags_to_resource",
+    untag="remove_tags_from_resource",
+)
+
+
 def create_parameter(aws: Aws, new: Props) -> str:
     tags = {"Tags": tag_list(new["tagsAll"])} if new.get("tagsAll") and not new.get("overwrite") else {}
     aws.client("ssm").put_parameter(
@@ -37,13 +45,6 @@ def read_parameter(aws: Aws, rid: str, _state: Props) -> Props | None:
         "arn": described.get("ARN"),
         "tags": tag_map(tags),
     }
-
-
-def tag_parameter(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        aws.client("ssm").remove_tags_from_resource(ResourceType="Parameter", ResourceId=rid, TagKeys=drop)
-    if put:
-        aws.client("ssm").add_tags_to_resource(ResourceType="Parameter", ResourceId=rid, Tags=tag_list(put))
 
 
 # ---- Secret: its id is its ARN
@@ -78,13 +79,6 @@ def delete_secret(aws: Aws, rid: str, state: Props) -> None:
     secrets(aws).delete_secret(SecretId=rid, **how)
 
 
-def tag_secret(aws: Aws, rid: str, _state: Props, put: dict[str, str], drop: list[str]) -> None:
-    if drop:
-        secrets(aws).untag_resource(SecretId=rid, TagKeys=drop)
-    if put:
-        secrets(aws).tag_resource(SecretId=rid, Tags=tag_list(put))
-
-
 SPECS = [
     Resource(
         "aws:ssm/parameter:Parameter",
@@ -108,7 +102,7 @@ SPECS = [
         read=read_secret,
         delete=delete_secret,
         apply=apply_secret,
-        tag=tag_secret,
+        tag=tagger("secretsmanager", lambda rid, _state: {"SecretId": rid}),
         name="name",
     ),
 ]

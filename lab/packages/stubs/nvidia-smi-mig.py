@@ -31,12 +31,12 @@ def mode(index):
 
 
 def in_use(index):
-    found = subprocess.run(
+    users = subprocess.run(
         ["find", "/proc", "-maxdepth", "3", "-path", "/proc/[0-9]*/fd/*", "-lname", f"/dev/nvidia{index}"],
         text=True,
         capture_output=True,
     )
-    return bool(found.stdout.strip())
+    return bool(users.stdout.strip())
 
 
 def answer(arguments, count):

@@ -184,7 +184,10 @@ def _ask(module):
             return
     except Unusable as error:
         module.fail_json(msg=str(error), changed=False, changed_paths=[])
-    done = subprocess.run(module.params["guard"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    pipe = subprocess.PIPE
+    done = subprocess.run(
+        module.params["guard"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True
+    )
     if done.returncode:
         module.fail_json(msg=" ".join((done.stderr or done.stdout).split()), changed=False, changed_paths=[])
 

@@ -84,10 +84,16 @@ def full_name(name):
     return name if name.endswith(SUFFIXES) else name + ".service"
 
 
+def run(command):
+    """The command, ended, with what it wrote."""
+    pipe = subprocess.PIPE
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, universal_newlines=True)
+
+
 def systemctl(*words):
     """Output of systemctl; raises Failed with what it said."""
     command = ["systemctl", "--no-pager", "--no-ask-password", *words]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = run(command)
     if done.returncode:
         raise Failed(" ".join((done.stderr or done.stdout).split()))
     return done.stdout
@@ -152,7 +158,7 @@ def steps(service, unit):
 def why_not(name, verb, said):
     """One sentence about a step that systemd refused, with the unit's last words."""
     command = ["journalctl", "--no-pager", "--quiet", "--lines=3", "--output=cat", "--unit", full_name(name)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = run(command)
     last = " | ".join(line.strip() for line in done.stdout.splitlines() if line.strip())
     return f"{full_name(name)}: systemctl {verb} failed: {said}" + (f"; its journal ends with: {last}" if last else "")
 

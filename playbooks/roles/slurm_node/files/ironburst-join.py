@@ -7,6 +7,7 @@ asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/mung
 touched, if anything is missing: then neither munge nor slurmd starts.
 """
 
+import contextlib
 import json
 import os
 import pwd
@@ -115,7 +116,8 @@ def write(path, content, mode, owner=None):
     """Write a file at once, with its mode from the first moment on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     if owner:
