@@ -5,6 +5,7 @@ Exit codes: 0 done and nothing left, 1 a step failed or something is left, 2 thi
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -101,4 +102,8 @@ def _keep_logs(site: Site) -> None:
 
 
 if __name__ == "__main__":
+    # what `make demo` gives comes by the environment; --help must not start a demo
+    argparse.ArgumentParser(
+        prog="python -m lab.demo", description=__doc__, epilog="LAB_PREFIX and ENGINE: see `make help`"
+    ).parse_args()
     sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto"))
