@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages demo test test-fast test-slow bench check schema lock clean-lab
+.PHONY: help setup lab-packages demo test test-fast test-slow bench check check-code check-playbooks schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
@@ -45,13 +45,18 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
-check: setup ## what a machine can see without running it: lint, format, types, dead code, playbooks, layers (within a minute)
+check: setup ## what a machine sees without running it: lint, format, types, dead code, layers, playbooks (a minute)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-code check-playbooks
+
+check-code: setup
 	$(VENV)/bin/ruff check --quiet .
 	$(VENV)/bin/ruff format --quiet --check .
 	$(VENV)/bin/mypy --no-error-summary
 	$(VENV)/bin/vulture
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
 	$(PY) -m pytest -q tests/test_layers.py
+
+check-playbooks: setup
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
 
 schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json
