@@ -20,7 +20,8 @@ BEGINNINGS = ("", "ironburst/", "playbooks/", "playbooks/roles/")
 
 
 def folders() -> set[str]:
-    return {path.name for start in BEGINNINGS for path in (ROOT / start).iterdir() if path.is_dir()}
+    inside = (path for start in BEGINNINGS for path in (ROOT / start).iterdir() if path.is_dir())
+    return {path.name for path in inside if not path.name.startswith(".")}  # .lab and .venv come and go
 
 
 def missing(page: Path) -> list[str]:
