@@ -8,6 +8,8 @@ from ironburst import catalog
 from ironburst.catalog.tables import table
 
 DATA = resources.files("ironburst.catalog").joinpath("data")
+# rows of each file: a lost one would be seen nowhere else. Whoever adds one counts it here
+GPUS, PLATFORMS, NVIDIA_INSTANCE_TYPES, RULES = 42, 32, 65, 60
 
 
 def test_every_data_file_is_named_with_its_source_in_the_readme():
@@ -23,7 +25,7 @@ def test_every_data_file_is_named_with_its_source_in_the_readme():
 def test_a_gpu():
     h100 = catalog.gpu("H100 SXM5 80GB")
     assert (h100.architecture, h100.memory_gb, h100.tdp_w, h100.open_kernel_module) == ("Hopper", 80, 700.0, "allowed")
-    assert len(catalog.gpus()) == len(table("gpus.csv").rows)  # no two have one name
+    assert len(catalog.gpus()) == len(table("gpus.csv").rows) == GPUS  # no two have one name
 
 
 def test_an_empty_cell_is_none_and_a_zero_is_zero():
@@ -53,7 +55,7 @@ def test_a_platform_is_joined_to_its_gpu():
     expected = ("H100 SXM5 80GB", 8, 8, 10200, 8)
     assert (dgx.gpu_model, dgx.gpu_count, dgx.height_u, dgx.max_power_w, dgx.fabric_links) == expected
     assert catalog.platform("generic-hgx-h100-8-gpu").fabric_links is None
-    assert len(catalog.platforms()) == len(table("platforms.csv").rows)  # no two names share a slug
+    assert len(catalog.platforms()) == len(table("platforms.csv").rows) == PLATFORMS  # no two names share a slug
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_an_unknown_driver_branch():
 def test_every_nvidia_instance_type_is_joined_to_a_gpu_of_the_table():
     rows = table("aws_instance_types.csv").rows
     nvidia = [row["instance_type"] for row in rows if row["accel_vendor"] == "NVIDIA"]
-    assert len(nvidia) >= 65
+    assert len(nvidia) == NVIDIA_INSTANCE_TYPES
     for name in nvidia:
         kind = catalog.instance_type(name)
         assert kind.gpu is not None and kind.gpu_count >= 1, name
@@ -212,7 +214,7 @@ def test_a_price_of_an_unknown_type_raises():
 
 def test_rules():
     rules = catalog.rules()
-    assert len(rules) == len({rule.id for rule in rules}) >= 60
+    assert len(rules) == len({rule.id for rule in rules}) == RULES
     assert {rule.severity for rule in rules} == {"error", "warning"}
     assert catalog.rule("FAB-003").data is None
     assert catalog.software_facts().rules["DRV-001"] is catalog.rule("DRV-001")
