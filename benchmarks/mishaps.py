@@ -48,7 +48,7 @@ class Skewed:
 
 
 NODE_CALLS = ("power_up", "resume", "drain", "release", "abandon", "heal")
-SLURM_CALLS = {"observe", "put_permit", "remove_permit", "place", "requeue", *NODE_CALLS}
+SLURM_CALLS = {"claim", "observe", "put_permit", "remove_permit", "place", "requeue", *NODE_CALLS}
 
 
 class Slurm(FakeSlurm):
@@ -140,6 +140,10 @@ class Cloud(FakeCloud):
     def instances(self, cluster):
         self._up()
         return super().instances(cluster)
+
+    def described(self, ids):
+        self._up()
+        return super().described(ids)
 
     def interruptions(self, queues):
         self._up()

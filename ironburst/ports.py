@@ -16,6 +16,7 @@ from ironburst.service import SchedulerError, SchedulerMissing
 __all__ = [
     "ALIVE",
     "CapacityError",
+    "Claim",
     "Clock",
     "Cloud",
     "CloudError",
@@ -107,11 +108,25 @@ class Observation:
         return [job for job in self.jobs if node in job.on]
 
 
+class Claim(NamedTuple):
+    """A controller's claim on a site, as it was found on the scheduler's host."""
+
+    owner: str  # empty: nobody's
+    age_s: float  # since it was made last, by that host's clock
+    said: str  # by its owner; one line
+
+
 class Scheduler(Protocol):
     """All methods raise SchedulerError. Node arguments are names."""
 
     def observe(self) -> Observation:
         """The queue, all nodes and the permits. Raises WrongShape where the answer isn't understood."""
+
+    def claim(self, owner: str, said: str, stale_s: float) -> Claim:
+        """Claim the site for a controller, in one step, unless another's claim is there that isn't older than
+        `stale_s`. Returns the claim that was there before. An empty `said` keeps what that one said; an empty `owner`
+        only looks.
+        """
 
     def put_permit(self, nodes: Sequence[str]) -> None:
         """Allow the scheduler's ResumeProgram to wait for these nodes."""
@@ -166,6 +181,10 @@ class LaunchRequest:
     image_id: str
     user_data: str
     capacity_reservation_id: str | None = None
+    # for who finds its instances without knowing the launch; each is a tag. Empty: not known, and not tagged
+    owner: str = ""  # the controller's id
+    account: str = ""
+    usd_per_hour: float | None = None  # an instance
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
@@ -184,6 +203,12 @@ class Instance:
     token: str
     launched_s: float
     reason: str = ""  # why it ended, the provider's code
+    # by its tags; empty: it has none
+    pool: str = ""
+    market: str = ""
+    owner: str = ""
+    account: str = ""
+    usd_per_hour: float | None = None
 
     @property
     def alive(self) -> bool:
@@ -212,6 +237,9 @@ class Cloud(Protocol):
 
     def instances(self, cluster: str) -> list[Instance]:
         """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them."""
+
+    def described(self, ids: Sequence[str]) -> list[Instance]:
+        """Those of these instances that the provider knows, asked for by their ids."""
 
     def by_token(self, token: str) -> list[Instance]:
         """The instances that a launch with this token started, as far as they are shown."""

@@ -83,11 +83,17 @@ def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
 
 
 def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
-    """An intent without an answer: we died over it, or the cloud gave none.
-    Repeat it unchanged while it is still wanted.
+    """An intent without an answer: we died over it, or the cloud gave none. What the cloud shows with its token is
+    its answer, wanted or not; else repeat it unchanged while it is still wanted.
     """
     asked = reversed(site.ledger.intents(launch.id))
     intent = next(intent for intent in asked if intent.state in ("open", "unknown"))
+    shown = [instance for instance in site.instances.values() if instance.token == intent.token]
+    if len(shown) == len(launch.nodes):  # of a part of a gang the rest will show
+        _adopt(site, launch, leases, intent, shown)
+        if not _needed(site, leases, observation) and not any(observation.on(lease.node) for lease in leases):
+            leave(site, site.ledger.leases_of(launch.id), "its jobs need it no more")
+        return True
     if intent.retry_s > site.now:
         return False
     if not _needed(site, leases, observation):
@@ -137,6 +143,7 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
                 # it may have run since it was asked for first, and is kept for as long as was promised from then on
                 from_s=intent.made_s,
                 committed_until_s=lease.committed_until_s + intent.made_s - lease.made_s,
+                seen_s=now,
             )
         site.ledger.reopen(launch.pool, intent.zone, launch.market)
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
@@ -179,7 +186,7 @@ def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Inte
 def _look(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
     """Look for instances of a token that is not to be repeated any more."""
     instances = site.cloud.by_token(intent.token)
-    if len(instances) == len(leases) and any(instance.alive for instance in instances):
+    if len(instances) == len(launch.nodes) and any(instance.alive for instance in instances):
         _adopt(site, launch, leases, intent, instances)
         return True
     if site.now - intent.made_s > _NEVER_ARRIVED_S:

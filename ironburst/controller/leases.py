@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from ironburst import node_states
 from ironburst.burst import Job, Node
-from ironburst.controller import cool_downs, idle_store, launching, policy_view, records
+from ironburst.controller import cool_downs, idle_store, launching, policy_view, records, sightings
 from ironburst.controller.launching import leave
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Observation, SchedulerError
 
-UNSEEN_S = 300.0  # the cloud may take so long to show a new instance
+_AGAIN_S = 60.0  # an accepted call to end an instance that lives on is repeated after that
 
 
 class _Seen(NamedTuple):
@@ -54,19 +54,12 @@ def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:
     return [other for other in site.ledger.leases_of(lease.launch) if other.state in still]
 
 
-def _dead(site: Site, lease: LeaseRow) -> str:
-    """Why its instance is gone; empty if it lives, or may be too young to be shown."""
-    instance = site.instances.get(lease.instance_id or "")
-    if instance is None:
-        since_s = lease.changed_s if lease.state == records.LAUNCHED else lease.from_s
-        young = since_s is None or site.now - since_s < UNSEEN_S
-        return "" if young else "its instance is gone"
-    return "" if instance.alive else f"its instance ended: {instance.reason or instance.state}"
-
-
 def _launched(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     boot_s = site.ledger.launch(lease.launch).boot_s
-    if dead := _dead(site, lease):
+    if seen.jobs:  # handed over, and the ledger is older than that
+        site.ledger.update([lease], site.now, state=records.READY, worked=True)
+        return True
+    if dead := sightings.gone(site, lease, seen.node):
         return _failed(site, lease, dead)
     if seen.node is None:
         return _failed(site, lease, "the scheduler doesn't know its node any more")
@@ -104,7 +97,7 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     if seen.jobs:  # handed over, and we died before we wrote it down
         site.ledger.update([lease], site.now, state=records.READY, worked=True)
         return True
-    if dead := _dead(site, lease):
+    if dead := sightings.gone(site, lease, seen.node):
         return _failed(site, lease, dead)
     if seen.node is None or node_states.going_down(seen.node.states):
         return _failed(site, lease, "the scheduler took its node away before it was used")
@@ -113,7 +106,7 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
 
 def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node, busy = seen.node, bool(seen.jobs)
-    if dead := _dead(site, lease):
+    if dead := sightings.gone(site, lease, seen.node):
         return interrupt(site, lease, dead)
     if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
         why = f": {node.reason}" if node and node.reason else ""
@@ -156,7 +149,7 @@ def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     for job in seen.jobs:
         if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
             _requeue(site, lease, job)
-    lost = bool(_dead(site, lease)) or (node is not None and node.has("DOWN"))
+    lost = bool(sightings.gone(site, lease, node)) or (node is not None and node.has("DOWN"))
     if seen.jobs and not lost and site.now - lease.changed_s < records.STOP_S:
         return False  # until its jobs have left; the provider's own end cuts this short
     site.ledger.update([lease], site.now, state=records.LEAVING)
@@ -174,7 +167,7 @@ def _requeue(site: Site, lease: LeaseRow, job: Job) -> None:
 
 def _releasing(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node = seen.node
-    if _dead(site, lease) or node is None:
+    if sightings.gone(site, lease, node) or node is None:
         site.ledger.update([lease], site.now, state=records.LEAVING)
         return True
     if node.has("POWERING_DOWN") or node.has("POWERED_DOWN"):
@@ -212,14 +205,17 @@ def _end(site: Site, lease: LeaseRow) -> None:
 
 
 def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
-    instance = site.instances.get(lease.instance_id or "")
-    if instance is None or not instance.alive:
+    instance, told = site.instances.get(lease.instance_id or ""), lease.to_s is not None or lease.instance_id is None
+    # what isn't shown has ended by the provider's word, or if nothing knows it any more
+    if not instance.alive if instance else told or sightings.gone(site, lease, None):
         ended_s = site.now if lease.to_s is None and lease.from_s is not None else lease.to_s
         site.ledger.update([lease], site.now, state=records.ENDED, to_s=ended_s)
         return True
-    if site.now - lease.changed_s > UNSEEN_S / 5:  # the call was accepted and yet it lives
-        site.cloud.terminate([instance.id])
-    site.ledger.update([lease], site.now, to_s=None)  # it is paid for until it is gone
+    ending = set[str]()
+    if lease.instance_id and site.now - lease.changed_s > _AGAIN_S:  # the call was accepted and yet it lives
+        ending = site.cloud.terminate([lease.instance_id])
+    # it is paid for until it is gone
+    site.ledger.update([lease], site.now, to_s=site.now if ending and instance is None else None)
     return False
 
 

@@ -63,8 +63,9 @@ class Ledger:
 
     def _add_columns(self) -> None:
         """Columns that ledgers written before them lack."""
-        if "figures" not in {row["name"] for row in self._rows("PRAGMA table_info(decisions)")}:
-            self._db.execute("ALTER TABLE decisions ADD COLUMN figures TEXT NOT NULL DEFAULT ''")
+        for table, column, kind in (("decisions", "figures", "TEXT NOT NULL DEFAULT ''"), ("leases", "seen_s", "REAL")):
+            if column not in {row["name"] for row in self._rows(f"PRAGMA table_info({table})")}:
+                self._db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     def close(self) -> None:
         """No call after this."""
@@ -137,9 +138,10 @@ class Ledger:
         )
         return [row["took"] for row in self._rows(query, pool, count) if row["took"] is not None]
 
-    def lease_of_instance(self, instance_id: str) -> LeaseRow | None:
-        """The open lease of an instance."""
-        rows = self._rows("SELECT * FROM leases WHERE instance_id = ? AND state != 'ended'", instance_id)
+    def lease_of_instance(self, instance_id: str, *, open_only: bool = True) -> LeaseRow | None:
+        """The open lease of an instance, or the newest one."""
+        where = "AND state != 'ended'" if open_only else "ORDER BY made_s DESC"
+        rows = self._rows(f"SELECT * FROM leases WHERE instance_id = ? {where}", instance_id)
         return _lease(rows[0]) if rows else None
 
     def update(self, leases: Iterable[LeaseRow], now_s: float, **values: Any) -> None:
@@ -291,6 +293,8 @@ class Ledger:
             " WHERE from_s IS NOT NULL AND state NOT IN ('terminated', 'ended')",
             (seconds,),
         )
+        self._db.execute("UPDATE leases SET changed_s = changed_s - ? WHERE state = 'requested'", (seconds,))
+        self._db.execute("UPDATE intents SET made_s = made_s - ? WHERE state IN ('open', 'unknown')", (seconds,))
 
     # ---- what was decided and what happened
     def decided(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironburst import node_states
+from ironburst.controller import sightings
 from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Instance, Observation, SchedulerError
 
@@ -17,14 +18,7 @@ def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> l
     One whose address is that of a node with jobs is spared (a lost ledger must not cost
     users their work); it is reported instead.
     """
-    known = {lease.instance_id for lease in site.ledger.leases()}
-    tokens = site.ledger.open_tokens()
-    unknown = [
-        instance
-        for instance in site.instances.values()
-        if instance.alive and instance.id not in known and instance.token not in tokens
-    ]
-    old = [instance for instance in unknown if site.now - instance.launched_s >= grace_s]
+    old = [instance for instance in sightings.unknown(site) if site.now - instance.launched_s >= grace_s]
     working = {node.address for node in observation.nodes if node.address and observation.on(node.name)}
     for instance in old:
         if instance.address in working:

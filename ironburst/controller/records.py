@@ -76,6 +76,7 @@ class LeaseRow:
     to_s: float | None  # paid to
     changed_s: float
     end_reason: str
+    seen_s: float | None = None  # when the cloud showed its instance last; None: nobody has looked yet
 
     def lease(self) -> Lease:
         """As the policy has it, by what the row alone knows."""
@@ -96,10 +97,13 @@ class LeaseRow:
         )
 
     def paid(self, now_s: float) -> tuple[float, float] | None:
-        """From when to when it has been paid so far; None: it hasn't."""
-        if self.from_s is None:
+        """From when to when it has been paid so far; None: it hasn't. Of a call without an answer the worst is
+        believed: it happened when it was made first.
+        """
+        from_s = self.changed_s if self.state == REQUESTED else self.from_s
+        if from_s is None:
             return None
-        return self.from_s, max(now_s if self.to_s is None else self.to_s, self.from_s + MIN_BILLING_S)
+        return from_s, max(now_s if self.to_s is None else self.to_s, from_s + MIN_BILLING_S)
 
     def usd(self, now_s: float) -> float:
         """What it cost so far, by the price that was declared when it was rented: an estimate."""

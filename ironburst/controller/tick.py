@@ -17,6 +17,7 @@ from ironburst.controller import (
     records,
     retention,
     runtime_store,
+    sightings,
     spending,
 )
 from ironburst.controller.apply import acts, apply, recheck
@@ -64,6 +65,7 @@ class Controller:
         retention.forget_old(self.ledger, began)
         site = self.site(document)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
+        sightings.note(site)
         ceilings.reprice(site, last_s)
         self._interruptions(site)
         try:

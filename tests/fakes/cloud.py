@@ -10,18 +10,22 @@ from ironburst.ports import Instance, Interruption, LaunchRequest
 from tests.fakes.clock import FakeClock
 from tests.fakes.slurm import FakeSlurm
 
+TAGGED = ("pool", "market", "owner", "account", "usd_per_hour")  # what the tags say of an instance
+
 
 @dataclass
 class FakeInstance:
     instance: Instance
     node: str
     boots_at: float
+    ended_at: float | None = None
 
 
 class FakeCloud:
     """EC2's side: capacity by (zone, market), tokens, one error at a time on demand."""
 
     boot_s = 4.0
+    ended_shown_s = 3600.0  # EC2 shows ended instances for about an hour, then knows them no more
 
     def __init__(self, clock: FakeClock, slurm: FakeSlurm):
         self.clock, self.slurm = clock, slurm
@@ -34,7 +38,9 @@ class FakeCloud:
         self.tokens: dict[str, tuple[LaunchRequest, list[str]]] = {}
         self.requests: list[LaunchRequest] = []
         self.queue: list[Interruption] = []
-        self.hidden: set[str] = set()  # not shown by describe calls yet
+        self.hidden: set[str] = set()  # not shown by lists yet
+        self.lost: set[str] = set()  # not shown by their ids either
+        self.partial: list[int | None] = []  # of the next lists: only so many are shown (paging broke off); None: all
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
@@ -52,6 +58,16 @@ class FakeCloud:
     def die(self, id: str, reason: str = "Server.InternalError") -> None:
         fake = self.all[id]
         fake.instance = replace(fake.instance, state="terminated", reason=reason)
+        fake.ended_at = self.clock.now()
+
+    def at(self, address: str) -> FakeInstance | None:
+        """Whose address it is; ended instances come last."""
+        here = [fake for fake in self.all.values() if fake.instance.address == address]
+        return max(here, key=lambda fake: fake.instance.alive, default=None)
+
+    def _known(self, id: str) -> bool:
+        ended_at = self.all[id].ended_at if id in self.all else 0.0
+        return id not in self.lost and (ended_at is None or self.clock.now() - ended_at < self.ended_shown_s)
 
     # ---- the port
     def image_id(self, parameter):
@@ -78,6 +94,7 @@ class FakeCloud:
             instance = Instance(
                 id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
+            instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
             self.all[id] = FakeInstance(instance, names[index], now + self.boot_s)
             ids.append(id)
         self.tokens[request.token] = (request, ids)
@@ -87,10 +104,15 @@ class FakeCloud:
         return [self.all[id].instance for id in ids]
 
     def instances(self, cluster):
-        return [fake.instance for id, fake in self.all.items() if id not in self.hidden]
+        shown = [fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)]
+        return shown[: self.partial.pop(0) if self.partial else None]
+
+    def described(self, ids):
+        return [self.all[id].instance for id in ids if self._known(id)]
 
     def by_token(self, token):
-        return [fake.instance for fake in self.all.values() if fake.instance.token == token]
+        shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
+        return [instance for instance in shown.values() if instance.token == token]
 
     def terminate(self, ids):
         for id in ids:

@@ -8,7 +8,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from ironburst.burst import Job, Node, Resources
-from ironburst.ports import Observation, SchedulerError
+from ironburst.ports import Claim, Observation, SchedulerError
 from tests.fakes.clock import FakeClock
 
 NODE = Resources(8, 2, 1000)
@@ -42,6 +42,7 @@ class FakeSlurm:
     """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
 
     power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
+    silent_s, down_s = 100.0, 300.0  # after its instance's end a node doesn't respond, and is DOWN
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -55,6 +56,7 @@ class FakeSlurm:
         self.forced: list[tuple[str, int]] = []  # jobs that a forced power-down hit
         self.ids = itertools.count(1)
         self.gate_fails: set[str] = set()
+        self.claimed: tuple[str, float, str] | None = None  # the head's spool: owner, when, what it said
 
     # ---- what users do
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
@@ -101,6 +103,7 @@ class FakeSlurm:
             ):
                 node.states -= {"POWERING_UP", "NOT_RESPONDING"}
                 node.address = up.address or ""
+            self._listen(node, now)
             if "POWER_DOWN" in node.states and "POWERING_DOWN" not in node.states and not self._on(node.name):
                 self._power_down(node)
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
@@ -112,6 +115,18 @@ class FakeSlurm:
             if job.completes is not None and job.completes <= now:
                 self._requeued(job)
         self.schedule()
+
+    def _listen(self, node: FakeNode, now: float) -> None:
+        """A node whose instance has ended answers no more."""
+        fake = self.cloud.at(node.address) if self.cloud and node.address else None
+        if not fake or fake.ended_at is None or any("POWERED" in state or "POWERING" in state for state in node.states):
+            return
+        if now - fake.ended_at >= self.silent_s:
+            node.states |= {"NOT_RESPONDING"}
+        if now - fake.ended_at >= self.down_s and "DOWN" not in node.states:
+            node.states, node.reason = (node.states - {"IDLE"}) | {"DOWN"}, "Not responding"
+            for job in self._on(node.name):
+                self._requeued(job) if job.job.requeue else self._end(job, "NODE_FAIL")
 
     def schedule(self) -> None:
         now = self.clock.now()
@@ -153,6 +168,13 @@ class FakeSlurm:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
         return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.permits))
+
+    def claim(self, owner, said, stale_s):
+        now, before = self.clock.now(), self.claimed
+        age_s = now - before[1] if before else 0.0
+        if owner and (before is None or before[0] == owner or age_s > stale_s):
+            self.claimed = (owner, now, said or (before[2] if before else ""))
+        return Claim(before[0], age_s, before[2]) if before else Claim("", 0.0, "")
 
     def put_permit(self, nodes):
         self.permits |= set(nodes)
@@ -210,7 +232,7 @@ class FakeSlurm:
         fake.job = replace(fake.job, state="COMPLETING")
 
     def _requeued(self, fake: FakeJob) -> None:
-        now, fake.completes = self.clock.now(), None
+        now, fake.completes, fake.ends = self.clock.now(), None, None
         fake.job = replace(
             fake.job,
             state="PENDING",

@@ -1,0 +1,82 @@
+"""What the cloud shows, and what may be concluded from what it doesn't show.
+
+A list of instances may be incomplete: EC2's answers are only in the end consistent, and a list of many pages may break
+off. So an instance is gone when it wasn't shown for UNSEEN_S, its node doesn't answer the scheduler, and the cloud,
+asked for exactly its id, doesn't know it or says that it ended.
+"""
+
+from __future__ import annotations
+
+from ironburst import node_states
+from ironburst.controller import records
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.ports import Instance, Node
+
+UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too
+
+
+def note(site: Site) -> None:
+    """Write down which leases' instances the cloud shows; one that was never looked for counts as shown now."""
+    open_leases = site.ledger.leases()
+    with site.ledger.transaction():
+        shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
+        site.ledger.update(shown, site.now, seen_s=site.now)
+        for instance in unknown(site):
+            _revive(site, instance)
+
+
+def _shown(site: Site, lease: LeaseRow) -> bool:
+    return lease.instance_id in site.instances or lease.seen_s is None
+
+
+def unknown(site: Site) -> list[Instance]:
+    """Living instances that are shown, and that no open lease and no open intent knows."""
+    known, tokens = {lease.instance_id for lease in site.ledger.leases()}, site.ledger.open_tokens()
+    living = (instance for instance in site.instances.values() if instance.alive)
+    return [instance for instance in living if instance.id not in known and instance.token not in tokens]
+
+
+def _revive(site: Site, instance: Instance) -> None:
+    """What was taken for ended is ended again, and was paid for all the time."""
+    lease = site.ledger.lease_of_instance(instance.id, open_only=False)
+    if lease is not None and lease.state == records.ENDED:
+        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, seen_s=site.now)
+        text = f"instance {instance.id} had ended, and is shown alive: it is ended again"
+        site.event("trouble", text, launch=lease.launch, lease=lease.id)
+
+
+def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
+    """Why a lease's instance is gone; empty: nothing proves that. `node`: its node, if that may speak for it.
+    Raises CloudError.
+    """
+    if lease.instance_id is None:
+        return ""
+    instance = site.instances.get(lease.instance_id)
+    if instance is None:
+        unseen_s = 0.0 if lease.seen_s is None else site.now - lease.seen_s
+        if unseen_s < UNSEEN_S or answers(node):
+            return ""
+        instance = ask(site, [lease]).get(lease.instance_id)
+        if instance is None:
+            silent = " and its node doesn't answer" if node else ""
+            return f"its instance is gone: not shown for {unseen_s / 60:.0f} min, unknown by its id{silent}"
+    return "" if instance.alive else f"its instance ended: {instance.reason or instance.state}"
+
+
+def ask(site: Site, leases: list[LeaseRow]) -> dict[str, Instance]:
+    """Ask the cloud for the instances of leases by their ids; what it knows of them is a sighting.
+    Raises CloudError.
+    """
+    wanted = {lease.instance_id: lease for lease in leases if lease.instance_id}
+    known = {instance.id: instance for instance in site.cloud.described(list(wanted))} if wanted else {}
+    site.instances |= known
+    site.ledger.update([wanted[id] for id in known], site.now, seen_s=site.now)
+    return known
+
+
+def answers(node: Node | None) -> bool:
+    """The node's slurmd has registered and responds, also if it is drained or to be powered down later."""
+    if node is None or node.has("NOT_RESPONDING") or node.has("POWERED_DOWN") or node.has("POWERING_DOWN"):
+        return False
+    return not node_states.unregistered(node.states) and not node_states.powering_up(node.states)
