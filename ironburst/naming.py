@@ -4,11 +4,17 @@ and nowhere else: who writes a name and who looks for it must agree.
 
 from __future__ import annotations
 
+from urllib.parse import quote, unquote
+
 CLUSTER_TAG = "ironburst:cluster"
 POOL_TAG = "ironburst:pool"
 GROUP_TAG = "ironburst:group"
 LEASE_TAG = "ironburst:lease"
 """on rented instances only: by it the controller and its reaper know their own"""
+OWNER_TAG = "ironburst:owner"
+"""on rented instances: the id of the controller that launched them, of its ledger"""
+MARKET_TAG, PRICE_TAG, ACCOUNT_TAG = "ironburst:market", "ironburst:usd-per-hour", "ironburst:account"
+"""on rented instances: what a ledger is rebuilt from"""
 ROLE_TAG = "ironburst:role"
 """on instances that images are built on, and on the images"""
 
@@ -41,6 +47,19 @@ def tags(cluster: str, name: str, *, pool: str | None = None, group: str | None 
     """
     wanted = {"Name": logical(cluster, name), CLUSTER_TAG: cluster, POOL_TAG: pool, GROUP_TAG: group}
     return {key: value for key, value in wanted.items() if value is not None}
+
+
+def tag_value(text: str) -> str:
+    """Any text as a tag's value: 256 characters at most, of those that every AWS service takes; others are spelled as
+    =XX. Empty for a text that doesn't fit.
+    """
+    value = quote(text, safe="", errors="replace").replace("~", "%7E").replace("%", "=")
+    return value if len(value) <= 256 else ""
+
+
+def untagged(value: str) -> str:
+    """The text of a tag's value."""
+    return unquote(value.replace("=", "%"))
 
 
 def locked_nodes(hall: str, names: str) -> str:

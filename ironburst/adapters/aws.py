@@ -7,6 +7,7 @@ tried once: botocore would repeat InsufficientInstanceCapacity, a server error, 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from ironburst.ports import ALIVE, CloudError, Instance, Interruption, LaunchReq
 CLUSTER, LEASE, POOL = naming.CLUSTER_TAG, naming.LEASE_TAG, naming.POOL_TAG
 _WARNING = "EC2 Spot Instance Interruption Warning"
 _BATCHES = 10  # of 10 messages, a queue and a call
+_IDS = 100  # that one call asks for
 
 
 class Aws:
@@ -58,11 +60,28 @@ class Aws:
 
     def instances(self, cluster: str) -> list[Instance]:
         """By the tags that every launch sets."""
-        return self._described({f"tag:{CLUSTER}": cluster, "tag-key": LEASE})
+        return self._listed({f"tag:{CLUSTER}": cluster, "tag-key": LEASE})
+
+    def described(self, ids: Sequence[str]) -> list[Instance]:
+        """By their ids, which EC2 answers more surely than a filter: it says of an id that it doesn't know it. One such
+        id fails a whole call, so the halves are asked for.
+        """
+        if not ids:
+            return []
+        if len(ids) <= _IDS:
+            try:
+                return _instances([call(self._ec2.describe_instances, InstanceIds=list(ids))])
+            except CloudError as error:
+                if error.code != "InvalidInstanceID.NotFound":
+                    raise
+                if len(ids) == 1:
+                    return []
+        half = len(ids) // 2
+        return [*self.described(ids[:half]), *self.described(ids[half:])]
 
     def by_token(self, token: str) -> list[Instance]:
         """By the client token of their launch."""
-        return self._described({"client-token": token})
+        return self._listed({"client-token": token})
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """One that is gone already keeps no other alive."""
@@ -100,15 +119,12 @@ class Aws:
         """Delete the message."""
         call(self._sqs.delete_message, QueueUrl=interruption.queue, ReceiptHandle=interruption.receipt)
 
-    def _described(self, filters: dict[str, str]) -> list[Instance]:
+    def _listed(self, filters: dict[str, str]) -> list[Instance]:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
         try:
-            pages = list(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
+            return _instances(self._ec2.get_paginator("describe_instances").paginate(Filters=wanted))
         except (ClientError, BotoCoreError) as error:
             raise aws_errors.of(error, "DescribeInstances") from None
-        return [
-            _instance(raw) for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"]
-        ]
 
 
 def parameters(request: LaunchRequest) -> dict[str, Any]:
@@ -119,7 +135,11 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         POOL: request.pool,
         "Name": f"{request.cluster}-{request.pool}-{request.launch}",
     }
-    spelled = [{"Key": key, "Value": value} for key, value in tags.items()]
+    if request.owner:  # a request that was written down without is repeated without
+        price = "" if request.usd_per_hour is None else repr(request.usd_per_hour)
+        known = {naming.MARKET_TAG: request.market, naming.PRICE_TAG: price, naming.ACCOUNT_TAG: request.account}
+        tags |= {naming.OWNER_TAG: request.owner} | {key: naming.tag_value(text) for key, text in known.items()}
+    spelled = [{"Key": key, "Value": value} for key, value in tags.items() if value]
     out: dict[str, Any] = {
         "MinCount": request.count,
         "MaxCount": request.count,
@@ -144,6 +164,12 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
     return out
 
 
+def _instances(pages: Iterable[dict[str, Any]]) -> list[Instance]:
+    return [
+        _instance(raw) for page in pages for reservation in page["Reservations"] for raw in reservation["Instances"]
+    ]
+
+
 def _instance(raw: dict[str, Any]) -> Instance:
     tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
     return Instance(
@@ -156,7 +182,20 @@ def _instance(raw: dict[str, Any]) -> Instance:
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
         reason=(raw.get("StateReason") or {}).get("Code", ""),
+        pool=tags.get(POOL, ""),
+        market=tags.get(naming.MARKET_TAG, ""),
+        owner=tags.get(naming.OWNER_TAG, ""),
+        account=naming.untagged(tags.get(naming.ACCOUNT_TAG, "")),
+        usd_per_hour=_price(tags.get(naming.PRICE_TAG, "")),
     )
+
+
+def _price(text: str) -> float | None:
+    try:
+        usd = float(text)
+    except ValueError:
+        return None
+    return usd if 0 <= usd < math.inf else None
 
 
 def _interrupted(body: str) -> str | None:

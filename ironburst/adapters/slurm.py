@@ -8,6 +8,7 @@ reads; there the folder is called `leases`.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -15,10 +16,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.adapters import slurm_json
-from ironburst.ports import Observation, SchedulerError, SchedulerMissing, WrongShape
+from ironburst.ports import Claim, Observation, SchedulerError, SchedulerMissing, WrongShape
 from ironburst.service import Occupancy
 
 SPOOL = "/var/spool/ironburst"
+# FILE OWNER STALE_S SAID: says the age and the text of the claim that is there, then makes it OWNER's if that may be.
+# The file is replaced whole, under a lock. One from the future (the clock was put back) begins to age now; on a full
+# disk an own claim is at least kept fresh.
+_CLAIM = """
+umask 022; exec 9>"$1.lock" && flock -w 10 9 || exit 75
+age=0; owner=; said=
+if [ -s "$1" ]; then
+  read -r owner said <"$1"; age=$(($(date +%s) - $(stat -c %Y "$1")))
+  [ "$age" -ge 0 ] || { touch "$1"; age=0; }
+fi
+if [ -n "$2" ] && { [ -z "$owner" ] || [ "$owner" = "$2" ] || [ "$age" -gt "$3" ]; }; then
+  { printf '%s %s\\n' "$2" "${4:-$said}" >"$1.new" && mv "$1.new" "$1"; } ||
+    { [ "$owner" = "$2" ] && touch "$1"; } || exit 74
+fi
+printf '%s %s %s\\n' "$age" "$owner" "$said"
+"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -54,6 +71,16 @@ class Slurm:
         ).splitlines()
 
     # ---- acting
+    def claim(self, owner: str, said: str, stale_s: float) -> Claim:
+        """As the file `controller` in the spool, one line: its owner and what that says; its age is the file's."""
+        file, stale = f"{self._spool}/controller", str(math.floor(stale_s))
+        answer = self._call("sh", "-c", _CLAIM, "sh", file, owner and _checked(owner), stale, " ".join(said.split()))
+        age, _, before = answer.rstrip("\n").partition(" ")
+        holder, _, told = before.partition(" ")
+        if not age.isdigit():
+            raise WrongShape(f"the claim in {file} can't be read: {answer[:80]!r}")
+        return Claim(holder, float(age), told)
+
     def put_permit(self, nodes: Sequence[str]) -> None:
         """As empty files that ResumeProgram looks for."""
         self._call("touch", "--", *self._permit_files(nodes))

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import boto3
 import pytest
@@ -156,6 +157,36 @@ def test_only_what_a_controller_launched_is_found_on_all_pages(aws, clients, req
     mine = [aws.launch(request_of(token=f"ib-{n}", launch=f"l{n}"))[0].id for n in range(3)]
     aws.launch(request_of(token="ib-other", cluster="other"))
     assert sorted(i.id for i in aws.instances("lab")) == sorted(mine)
+
+
+def test_instances_are_described_by_their_ids_and_unknown_ones_hide_no_other(aws, cloud, request_of):
+    known = [instance.id for instance in aws.launch(request_of(count=3))]
+    unknown = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
+    assert aws.described([]) == aws.described(unknown) == []
+    assert sorted(i.id for i in aws.described([unknown[0], *known, unknown[1]])) == sorted(known)
+    aws.terminate(known[:1])
+    assert [i.alive for i in aws.described(known[:1])] == [False]
+    cloud.fault("DescribeInstances", "UnauthorizedOperation", status=403)
+    with pytest.raises(ports.Refused):
+        aws.described(known[:1])
+
+
+def test_what_a_ledger_is_rebuilt_from_is_on_the_instances(aws, clients, request_of):
+    account = "aws:vision ~50% täglich"
+    aws.launch(request_of(owner="0a1b", account=account, usd_per_hour=55.04))
+    (instance,) = aws.instances("lab")
+    assert (instance.owner, instance.pool, instance.market) == ("0a1b", "p5", "on-demand")
+    assert (instance.account, instance.usd_per_hour) == (account, 55.04)
+    (raw,) = live(clients("ec2"))
+    values = [tag["Value"] for tag in raw["Tags"]]
+    assert all(re.fullmatch(r"(?!aws:)[\w+\-=. :/@]{1,256}", value, re.ASCII) for value in values)
+
+
+def test_a_request_of_before_these_tags_is_repeated_without_them(request_of):
+    tags = parameters(request_of())["TagSpecifications"][0]["Tags"]
+    assert {tag["Key"] for tag in tags} == {"Name", "ironburst:cluster", "ironburst:lease", "ironburst:pool"}
+    tags = parameters(request_of(owner="0a1b", account="x" * 300))["TagSpecifications"][0]["Tags"]
+    assert "ironburst:account" not in {tag["Key"] for tag in tags}
 
 
 def test_ending_is_repeatable_and_one_that_is_gone_keeps_nobody_alive(aws, clients, request_of):

@@ -3,7 +3,10 @@
 import copy
 import json
 import math
+import os
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm import Slurm
 from ironburst.burst import Resources
-from ironburst.ports import SchedulerError, WrongShape
+from ironburst.ports import Claim, SchedulerError, WrongShape
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
@@ -247,3 +250,69 @@ def test_a_hanging_command_has_an_end(tmp_path):
     script.chmod(0o755)
     with pytest.raises(SchedulerError, match=r"no answer in 0\.2 s"):
         Slurm([str(script)], timeout_s=0.2).requeue(1)
+
+
+# ---- the claim
+
+
+@pytest.fixture(params=["here", "ssh"])
+def head(tmp_path, request):
+    """Slurm on this machine, with a spool of its own; or behind something that hands its words to a shell, as ssh."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nexec sh -c "$*"\n')
+    ssh.chmod(0o755)
+    return Slurm([str(ssh)] if request.param == "ssh" else [], spool=str(tmp_path))
+
+
+def aged(tmp_path, seconds):
+    """The claim was made so long ago."""
+    at = time.time() - seconds
+    os.utime(tmp_path / "controller", (at, at))
+
+
+def test_who_claims_a_site_holds_it_until_the_claim_is_stale(head, tmp_path):
+    said = '{"spent": {"": 5.0}, "host": "it\'s $HOME"}'
+    assert head.claim("a1", said, 600) == Claim("", 0, "")
+    assert head.claim("b2", "{}", 600) == Claim("a1", 0, said) == head.claim("a1", said, 600)
+    aged(tmp_path, 590)
+    assert head.claim("b2", "{}", 600)[0] == "a1" and (tmp_path / "controller").read_text().startswith("a1 ")
+    aged(tmp_path, 605)
+    previous = head.claim("b2", "", 600)
+    assert previous.owner == "a1" and 605 <= previous.age_s < 700 and previous.said == said
+    assert head.claim("a1", "{}", 600) == Claim("b2", 0, said)  # it said nothing yet: what was known is kept
+    head.claim("b2", "{}", 600)
+    assert (tmp_path / "controller").read_text() == "b2 {}\n"
+
+
+def test_who_only_looks_changes_nothing(head, tmp_path):
+    assert head.claim("", "", 0) == Claim("", 0, "") and not (tmp_path / "controller").exists()
+    head.claim("a1", "x", 600)
+    aged(tmp_path, 5000)
+    assert head.claim("", "", 0)[::2] == ("a1", "x") and (tmp_path / "controller").read_text() == "a1 x\n"
+
+
+def test_a_claim_from_the_future_begins_to_age_when_it_is_seen(head, tmp_path):
+    head.claim("a1", "x", 600)
+    aged(tmp_path, -86400)
+    assert head.claim("b2", "y", 600) == Claim("a1", 0, "x")
+    assert (tmp_path / "controller").stat().st_mtime <= time.time()
+
+
+def test_of_many_who_claim_at_once_one_holds_the_site(head):
+    with ThreadPoolExecutor(8) as pool:
+        before = list(pool.map(lambda n: (f"c{n}", head.claim(f"c{n}", "x", 600).owner), range(8)))
+    holder = head.claim("", "", 600).owner
+    assert [name for name, found in before if found in ("", name)] == [holder]
+    assert {found for name, found in before if name != holder} == {holder}
+
+
+def test_a_claim_that_cannot_be_written_is_an_error(tmp_path):
+    with pytest.raises(SchedulerError, match="failed with exit code"):
+        Slurm([], spool=str(tmp_path / "none")).claim("a1", "x", 600)
+    (tmp_path / "controller.new").mkdir()  # as good as a full disk
+    with pytest.raises(SchedulerError, match="exit code 74"):
+        Slurm([], spool=str(tmp_path)).claim("a1", "x", 600)
+    (tmp_path / "controller").write_text("a1 x\n")
+    aged(tmp_path, 500)
+    assert Slurm([], spool=str(tmp_path)).claim("a1", "y", 600).age_s >= 500
+    assert Slurm([], spool=str(tmp_path)).claim("b2", "", 100) == Claim("a1", 0, "x")  # it is kept fresh at least
