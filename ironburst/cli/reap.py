@@ -7,7 +7,7 @@ import json
 
 from ironburst.adapters.aws import Aws
 from ironburst.cli import Subparsers, site_options
-from ironburst.controller import reaper
+from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 
@@ -40,8 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
     with site_options.own_ledger(arguments) as ledger:
         controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, SystemClock())
         site, observation = controller.site(document), scheduler.observe()
-        ids = [instance.id for instance in reaper.orphans(site, observation, arguments.grace)]
+        holder = ownership.holder(site)
+        orphans = reaper.orphans(site, observation, arguments.grace)
+        ids = [instance.id for instance in orphans if not holder or instance.owner != holder]
         if not arguments.dry_run:
+            rebuild.run(site, observation, ownership.claim(site, first=True))
             ids = reaper.reap(site, observation, arguments.grace)
     if arguments.json:
         print(json.dumps({"orphans": ids, "ended": not arguments.dry_run}))

@@ -7,10 +7,10 @@ is observed, and is written down after it.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from ironburst import node_states
-from ironburst.controller import cool_downs, records
+from ironburst.controller import cool_downs, money, ownership, records, spending
 from ironburst.controller.launch_request import launch_request
 from ironburst.controller.records import IntentRow, LaunchRow, LeaseRow, Place
 from ironburst.controller.site import Site
@@ -77,6 +77,9 @@ def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
     request = launch_request(site.document, launch, left[0], attempt)
     if request is None:
         return leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
+    rate = money.rates_of(leases[0], spending.rates(site.ledger, site.now))[-1]
+    owner = ownership.owner_of(site.ledger).id
+    request = replace(request, owner=owner, account=rate.account, usd_per_hour=rate.usd_per_hour)
     site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
     site.event("requested", f"{request.count} {launch.market} in {left[0]}, attempt {attempt}", launch=launch.id)
     return _ask(site, launch, site.ledger.leases_of(launch.id), site.ledger.intents(launch.id)[-1])

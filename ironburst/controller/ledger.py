@@ -39,7 +39,7 @@ class Ledger:
     """Opened once by the controller (read_only=False), and by any reader beside it."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False):
-        path = Path(path)
+        self.path = path = Path(path)
         if read_only and not path.exists():
             what_to_do = "give --ledger, or start the controller with `ironburst run`"
             raise LedgerError(f"there is no ledger at {path}: {what_to_do}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ironburst.controller.lock import LockedError
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError, Uptime
@@ -63,5 +64,7 @@ def run(
             told(controller.tick(document))
         except (SchedulerError, CloudError, DocumentError) as error:  # the site is out of reach, not broken: look again
             controller.ledger.event("trouble", str(error), clock.now())
+            told(error)
+        except LockedError as error:  # another controller holds the site: not ours to write down
             told(error)
         clock.wait(max(interval - (time.monotonic() - began), 0.05))

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from ironburst.burst import Budget
 from ironburst.burst.snapshot import Ceiling
-from ironburst.controller.records import CLOCK_S, LeaseRow, Rate
+from ironburst.controller.records import CLOCK_S, REQUESTED, LeaseRow, Rate
 from ironburst.document import Budget as DeclaredBudget
 
 Paid = Mapping[str, Sequence[Rate]]  # by lease, the oldest rate first
 Times = tuple[float, float]  # from, to
 Costs = tuple[LeaseRow, Times]  # a lease, and when it costs money
+
+
+@dataclass(frozen=True)
+class Spent:
+    """USD by account, of the calendar month and the day (UTC) that begin at those moments."""
+
+    month_s: float = 0.0
+    month: dict[str, float] = field(default_factory=dict)
+    day_s: float = 0.0
+    day: dict[str, float] = field(default_factory=dict)
+
+
+def spent(leases: Iterable[LeaseRow], rates: Paid, now_s: float) -> Spent:
+    """What leases had cost by then. A call without an answer isn't counted: if it happened, its instance tells."""
+    known = [lease for lease in leases if lease.state != REQUESTED]
+    paid = [(lease, paid) for lease in known if (paid := lease.paid(now_s))]
+    this_month, this_day = month(now_s), day(now_s)
+    return Spent(this_month[0], _by_account(paid, rates, this_month), this_day[0], _by_account(paid, rates, this_day))
+
+
+def _by_account(paid: list[Costs], rates: Paid, window: Times) -> dict[str, float]:
+    names = {rate.account for lease, _ in paid for rate in rates_of(lease, rates)}
+    within = Ceiling("month", 0.0, *window)
+    return {
+        name: sum(_usd(rates_of(lease, rates), *times, within, name) for lease, times in paid) for name in sorted(names)
+    }
 
 
 def budget(declared: DeclaredBudget, leases: Iterable[LeaseRow], rates: Paid, now_s: float, ahead_s: float) -> Budget:

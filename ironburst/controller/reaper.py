@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironburst import node_states
-from ironburst.controller import sightings
+from ironburst.controller import ownership, rebuild, sightings
 from ironburst.controller.site import Site
 from ironburst.ports import CloudError, Instance, Observation, SchedulerError
 
@@ -13,12 +13,15 @@ GRACE_S = 300.0  # younger instances may belong to a call whose answer is still 
 
 
 def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[Instance]:
-    """Living instances of this cluster's controller that no open lease and no open intent knows.
+    """Living instances of this cluster's controller that no open lease and no open intent knows. Those of a controller
+    of another site are spared, and told.
 
     One whose address is that of a node with jobs is spared (a lost ledger must not cost
     users their work); it is reported instead.
     """
-    old = [instance for instance in sightings.unknown(site) if site.now - instance.launched_s >= grace_s]
+    others = _elsewhere(site)
+    unknown = [instance for instance in sightings.unknown(site) if instance.owner not in others]
+    old = [instance for instance in unknown if site.now - instance.launched_s >= grace_s]
     working = {node.address for node in observation.nodes if node.address and observation.on(node.name)}
     for instance in old:
         if instance.address in working:
@@ -27,13 +30,25 @@ def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> l
     return [instance for instance in old if instance.address not in working]
 
 
+def _elsewhere(site: Site) -> set[str]:
+    """Owners of another site; each is told once."""
+    others = ownership.elsewhere(site)
+    told = set((site.ledger.noted("elsewhere") or "").split())
+    for owner in sorted(others - told):
+        text = f"controller {owner} rents for a cluster of this name elsewhere: its nodes are left alone; rename one"
+        site.event("needs_a_person", text)
+    if others - told:
+        site.ledger.note("elsewhere", " ".join(sorted(told | others)))
+    return others
+
+
 def reap(site: Site, observation: Observation, grace_s: float = GRACE_S) -> list[str]:
     """End orphans; returns their ids. Raises CloudError."""
     ending = orphans(site, observation, grace_s)
     if ending:
         site.cloud.terminate([instance.id for instance in ending])
         for instance in ending:
-            site.ledger.charge(instance.launch, instance.id, instance.launched_s, site.now)
+            rebuild.charge(site, instance)
             text = f"instance {instance.id} of launch {instance.launch or '?'} had no lease: ended"
             site.event("orphan", text, launch=instance.launch)
     return [instance.id for instance in ending]

@@ -8,7 +8,6 @@ asked for exactly its id, doesn't know it or says that it ended.
 from __future__ import annotations
 
 from ironburst import node_states
-from ironburst.controller import records
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.ports import Instance, Node
@@ -19,11 +18,8 @@ UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too
 def note(site: Site) -> None:
     """Write down which leases' instances the cloud shows; one that was never looked for counts as shown now."""
     open_leases = site.ledger.leases()
-    with site.ledger.transaction():
-        shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
-        site.ledger.update(shown, site.now, seen_s=site.now)
-        for instance in unknown(site):
-            _revive(site, instance)
+    shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
+    site.ledger.update(shown, site.now, seen_s=site.now)
 
 
 def _shown(site: Site, lease: LeaseRow) -> bool:
@@ -35,15 +31,6 @@ def unknown(site: Site) -> list[Instance]:
     known, tokens = {lease.instance_id for lease in site.ledger.leases()}, site.ledger.open_tokens()
     living = (instance for instance in site.instances.values() if instance.alive)
     return [instance for instance in living if instance.id not in known and instance.token not in tokens]
-
-
-def _revive(site: Site, instance: Instance) -> None:
-    """What was taken for ended is ended again, and was paid for all the time."""
-    lease = site.ledger.lease_of_instance(instance.id, open_only=False)
-    if lease is not None and lease.state == records.ENDED:
-        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, seen_s=site.now)
-        text = f"instance {instance.id} had ended, and is shown alive: it is ended again"
-        site.event("trouble", text, launch=lease.launch, lease=lease.id)
 
 
 def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ironburst.burst import Budget
 from ironburst.controller import money, records
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.money import Spent
 from ironburst.controller.records import Rate
 from ironburst.controller.site import Site
 from ironburst.document import Budget as DeclaredBudget
@@ -32,6 +33,11 @@ def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: floa
     """
     leases = ledger.leases_paid_after(money.counts_from_s(now_s))
     return money.budget(declared, leases, rates(ledger, now_s), now_s, ahead_s)
+
+
+def spent(ledger: Ledger, at_s: float) -> Spent:
+    """What that moment's month and day had cost by then."""
+    return money.spent(ledger.leases_paid_after(money.counts_from_s(at_s)), rates(ledger, at_s), at_s)
 
 
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:

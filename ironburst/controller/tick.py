@@ -12,8 +12,10 @@ from ironburst.controller import (
     cool_downs,
     idle_store,
     leases,
+    ownership,
     policy_view,
     reaper,
+    rebuild,
     records,
     retention,
     runtime_store,
@@ -55,10 +57,11 @@ class Controller:
     recorder: Recorder | None = None
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
+    _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be
-        seen at all; nothing is decided blindly.
+        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
+        blindly. Raises OwnedElsewhere if another controller holds the site; then nothing is done.
         """
         began = self.clock.now()
         cool_downs.forgive(self.ledger, document.serial, began)
@@ -67,13 +70,21 @@ class Controller:
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         sightings.note(site)
         ceilings.reprice(site, last_s)
-        self._interruptions(site)
         try:
+            heard = ownership.claim(site, first=not self._said)
+            self._interruptions(site)
             observation = self.scheduler.observe()
+        except ownership.OwnedElsewhere:
+            self._said = False  # what the other one says meanwhile is to be heard first
+            raise
         except SchedulerError:
             ceilings.enforce_blindly(site)
             raise
         self._learn(observation)
+        rebuild.run(site, observation, heard)
+        if not self._said:
+            ownership.say(site)
+            self._said = True
         leases.advance(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)

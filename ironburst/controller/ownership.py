@@ -1,0 +1,136 @@
+"""Who controls a site. Every ledger has an id; its controller says it on the scheduler's host at each tick, with what
+the next one would have to know if the ledger were lost, and puts it on its instances as a tag.
+
+The lock beside the ledger keeps two processes from one ledger; this keeps two ledgers from one site.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ironburst.controller import records, spending
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.lock import LockedError
+from ironburst.controller.money import Spent
+from ironburst.controller.site import Site
+from ironburst.ports import Claim
+
+STALE_S = 600.0  # a controller that said nothing for so long is gone: another may take its site over
+_KEY, _SAID = "owner", "said_s"
+_PREDECESSORS = 10
+
+
+class OwnedElsewhere(LockedError):
+    """Another controller controls this site: nothing may be done; the text says who, and what to do."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A ledger as the owner of a site."""
+
+    id: str
+    since_s: float = 0.0  # it has held the site since
+    before: tuple[str, ...] = ()  # whose site it took over, the newest last
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a controller says at a tick, for the next one."""
+
+    at_s: float = 0.0
+    host: str = ""
+    boot: str = ""
+    ledger: str = ""
+    before: tuple[str, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+
+    def same_place(self, other: Said) -> bool:
+        """The same ledger's path of the same running host: its lock is ours, so who said this has ended."""
+        return bool(self.boot) and (self.boot, self.host, self.ledger) == (other.boot, other.host, other.ledger)
+
+
+def owner_of(ledger: Ledger) -> Owner:
+    """The ledger's id, which it gets here if it has none."""
+    said = json.loads(ledger.noted(_KEY) or "null")
+    if said is None:
+        said = {"id": secrets.token_hex(6)}
+        ledger.note(_KEY, json.dumps(said))
+    return Owner(**said | {"before": tuple(said.get("before", ()))})
+
+
+def claim(site: Site, *, first: bool) -> Said | None:
+    """Claim the site. The `first` claim of a process says nothing yet, and keeps what was said (`say` follows).
+    Returns what was said that this ledger may not know: by another owner, or since this ledger was copied.
+    Raises OwnedElsewhere, or SchedulerError.
+    """
+    owner, now = owner_of(site.ledger), site.now
+    before = site.scheduler.claim(owner.id, "" if first else _words(site, owner), STALE_S)
+    heard, foreign = heard_of(before), before.owner not in ("", owner.id)
+    if foreign and before.age_s <= STALE_S:
+        if not heard.same_place(_said(site, owner)):
+            raise OwnedElsewhere(_held(before, heard))
+        site.scheduler.claim(owner.id, "", -1.0)
+    if before.owner != owner.id:
+        known = [*owner.before, *heard.before, *([before.owner] if foreign else [])]
+        owner = replace(owner, since_s=now, before=tuple(dict.fromkeys(known))[-_PREDECESSORS:])
+        site.ledger.note(_KEY, json.dumps(asdict(owner)))
+    if foreign:
+        text = f"took the site over from controller {before.owner}, which said so {before.age_s:.0f} s ago"
+        site.event("owner", text)
+    return heard if foreign or heard.at_s > float(site.ledger.noted(_SAID) or 0.0) else None
+
+
+def say(site: Site) -> None:
+    """Say what the next one would have to know. Raises SchedulerError."""
+    owner = owner_of(site.ledger)
+    site.scheduler.claim(owner.id, _words(site, owner), STALE_S)
+
+
+def holder(site: Site) -> str:
+    """Whose site it is, if another controller holds it now; this claims nothing. Raises SchedulerError."""
+    now = site.scheduler.claim("", "", STALE_S)
+    return now.owner if now.age_s <= STALE_S and now.owner != owner_of(site.ledger).id else ""
+
+
+def heard_of(claim: Claim) -> Said:
+    """What a claim says; nothing, if it can't be read."""
+    try:
+        said: dict[str, Any] = json.loads(claim.said)
+        spent = Spent(**said.pop("spent"))
+        return Said(**said | {"before": tuple(said["before"]), "at_s": float(said["at_s"]), "spent": spent})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Said()
+
+
+def elsewhere(site: Site) -> set[str]:
+    """Owners of instances of a cluster of this name that control another site: they launched while we held this one,
+    and never held it themselves.
+    """
+    owner = owner_of(site.ledger)
+    ours = {"", owner.id, *owner.before}
+    late = (each for each in site.instances.values() if each.launched_s > owner.since_s + records.CLOCK_S)
+    return {instance.owner for instance in late} - ours
+
+
+def _words(site: Site, owner: Owner) -> str:
+    said = _said(site, owner)
+    said = replace(said, spent=spending.spent(site.ledger, said.at_s))
+    site.ledger.note(_SAID, repr(said.at_s))
+    return json.dumps(asdict(said), separators=(",", ":"))
+
+
+def _said(site: Site, owner: Owner) -> Said:
+    path = str(site.ledger.path.absolute())
+    return Said(site.now, socket.gethostname(), site.clock.uptime().boot, path, owner.before)
+
+
+def _held(claim: Claim, said: Said) -> str:
+    who = f"controller {claim.owner}" + (f" on {said.host} with the ledger {said.ledger}" if said.host else "")
+    return (
+        f"another controller holds this site: {who}, as it said {claim.age_s:.0f} s ago. Stop one of the two; "
+        f"{STALE_S / 60:.0f} min after its last word this one takes the site over"
+    )

@@ -1,0 +1,206 @@
+"""A ledger that knows less than the world: lost, restored from a copy, or overtaken by what the cloud shows.
+
+A rented node that answers is what it is, whatever the ledger says: the instance at its address gets the lease, from the
+instance's own tags and launch time. What the predecessor had spent is taken over from what it said last.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from ironburst.burst import Job, Launch, Node
+from ironburst.controller import money, ownership, records, sightings, spending
+from ironburst.controller.ownership import Said
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.document import PoolDocument
+from ironburst.ports import Instance, Observation
+
+_CENT = 0.01
+
+
+def run(site: Site, observation: Observation, heard: Said | None) -> None:
+    """Give instances without a lease theirs. `heard`: what was said that the ledger may not know; then its leases are
+    held against the cloud, and its spending against what was said. Raises CloudError.
+    """
+    elsewhere = ownership.elsewhere(site)
+    mine = [instance for instance in sightings.unknown(site) if instance.owner not in elsewhere]
+    at = {instance.address: instance for instance in mine if instance.address}
+    burst = {name for pool in site.document.pools for name in pool.nodes}
+    up = [node for node in observation.nodes if node.name in burst and node.address and sightings.answers(node)]
+    for node in up:
+        if instance := at.get(node.address):
+            _take(site, node, instance, observation.on(node.name), restored=heard is not None)
+            mine.remove(instance)
+    for instance in mine:
+        _revive(site, instance)
+    if heard is not None:
+        _settle(site, observation)
+        _carry(site, heard)
+
+
+def charge(site: Site, instance: Instance) -> None:
+    """Count an instance without a lease from its launch until now, at the price of its launch or of its own tags."""
+    launch, now = instance.launch or instance.id, site.now
+    if not site.ledger.charge(launch, instance.id, instance.launched_s, now):
+        with site.ledger.transaction():
+            lease = _add(site, instance, launch, instance.id, [], now, "it had no lease")
+            site.ledger.update([lease], now, state=records.ENDED, to_s=now, end_reason="it had no lease")
+
+
+# ---- instances without a lease
+
+
+def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restored: bool) -> None:
+    """The instance is this node."""
+    until_s, own = _until_s(site, instance, jobs), site.ledger.lease_of_instance(instance.id, open_only=False)
+    with site.ledger.transaction():
+        for lease in [lease for lease in site.ledger.leases() if lease.node == node.name]:
+            if lease.instance_id is None and lease.launch == instance.launch:
+                own = lease
+            elif lease.state != records.TERMINATED:
+                _detach(site, lease, instance, restored=restored)
+        if own is None:
+            own = _add(site, instance, instance.id, node.name, jobs, until_s, f"{instance.id} had no lease")
+        state = records.JOINED if node.has("DRAIN") and not jobs else records.READY
+        it = {
+            "node": node.name,
+            "instance_id": instance.id,
+            "zone": instance.zone,
+            "seen_s": site.now,
+            "end_reason": "",
+        }
+        paid = {"from_s": own.from_s or instance.launched_s, "to_s": None, "committed_until_s": until_s}
+        site.ledger.update([own], site.now, state=state, worked=bool(jobs), **it, **paid)
+        text = f"{node.name} is instance {instance.id}, which had no lease: it has one again, {state}"
+        site.event("needs_a_person", text, launch=own.launch, lease=own.id)
+
+
+def _revive(site: Site, instance: Instance) -> None:
+    """What was taken for ended is ended again, and was paid for all the time."""
+    lease = site.ledger.lease_of_instance(instance.id, open_only=False)
+    if lease is not None:
+        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, seen_s=site.now)
+        text = f"instance {instance.id} had ended, and is shown alive: it is ended again"
+        site.event("trouble", text, launch=lease.launch, lease=lease.id)
+
+
+def _detach(site: Site, lease: LeaseRow, other: Instance, *, restored: bool) -> None:
+    """A lease whose node is another instance by now: the node, and what runs there, is none of its business."""
+    instance = site.instances.get(lease.instance_id or "") or sightings.ask(site, [lease]).get(lease.instance_id or "")
+    why = f"its node is instance {other.id} by now"
+    if instance and instance.alive:
+        site.ledger.update([lease], site.now, state=records.TERMINATED, to_s=None, end_reason=why)
+    else:
+        _close(site, lease, why, lease.seen_s if restored else min(site.now, other.launched_s))
+    site.event("given_up", f"{lease.node}: {why}", launch=lease.launch, lease=lease.id)
+
+
+def _close(site: Site, lease: LeaseRow, why: str, ended_s: float | None) -> None:
+    """It has ended, at that moment or, if that isn't known, when the ledger knew of it last."""
+    to_s = lease.to_s
+    if to_s is None and lease.from_s is not None:
+        to_s = max(lease.changed_s if ended_s is None else ended_s, lease.from_s)
+    site.ledger.update([lease], site.now, state=records.ENDED, to_s=to_s, end_reason=why)
+
+
+def _until_s(site: Site, instance: Instance, jobs: list[Job]) -> float:
+    """Until when money is set aside: for its jobs and what follows them, as for a new lease."""
+    pool = site.document.pool(instance.pool)
+    longest_s, idle_s = (float(pool.max_run_s), float(pool.idle_s)) if pool else (0.0, 0.0)
+    ends_s = [site.now + longest_s if job.end_s is None else job.end_s for job in jobs]
+    return max(ends_s, default=site.now) + idle_s + records.ENDING_S
+
+
+def _add(site: Site, instance: Instance, id: str, node: str, jobs: list[Job], until_s: float, reason: str) -> LeaseRow:
+    """The lease of an instance, as the only one of a launch of its own."""
+    pool, market = site.document.pool(instance.pool), instance.market or "on-demand"
+    launch = Launch(
+        pool=instance.pool,
+        zones=(instance.zone,),
+        market=market,
+        nodes=(node,),
+        jobs=tuple(job.id for job in jobs),
+        usd_per_hour=_usd_per_hour(instance, pool, market),
+        committed_until_s=until_s,
+        committed_usd=0.0,
+        reason=reason,
+        account=instance.account,
+    )
+    type, boot_s = (pool.instance_type, float(pool.boot_s)) if pool else ("", 0.0)
+    site.ledger.add_launch(id, launch, type, "", boot_s, site.document.serial, site.now)
+    (lease,) = site.ledger.leases_of(id)
+    site.ledger.update([lease], site.now, instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
+    return replace(lease, instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
+
+
+def _usd_per_hour(instance: Instance, pool: PoolDocument | None, market: str) -> float:
+    """By its tag; else what its pool declares, the dearest market's if need be."""
+    if instance.usd_per_hour is not None:
+        return instance.usd_per_hour
+    declared = {name: usd for name, usd in pool.usd_per_hour.items() if usd is not None} if pool else {}
+    return declared.get(market, max(declared.values(), default=0.0))
+
+
+# ---- a ledger that is older than what was said
+
+
+def _settle(site: Site, observation: Observation) -> None:
+    """End the leases that only the copy still has. What happened since is paid by what was said (`_carry`)."""
+    sightings.ask(site, [lease for lease in site.ledger.leases() if lease.instance_id not in site.instances])
+    for lease in site.ledger.leases():
+        instance = site.instances.get(lease.instance_id or "")
+        up = lease.state in (records.LAUNCHED, records.JOINED, records.READY) and instance is None
+        if lease.state == records.REQUESTED or (instance and instance.alive):
+            continue  # its token, and its instance, say how it goes on
+        if not (up and sightings.answers(observation.node(lease.node))):
+            _close(site, lease, "it ended after the ledger was copied", lease.seen_s)
+            site.event("given_up", f"{lease.node}: it ended after the ledger was copied", launch=lease.launch)
+
+
+def _carry(site: Site, heard: Said) -> None:
+    """Count what the month had cost by what was said, as far as the ledger and the instances don't know of it."""
+    said, then = heard.spent, heard.at_s
+    if said.month_s != money.month(site.now)[0]:
+        return
+    known, missing_usd = spending.spent(site.ledger, then), 0.0
+    later = _charged_later(site, then)
+    with site.ledger.transaction():
+        for account, usd in said.month.items():
+            missing = usd - known.month.get(account, 0.0) - later.get(account, 0.0)
+            today = min(max(said.day.get(account, 0.0) - known.day.get(account, 0.0), 0.0), missing)
+            if said.day_s == said.month_s:
+                today = missing
+            _count(site, account, today, said.day_s, then)
+            _count(site, account, missing - today, said.month_s, said.day_s)
+            missing_usd += missing if missing > _CENT else 0.0
+        if missing_usd:
+            total = sum(said.month.values())
+            text = (
+                f"this month had cost ${total:,.2f}, and the ledger doesn't know of ${missing_usd:,.2f}: carried over"
+            )
+            site.event("needs_a_person", text)
+
+
+def _charged_later(site: Site, then_s: float) -> dict[str, float]:
+    """By account, what the instances that have no lease yet had cost by then: they are counted when they are ended."""
+    usd: dict[str, float] = {}
+    for instance in sightings.unknown(site):
+        price = _usd_per_hour(instance, site.document.pool(instance.pool), instance.market or "on-demand")
+        hours = max(then_s - max(instance.launched_s, money.month(then_s)[0]), 0.0) / 3600
+        usd[instance.account] = usd.get(instance.account, 0.0) + hours * price
+    return usd
+
+
+def _count(site: Site, account: str, usd: float, from_s: float, to_s: float) -> None:
+    """As a lease of nothing that had this cost over that time."""
+    if usd <= _CENT:
+        return
+    from_s, id = min(from_s, to_s - records.MIN_BILLING_S), f"carried-{secrets.token_hex(6)}"
+    price = usd / (to_s - from_s) * 3600
+    reason = "carried over: what the ledger doesn't know of"
+    launch = Launch("", (), "carried-over", ("",), (), price, to_s, 0.0, reason, account)
+    site.ledger.add_launch(id, launch, "", "", 0.0, site.document.serial, site.now)
+    paid = {"from_s": from_s, "to_s": to_s, "end_reason": reason}
+    site.ledger.update(site.ledger.leases_of(id), site.now, state=records.ENDED, **paid)
