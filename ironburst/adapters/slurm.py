@@ -74,7 +74,11 @@ class Slurm:
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:
         """As the file `controller` in the spool, one line: its owner and what that says; its age is the file's."""
         file, stale = f"{self._spool}/controller", str(math.floor(stale_s))
-        answer = self._call("sh", "-c", _CLAIM, "sh", file, owner and _checked(owner), stale, " ".join(said.split()))
+        words = ("sh", "-c", _CLAIM, "sh", file, owner and _checked(owner), stale, " ".join(said.split()))
+        try:
+            answer = self._call(*words)
+        except SchedulerError as error:  # without the program's text
+            raise type(error)(f"{file} on the head can't be claimed: {str(error).rpartition('` ')[2]}") from None
         age, _, before = answer.rstrip("\n").partition(" ")
         holder, _, told = before.partition(" ")
         if not age.isdigit():

@@ -33,7 +33,7 @@ class Owner:
     """A ledger as the owner of a site."""
 
     id: str
-    since_s: float = 0.0  # it has held the site since
+    since_s: float | None = None  # it has held the site since; None: it never has
     before: tuple[str, ...] = ()  # whose site it took over, the newest last
 
 
@@ -111,6 +111,8 @@ def elsewhere(site: Site) -> set[str]:
     and never held it themselves.
     """
     owner = owner_of(site.ledger)
+    if owner.since_s is None:
+        return set()
     ours = {"", owner.id, *owner.before}
     late = (each for each in site.instances.values() if each.launched_s > owner.since_s + records.CLOCK_S)
     return {instance.owner for instance in late} - ours

@@ -307,7 +307,7 @@ def test_of_many_who_claim_at_once_one_holds_the_site(head):
 
 
 def test_a_claim_that_cannot_be_written_is_an_error(tmp_path):
-    with pytest.raises(SchedulerError, match="failed with exit code"):
+    with pytest.raises(SchedulerError, match="none/controller on the head can't be claimed: failed with exit code"):
         Slurm([], spool=str(tmp_path / "none")).claim("a1", "x", 600)
     (tmp_path / "controller.new").mkdir()  # as good as a full disk
     with pytest.raises(SchedulerError, match="exit code 74"):

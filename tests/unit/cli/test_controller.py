@@ -211,6 +211,63 @@ def test_a_second_controller_is_refused_and_told_who_the_first_is(site, capsys):
     assert cli.main(["tick"]) == 0
 
 
+@pytest.fixture
+def claimed(site):
+    """A controller of another ledger holds the site, and has launched something that this ledger doesn't know."""
+    from ironburst.ports import LaunchRequest
+
+    site.slurm.claim("0a1b2c", '{"at_s": 1.0}', 600)
+    told = '{"nodes": ["p5-3"]}'
+    site.cloud.launch(
+        LaunchRequest("ib-x", "l", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", told, owner="0a1b2c")
+    )
+    site.clock.at += 500
+    return site
+
+
+def test_a_site_that_another_ledgers_controller_holds_is_left_alone(claimed, capsys):
+    for verb in (["tick"], ["reap", "--grace", "0"]):
+        assert cli.main(verb) == 4
+        error = capsys.readouterr().err
+        assert error.startswith(
+            "ironburst: another controller holds this site: controller 0a1b2c, as it said 500 s ago"
+        )
+        assert "Stop one of the two; 10 min after its last word this one takes the site over" in error
+    assert len(claimed.cloud.alive()) == 1 and claimed.slurm.claimed[0] == "0a1b2c"
+
+
+def test_a_dry_run_of_reap_claims_nothing_and_names_no_node_of_who_holds_the_site(claimed, capsys):
+    before = claimed.slurm.claimed
+    assert cli.main(["reap", "--grace", "0", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["orphans"] == [] and claimed.slurm.claimed == before
+    claimed.clock.at += 200  # it is stale
+    assert cli.main(["reap", "--grace", "0", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["orphans"] == ["i-1"] and claimed.slurm.claimed == before
+    assert cli.main(["reap", "--grace", "0"]) == 0 and claimed.cloud.alive() == []
+
+
+def test_run_says_who_holds_the_site_and_waits_until_that_is_stale(claimed, monkeypatch, capsys):
+    clock, told = claimed.clock, []
+    monkeypatch.setattr(FakeClock, "stopped", property(lambda _: bool(told)), raising=False)
+
+    def wait(seconds):
+        clock.at += 60
+        if claimed.slurm.claimed[0] != "0a1b2c":
+            told.append(1)
+        return False
+
+    monkeypatch.setattr(clock, "wait", wait)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        assert cli.main(["run"]) == 0
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, handler)
+    out = capsys.readouterr()
+    assert out.err.count("another controller holds this site") == 2
+    assert "owner: took the site over from controller 0a1b2c" in out.out
+
+
 def test_an_unknown_pool_can_not_be_reopened(site, capsys):
     assert cli.main(["tick", "--reopen", "p6"]) == 2
     assert capsys.readouterr().err == "ironburst: --reopen p6: there is no such pool; the document has: p5\n"

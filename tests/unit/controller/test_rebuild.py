@@ -5,11 +5,12 @@ from contextlib import closing
 
 import pytest
 
-from ironburst.controller import records, spending
+from ironburst.controller import rebuild, records, spending
 from ironburst.controller.money import month
 from ironburst.controller.ownership import STALE_S
 from ironburst.document import Budget as Declared
 from ironburst.document import ClusterDocument
+from tests.fakes import Crash
 from tests.fakes.world import World
 
 HOUR, DAY = 3600.0, 86400.0
@@ -146,6 +147,26 @@ def test_a_second_full_budget_never_appears(world):
     lose(world)
     world.tick(3)
     assert spent(world) == pytest.approx(before, abs=1)  # carried once
+
+
+def test_a_controller_that_dies_before_it_has_taken_it_over_loses_nothing(world, monkeypatch):
+    job = rented(world, runs_s=HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 3 * HOUR)
+    world.until(lambda: not world.ledger.leases(), HOUR)
+    world.tick()
+    before = spent(world)
+    lose(world)
+
+    def dies(*_, **__):
+        raise Crash("in the middle of its first tick")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rebuild, "_settle", dies)
+        with pytest.raises(Crash):
+            world.tick()
+    world.start()
+    world.tick()
+    assert before > 50 and spent(world) == pytest.approx(before, abs=1)
 
 
 def test_what_is_carried_over_keeps_its_account_its_day_and_its_month(world):
