@@ -236,7 +236,9 @@ class Cloud(Protocol):
         """All `request.count` instances or an error."""
 
     def instances(self, cluster: str) -> list[Instance]:
-        """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them."""
+        """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them. One
+        may be missing: only `described` tells whether it is known.
+        """
 
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """Those of these instances that the provider knows, asked for by their ids."""

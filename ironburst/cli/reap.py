@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         ids = [instance.id for instance in orphans if not holder or instance.owner != holder]
         if not arguments.dry_run:
             rebuild.run(site, observation, ownership.claim(site, first=True))
+            ownership.say(site)
             ids = reaper.reap(site, observation, arguments.grace)
     if arguments.json:
         print(json.dumps({"orphans": ids, "ended": not arguments.dry_run}))

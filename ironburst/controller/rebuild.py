@@ -18,6 +18,7 @@ from ironburst.document import PoolDocument
 from ironburst.ports import Instance, Observation
 
 _CENT = 0.01
+_UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
@@ -63,7 +64,8 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
                 _detach(site, lease, instance, restored=restored)
         if own is None:
             own = _add(site, instance, instance.id, node.name, jobs, until_s, f"{instance.id} had no lease")
-        state = records.JOINED if node.has("DRAIN") and not jobs else records.READY
+        waits = node.has("DRAIN") and node.reason == _UNUSED and not jobs  # not behind a person's drain
+        state = records.JOINED if waits else records.READY
         it = {
             "node": node.name,
             "instance_id": instance.id,

@@ -274,3 +274,18 @@ def test_a_node_that_does_not_answer_yet_keeps_its_job_and_gets_its_lease_when_i
     world.slurm.nodes[name].states -= {"NOT_RESPONDING"}
     world.tick()
     assert world.states() == [records.READY]
+
+
+@pytest.mark.parametrize(("reason", "state"), [("no lease", records.JOINED), ("fan is loud", records.READY)])
+def test_a_drained_node_without_a_lease_waits_behind_our_drain_or_keeps_a_persons(world, reason, state):
+    job = rented(world)
+    name = world.ledger.leases()[0].node
+    world.clock.at += HOUR
+    world.tick()
+    lose(world)
+    world.slurm.cancel(job)
+    world.slurm.drain([name], reason)
+    world.tick()
+    (text,) = [text for text in world.events("needs_a_person") if "i-1" in text]
+    assert text.endswith(f"it has one again, {state}")
+    world.until(lambda: not world.cloud.alive(), HOUR)
