@@ -20,6 +20,7 @@ from ironburst.controller import (
     spending,
 )
 from ironburst.controller.apply import acts, apply, recheck
+from ironburst.controller.heartbeat import Heartbeat
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
@@ -54,6 +55,7 @@ class Controller:
     recorder: Recorder | None = None
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
+    _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError or CloudError if the queue or the instances can't be
@@ -73,6 +75,7 @@ class Controller:
             raise
         self._learn(observation)
         leases.advance(site, observation)
+        self._heartbeat.beat(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)
         for pool in document.pools:
