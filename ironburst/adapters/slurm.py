@@ -132,9 +132,7 @@ class Slurm:
     def _call(self, *command: str, stdin: str = "") -> str:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(
-                argv, input=stdin, capture_output=True, text=True, timeout=self._timeout_s
-            )
+            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=self._timeout_s)
         except FileNotFoundError:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None

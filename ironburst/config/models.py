@@ -345,7 +345,7 @@ class Burst(Strict):
     @model_validator(mode="after")
     def _heard_in_time(self) -> Burst:
         if self.dead_man < max(600, 3 * self.tick):
-            raise ValueError("dead_man is less than 10m, or than three ticks: nodes would end while they join; raise it")
+            raise ValueError("dead_man is less than 10m or three ticks: nodes would end while they join; raise it")
         return self
 
     @model_validator(mode="after")

@@ -165,7 +165,7 @@ def failed():
     """slurmd can't start: last words, and off. A node that has jobs all the same stays."""
     if steps():
         return
-    units = [unit for unit in UNITS if output("systemctl", "is-failed", unit + ".service")]
+    units = [unit for unit in UNITS if output("systemctl", "is-failed", unit + ".service") is not None]
     lines = {
         unit: (output("journalctl", "-bqn30", "-ocat", "_SYSTEMD_UNIT={}.service".format(unit)) or "").splitlines()
         for unit in units

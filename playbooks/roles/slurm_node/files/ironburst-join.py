@@ -3,9 +3,9 @@
 
 The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the
 instance metadata service (IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are
-asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and neither of them
-touched, if anything is missing: then neither munge nor slurmd starts. For ironburst-dead-man it writes what the launch
-declares (/run/ironburst/dead-man.json), or that this instance is nobody's rented node and so never ends itself.
+asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and neither of
+them touched, if anything is missing: then neither munge nor slurmd starts. For ironburst-dead-man it writes what the
+launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's rented node and never ends itself.
 """
 
 import contextlib
