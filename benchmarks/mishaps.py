@@ -48,7 +48,7 @@ class Skewed:
 
 
 NODE_CALLS = ("power_up", "resume", "drain", "release", "abandon", "heal")
-SLURM_CALLS = {"claim", "observe", "put_permit", "remove_permit", "place", "requeue", *NODE_CALLS}
+SLURM_CALLS = {"claim", "observe", "put_permit", "remove_permit", "place", "requeue", "beat", *NODE_CALLS}
 
 
 class Slurm(FakeSlurm):

@@ -6,7 +6,7 @@ Times are seconds since 1970 (UTC). Every method either did what it says or rais
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -161,6 +161,11 @@ class Scheduler(Protocol):
 
     def requeue(self, job: int) -> None:
         """Stop a job and put it back into the queue."""
+
+    def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
+        """Tell these nodes that the controller lives, and for how many seconds each is paid; `at_s` makes this
+        heartbeat another one than the last.
+        """
 
 
 # ---- the cloud

@@ -12,7 +12,7 @@ import math
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters import slurm_json
@@ -128,6 +128,18 @@ class Slurm:
         """`scontrol requeue`."""
         self._call("scontrol", "requeue", str(int(job)))
 
+    def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
+        """In the nodes' comment: one `scontrol` for all, with one update for those that have as long."""
+        groups: dict[int, list[str]] = {}
+        for node, left_s in nodes.items():
+            groups.setdefault(int(left_s), []).append(_checked(node))
+        updates = [
+            f"update nodename={','.join(names)} comment=ironburst,at={int(at_s)},left={left_s}\n"
+            for left_s, names in groups.items()
+        ]
+        if updates:
+            self._call("scontrol", stdin="".join(updates))
+
     # ---- commands
     def _update_nodes(self, nodes: Sequence[str], state: str, reason: str = "") -> None:
         names = ",".join(map(_checked, nodes))
@@ -148,12 +160,10 @@ class Slurm:
                 f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
             ) from None
 
-    def _call(self, *command: str) -> str:
+    def _call(self, *command: str, stdin: str = "") -> str:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._timeout_s
-            )
+            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=self._timeout_s)
         except FileNotFoundError:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None

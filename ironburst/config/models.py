@@ -336,6 +336,17 @@ class Burst(Strict):
         gt=0,
         description="spot is for jobs of at most so many nodes; none: one, for a gang loses its work with any node",
     )
+    dead_man: Duration = Field(
+        default="30m",
+        validate_default=True,
+        description="a rented node without jobs that hears nothing of the controller for so long powers itself off",
+    )
+
+    @model_validator(mode="after")
+    def _heard_in_time(self) -> Burst:
+        if self.dead_man < max(600, 3 * self.tick):
+            raise ValueError("dead_man is less than 10m or three ticks: nodes would end while they join; raise it")
+        return self
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Burst:

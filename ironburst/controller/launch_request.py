@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
+from ironburst.controller import heartbeat
 from ironburst.controller.records import LaunchRow
-from ironburst.document import ClusterDocument
+from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import LaunchRequest
 
 
@@ -15,8 +16,8 @@ def token(cluster: str, launch: str, attempt: int) -> str:
     return "ib-" + hashlib.sha256(f"{cluster}/{launch}/{attempt}".encode()).hexdigest()[:40]
 
 
-def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
-    """What a rented node needs to find out who it is; it holds references, no secrets."""
+def user_data(document: ClusterDocument, pool: PoolDocument, nodes: tuple[str, ...], boot_s: float) -> str:
+    """What a rented node needs to find out who it is, and when to end itself; it holds references, no secrets."""
     said = {
         "ironburst": 1,
         "cluster": document.cluster,
@@ -24,6 +25,8 @@ def user_data(document: ClusterDocument, nodes: tuple[str, ...]) -> str:
         "conf_server": document.scheduler.head_address,
         "munge_key": document.scheduler.munge_key,
         "region": document.region,
+        "dead_man_s": document.burst.dead_man_s,
+        "hard_limit_s": heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s),
     }
     return json.dumps(said, sort_keys=True)
 
@@ -44,6 +47,6 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         count=len(launch.nodes),
         launch_template_id=place.launch_template_id,
         image_id=launch.image_id,
-        user_data=user_data(document, launch.nodes),
+        user_data=user_data(document, pool, launch.nodes, launch.boot_s),
         capacity_reservation_id=pool.capacity_reservation_id,
     )

@@ -23,6 +23,7 @@ from ironburst.controller import (
     spending,
 )
 from ironburst.controller.apply import acts, apply, recheck
+from ironburst.controller.heartbeat import Heartbeat
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
@@ -58,6 +59,7 @@ class Controller:
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
+    _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
@@ -86,6 +88,7 @@ class Controller:
             ownership.say(site)
             self._said = True
         leases.advance(site, observation)
+        self._heartbeat.beat(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)
         for pool in document.pools:

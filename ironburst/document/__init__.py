@@ -227,6 +227,7 @@ class Burst(_Part):
     cool_down_s: int
     wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
     spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
+    dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
 
 
 class ClusterDocument(_Part):

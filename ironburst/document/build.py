@@ -117,6 +117,7 @@ def _burst(config: ClusterConfig) -> Burst:
         cool_down_s=declared.cool_down,
         wait_target=_wait_target(config),
         spot_max_nodes=declared.spot_max_nodes,
+        dead_man_s=declared.dead_man,
     )
 
 

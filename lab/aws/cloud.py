@@ -277,6 +277,17 @@ class Cloud:
             instance.terminate()
             instance.state_reason = StateReason(f"{code}: {message}", code)
 
+    def powered_off(self, instance_id: str) -> None:
+        """The machine has powered itself off: the instance stops, or ends where its launch says so."""
+        instance = next((i for i in self.backend.all_instances() if i.id == instance_id), None)
+        if instance is None or instance.state != "running":
+            return
+        if instance.instance_initiated_shutdown_behavior == "terminate":
+            self._end(instance, "Client.InstanceInitiatedShutdown", "Instance initiated shutdown")
+        else:
+            instance._state = InstanceState("stopped", 80)
+            self._event(instance, STATE_CHANGE, state="stopped")
+
     def _event(self, instance: Any, kind: str, **detail: Any) -> None:
         region, account = instance.region_name, instance.owner_id
         event = {

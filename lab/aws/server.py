@@ -14,6 +14,7 @@ from lab.aws.view import InstanceView
 
 log = logging.getLogger("lab.aws")
 Address = tuple[str, int]
+LOOK_S = 0.5  # between two looks whether a machine has powered itself off
 
 
 class Machines(Protocol):
@@ -27,6 +28,10 @@ class Machines(Protocol):
 
     def bake(self, view: InstanceView, image: str) -> None:
         """Make image folder `image` of its disk."""
+
+    def is_off(self, view: InstanceView) -> bool:
+        """True if the machine of a running instance has powered itself off."""
+        ...
 
     def image_known(self, folder: str) -> bool:
         """True if there is a baked image of this folder name."""
@@ -69,7 +74,10 @@ def serve(listen: Listen, region: str, machines: Machines, stop: threading.Event
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     log.info("ready: %s", cloud.url)
-    stop.wait()
+    while not stop.wait(LOOK_S):
+        for view in list(cloud.hosts.values()):
+            if machines.is_off(view):
+                cloud.powered_off(view.instance_id)
     for server in servers:
         server.shutdown()
         server.server_close()

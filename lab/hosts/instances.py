@@ -31,6 +31,7 @@ class InstanceHosts:
 
     def __init__(self, box: Box):
         self.box = box
+        self._up: set[str] = set()  # hosts that only they themselves may power off
 
     def launch(self, view: InstanceView) -> None:
         """Start the host; returns when its systemd is starting. LabError if it can't."""
@@ -41,11 +42,13 @@ class InstanceHosts:
         image = view.image_folder or None
         wanted = spec.cloud(view.instance_id, view.address, view.instance_type, image=image)
         self._host(view).start(wanted)
+        self._up.add(view.instance_id)
         kind, place = f"{view.market} {view.instance_type}", f"{view.address} in {view.zone}"
         log.info("%s: %s started at %s (%s)", view.instance_id, kind, place, view.image_id)
 
     def terminate(self, view: InstanceView) -> None:
         """End the host and wipe its disk; one that isn't there is fine."""
+        self._up.discard(view.instance_id)
         self._host(view).destroy()
         log.info("%s: destroyed", view.instance_id)
 
@@ -54,9 +57,15 @@ class InstanceHosts:
         reboots.
         """
         host = self._host(view)
+        self._up.discard(view.instance_id)
         bake(host, image)
         host.start()
+        self._up.add(view.instance_id)
         log.info("%s: baked from %s", image, view.instance_id)
+
+    def is_off(self, view: InstanceView) -> bool:
+        """True if the host has powered itself off."""
+        return view.instance_id in self._up and self._host(view).state() == "off"
 
     def image_known(self, folder: str) -> bool:
         """True if the lab has this baked image."""

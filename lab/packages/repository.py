@@ -62,6 +62,7 @@ PACKAGES = [
     "docker.io",
     "docker-cli",
     "iptables",
+    "nftables",
     "xfsprogs",
     "mdadm",
     "nfs-common",

@@ -220,6 +220,23 @@ def test_a_reason_with_a_space_stays_one_argument_here_and_behind_ssh(recorder):
     assert said(recorder) == ["root@head", """scontrol update nodename=p5-1 state=drain 'reason=it'"'"'s over'"""]
 
 
+def test_one_heartbeat_is_one_scontrol_with_one_update_for_all_that_are_paid_as_long(tmp_path):
+    script = tmp_path / "prefix"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ncat >> {tmp_path}/stdin\n')
+    script.chmod(0o755)
+    Slurm([str(script)]).beat({"p5-1": 600, "p5-2": 600, "p4-1": 3660}, 1_795_262_400.7)
+    assert (tmp_path / "calls").read_text() == "scontrol\n"
+    assert (tmp_path / "stdin").read_text().splitlines() == [
+        "update nodename=p5-1,p5-2 comment=ironburst,at=1795262400,left=600",
+        "update nodename=p4-1 comment=ironburst,at=1795262400,left=3660",
+    ]
+
+
+def test_no_rented_node_hears_no_heartbeat(recorder):
+    Slurm([str(recorder / "prefix")]).beat({}, 0.0)
+    assert not (recorder / "log").exists()
+
+
 @pytest.mark.parametrize("name", ["", "-f", "a b", "x;reboot", "../etc", "a,b", "$(id)"])
 def test_only_names_are_taken_for_names(recorder, name):
     with pytest.raises(SchedulerError, match="is no name"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass, replace
 
 from ironburst import ports
 from ironburst.ports import Instance, Interruption, LaunchRequest
+from tests.fakes import dead_man
 from tests.fakes.clock import FakeClock
 from tests.fakes.slurm import FakeSlurm
 
@@ -18,6 +20,7 @@ class FakeInstance:
     instance: Instance
     node: str
     boots_at: float
+    switch: dead_man.Switch | None = None
     ended_at: float | None = None
 
 
@@ -48,6 +51,13 @@ class FakeCloud:
         return next(
             (f.instance for f in self.all.values() if f.node == node and f.instance.alive and now >= f.boots_at), None
         )
+
+    def nodes_live(self) -> None:
+        """The program of every rented node that has booted looks once a minute whether it is to end itself."""
+        now = self.clock.now()
+        for id, fake in self.all.items():
+            if fake.switch and fake.instance.alive and now >= fake.boots_at and fake.switch.ends(now, self.slurm):
+                self.die(id, "Client.InstanceInitiatedShutdown")
 
     def alive(self) -> list[Instance]:
         return [fake.instance for fake in self.all.values() if fake.instance.alive]
@@ -86,16 +96,17 @@ class FakeCloud:
         used = sum(i.zone == request.zone and self.tokens[i.token][0].market == request.market for i in self.alive())
         if free - used < request.count:
             raise ports.InsufficientCapacity("no capacity", "InsufficientInstanceCapacity")
-        import json
-
-        names, ids, now = json.loads(request.user_data)["nodes"], [], self.clock.now()
+        said = json.loads(request.user_data)
+        names, ids, now = said["nodes"], [], self.clock.now()
         for index in range(request.count):
             id = f"i-{next(self.ids)}"
             instance = Instance(
                 id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
             instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
-            self.all[id] = FakeInstance(instance, names[index], now + self.boot_s)
+            self.all[id] = FakeInstance(
+                instance, names[index], now + self.boot_s, dead_man.switch_of(said, names[index])
+            )
             ids.append(id)
         self.tokens[request.token] = (request, ids)
         if self.lost_answers:

@@ -23,6 +23,7 @@ class FakeNode:
     reason: str = ""
     address: str = ""
     since: float = 0.0  # of the power state
+    comment: str = ""
 
     def record(self) -> Node:
         return Node(self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address)
@@ -57,6 +58,7 @@ class FakeSlurm:
         self.ids = itertools.count(1)
         self.gate_fails: set[str] = set()
         self.claimed: tuple[str, float, str] | None = None  # the head's spool: owner, when, what it said
+        self.beats = 0
 
     # ---- what users do
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
@@ -85,10 +87,19 @@ class FakeSlurm:
     def state(self, job: int) -> str:
         return self.jobs[job].done or self.jobs[job].job.state
 
+    def show(self, name: str) -> str:
+        """As `scontrol --oneliner show node` tells a node of itself."""
+        node = self.nodes[name]
+        words = [("ALLOCATED" if self._on(name) else "IDLE"), *sorted(node.states - {"IDLE"})]
+        comment = f" Comment={node.comment}" if node.comment else ""
+        return f"NodeName={name} State={'+'.join(words)}{comment}"
+
     # ---- Slurm's own doing
     def live(self) -> None:
         """Let pass what time brings: power transitions, boots, ends of jobs, starts."""
         now = self.clock.now()
+        if self.cloud:
+            self.cloud.nodes_live()
         for node in self.nodes.values():
             if "POWER_UP" in node.states and now - node.since >= self.power_save_s:
                 if node.name in self.permits:
@@ -219,6 +230,14 @@ class FakeSlurm:
             raise SchedulerError(f"job {job} isn't pending")
         eligible = self.clock.now() if begin_now else fake.job.eligible_s
         fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
+
+    def beat(self, nodes, at_s):
+        """It stays in the node's record, also through power cycles."""
+        if unknown := set(nodes) - self.nodes.keys():
+            raise SchedulerError(f"Invalid node name specified: {unknown}")
+        for name, left_s in nodes.items():
+            self.nodes[name].comment = f"ironburst,at={int(at_s)},left={int(left_s)}"
+        self.beats += 1
 
     def requeue(self, job):
         fake = self.jobs.get(job)

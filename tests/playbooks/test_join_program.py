@@ -137,7 +137,36 @@ def test_what_can_not_join_says_why_and_touches_nothing(cloud, join, tmp_path, c
         setattr(cloud, name, value)
     assert join.main() == 1
     assert sentence in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "etc").exists()
+
+
+def declared(root):
+    return json.loads((root / "run/ironburst/dead-man.json").read_text())
+
+
+def test_what_the_launch_declares_reaches_the_dead_mans_switch(cloud, join, tmp_path):
+    cloud.user_data = json.dumps(USER_DATA | {"dead_man_s": 900, "hard_limit_s": 7200})
+    assert join.main() == 0
+    assert declared(tmp_path) == {"node": "p5-2", "dead_man_s": 900, "hard_limit_s": 7200}
+
+
+def test_a_launch_of_a_controller_that_does_not_beat_yet_has_no_switch(cloud, join, tmp_path):
+    assert join.main() == 0
+    assert declared(tmp_path)["dead_man_s"] is None
+
+
+@pytest.mark.parametrize("user_data", [None, "#!/bin/sh", "[]", "{}"])
+def test_somebody_elses_instance_is_never_ended(cloud, join, tmp_path, user_data):
+    """One that bakes an image, or that a person launched to look at one."""
+    cloud.user_data = user_data
+    assert join.main() == 1
+    assert declared(tmp_path) == {"dead_man_s": None}
+
+
+def test_a_node_of_ours_that_can_not_join_may_be_ended(cloud, join, tmp_path):
+    cloud.user_data, cloud.secret = json.dumps(USER_DATA | {"dead_man_s": 900, "hard_limit_s": 7200}), None
+    assert join.main() == 1
+    assert declared(tmp_path)["dead_man_s"] == 900
 
 
 def test_no_metadata_service_is_given_up_at_the_deadline(cloud, join, tmp_path, capsys, monkeypatch):

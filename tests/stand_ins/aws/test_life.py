@@ -110,6 +110,21 @@ def test_a_failed_end_stays_visible(cloud, ec2, subnet):
     assert described(ec2, instance)["State"]["Name"] == "terminated" and set(cloud.hosts) == {instance}
 
 
+@pytest.mark.parametrize(
+    ("behavior", "state"), [({}, "stopped"), ({"InstanceInitiatedShutdownBehavior": "terminate"}, "terminated")]
+)
+def test_a_machine_that_powers_itself_off_stops_or_ends_as_its_launch_says(cloud, hooks, ec2, subnet, behavior, state):
+    instance = run(ec2, SubnetId=subnet, **behavior)[0]["InstanceId"]
+    cloud.settle()
+    cloud.powered_off(instance)
+    cloud.settle()
+    seen = described(ec2, instance)
+    assert seen["State"]["Name"] == state
+    if state == "terminated":
+        assert seen["StateReason"]["Code"] == "Client.InstanceInitiatedShutdown"
+        assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
+
+
 def test_stop_is_refused_rather_than_pretended(cloud, ec2, subnet):
     instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
     for call in (ec2.stop_instances, ec2.start_instances, ec2.reboot_instances):

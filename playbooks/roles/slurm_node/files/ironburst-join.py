@@ -3,8 +3,9 @@
 
 The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the
 instance metadata service (IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are
-asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and no file
-touched, if anything is missing: then neither munge nor slurmd starts.
+asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and neither of
+them touched, if anything is missing: then neither munge nor slurmd starts. For ironburst-dead-man it writes what the
+launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's rented node and never ends itself.
 """
 
 import contextlib
@@ -28,6 +29,10 @@ class JoinError(Exception):
     """Why the node can't join; one sentence."""
 
 
+class NotRented(JoinError):
+    """This instance was launched by somebody else: it is no node, and may stay."""
+
+
 def imds(path, token=None, ttl=None):
     """An answer of the metadata service; without a token a new one, for ttl seconds. Raises OSError."""
     headers = {"X-aws-ec2-metadata-token": token} if token else {"X-aws-ec2-metadata-token-ttl-seconds": str(ttl)}
@@ -45,6 +50,8 @@ def launch(end):
             token = imds("api/token", ttl=300)
             return imds("user-data", token), imds("meta-data/ami-launch-index", token)
         except urllib.error.HTTPError as error:
+            if error.code == 404 and error.url.endswith("/user-data"):
+                raise NotRented(f"the metadata service at {IMDS} answers 404 for {error.url}") from None
             if error.code in (401, 403, 404):
                 raise JoinError(f"the metadata service at {IMDS} answers {error.code} for {error.url}") from None
             reason = f"HTTP {error.code}"
@@ -55,16 +62,22 @@ def launch(end):
         time.sleep(0.5)
 
 
-def parse(user_data, index):
-    """(node name, head, reference of the munge key, region) from the launch's user data. Raises JoinError."""
+def parse(user_data):
+    """The launch's user data. Raises JoinError."""
     try:
         data = json.loads(user_data)
     except ValueError:
-        raise JoinError("the user data is not JSON: this instance was not launched by ironburst") from None
+        raise NotRented("the user data is not JSON: this instance was not launched by ironburst") from None
     if not isinstance(data, dict) or data.get("ironburst") != 1:
-        raise JoinError(
+        ours = isinstance(data, dict) and "ironburst" in data
+        raise (JoinError if ours else NotRented)(
             "the user data has no `ironburst: 1`: this instance was not launched by an ironburst that this image knows"
         )
+    return data
+
+
+def told(data, index):
+    """(node name, head, reference of the munge key, region) of the user data. Raises JoinError."""
     try:
         name, head = data["nodes"][int(index)], data["conf_server"]
         key, region = data["munge_key"], data["region"]
@@ -126,13 +139,23 @@ def write(path, content, mode, owner=None):
     new.replace(path)
 
 
+def declare(**settings):
+    """For ironburst-dead-man; dead_man_s None: it never acts here."""
+    write(ROOT / "run/ironburst/dead-man.json", json.dumps(settings).encode(), 0o644)
+
+
 def main():
     """The exit status."""
     end = time.monotonic() + DEADLINE_S
     try:
-        name, head, reference, region = parse(*launch(end))
+        user_data, index = launch(end)
+        data = parse(user_data)
+        name, head, reference, region = told(data, index)
+        declare(node=name, dead_man_s=data.get("dead_man_s"), hard_limit_s=data.get("hard_limit_s"))
         key = munge_key(reference, region, end)
     except JoinError as error:
+        if isinstance(error, NotRented):
+            declare(dead_man_s=None)
         print(f"join: {error}", file=sys.stderr)
         return 1
     write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if Path("/") == ROOT else None)

@@ -1,0 +1,48 @@
+"""The dead man's switch of a rented node: the decisions of the program that runs there, on the fakes' clock."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-dead-man.py"
+LOOK_S = 60.0
+
+
+def _program() -> Any:
+    spec = importlib.util.spec_from_file_location("ironburst_dead_man", FILE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+program = _program()
+
+
+@dataclass
+class Switch:
+    """One node's. What it knows is what the program keeps between two looks."""
+
+    settings: dict[str, Any]
+    known: dict[str, Any] | None = None
+    looked_s: float = field(default=-LOOK_S)
+
+    def ends(self, now_s: float, slurm: Any) -> bool:
+        """Look, if it is time to; True: it powers off."""
+        if now_s - self.looked_s < LOOK_S:
+            return False
+        self.looked_s = now_s
+        shown = slurm.show(self.settings["node"])
+        self.known = program.listen(self.known, now_s, shown)
+        return bool(program.verdict(self.known, now_s, program.slurm_says_busy(shown), self.settings))
+
+
+def switch_of(user_data: dict[str, Any], node: str) -> Switch | None:
+    """As ironburst-join sets it up; None: the launch declares none."""
+    if not user_data.get("dead_man_s"):
+        return None
+    wanted = {key: user_data[key] for key in ("dead_man_s", "hard_limit_s")}
+    return Switch({"node": node, **wanted})

@@ -1,0 +1,324 @@
+"""A rented node's end and its metadata service, on real hosts: real systemd, Slurm, nftables and Docker, the role's own
+programs and units. Its times are short by the launch's own user data.
+"""
+
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from ironburst.adapters.slurm import Slurm
+from lab.hosts import spec
+from lab.hosts.host import SSH_OPTIONS
+from lab.hosts.rootfs import ssh_key
+from lab.packages import repository
+from lab.site import Site
+from lab.system import wait_for
+from tests import sites
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node"
+BAKER, FOLDER, SECRET = "i-0000000000000baca", "node-image", "ironburst/lab/munge-key"
+NODES = ("p5-1", "p5-2", "p5-3")
+DEAD_MAN_S = 15
+CONFIG = """
+ClusterName=lab
+SlurmctldHost=head(10.78.0.10)
+AuthType=auth/munge
+SlurmUser=slurm
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+MpiDefault=none
+ReturnToService=1
+SlurmctldParameters=enable_configless,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0
+ResumeProgram=/bin/true
+SuspendProgram=/bin/true
+SuspendTime=INFINITE
+ResumeTimeout=600
+NodeName=p5-1,p5-2,p5-3 CPUs=2 RealMemory=100 State=CLOUD
+PartitionName=burst Nodes=p5-1,p5-2,p5-3 Default=YES MaxTime=60
+"""
+GATE = """[Unit]
+Description=A gate that passes where the head says so
+After=ironburst-join.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+EnvironmentFile=/etc/ironburst/node.env
+ExecStart=/bin/sh -c 'test $IRONBURST_NODE != p5-3 || { echo "gate: FAILED gpus: 7 of 8"; exit 1; }'
+"""
+LAUNCH = """
+import json, sys
+from lab.aws.testing import Clients, network
+clients = Clients("http://10.78.0.1:5000")
+if sys.argv[1] == "prepare":
+    allow = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": "*"}
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    policy = lambda statement: json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam = clients("iam")
+    iam.create_role(RoleName="node", AssumeRolePolicyDocument=policy(trust))
+    iam.put_role_policy(RoleName="node", PolicyName="key", PolicyDocument=policy(allow))
+    iam.create_instance_profile(InstanceProfileName="node")
+    iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
+    clients("secretsmanager").create_secret(Name=sys.argv[2], SecretString=sys.argv[3])
+    print(json.dumps(network(clients())[1]))
+elif sys.argv[1] == "launch":
+    more = {"InstanceInitiatedShutdownBehavior": "terminate", "IamInstanceProfile": {"Name": "node"}}
+    got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=1, MaxCount=1,
+                                  SubnetId=sys.argv[3], UserData=sys.argv[4], **more)
+    print(json.dumps(got["Instances"][0]["InstanceId"]))
+else:
+    seen = clients().describe_instances(InstanceIds=[sys.argv[2]])["Reservations"][0]["Instances"][0]
+    print(json.dumps([seen["State"]["Name"], seen.get("StateReason", {}).get("Code", "")]))
+"""
+TCP = "timeout 5 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80 && echo reached'"
+
+
+class Lab:
+    """A head with a slurmctld, a cloud, and an image of rented nodes."""
+
+    def __init__(self, site):
+        self.site, self.image, self.subnet = site, "", ""
+        key = ["ssh", "-i", str(ssh_key(site.box.root)), *SSH_OPTIONS]
+        self.slurm = Slurm([*site.box.net_prefix(), *key, "root@10.78.0.10"])
+
+    def inside(self, *command):
+        done = self.site.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def control(self, *command):
+        return self.inside("-m", "lab.aws.client", *command)
+
+    def ready(self):
+        command = [sys.executable, "-m", "lab.aws.client", "GET", "/lab/health"]
+        return self.site.run(command, capture_output=True).returncode == 0
+
+    def launch(self, node, **more):
+        """Power up in Slurm, then launch: the instance's id."""
+        said = {"ironburst": 1, "cluster": "lab", "nodes": [node], "conf_server": "10.78.0.10", "region": "us-east-1"}
+        said |= {"munge_key": f"aws-secretsmanager:{SECRET}", "dead_man_s": DEAD_MAN_S, "hard_limit_s": 3600} | more
+        self.slurm.power_up([node])
+        self.until(node, "POWERING_UP")
+        return self.inside("-c", LAUNCH, "launch", self.image, self.subnet, json.dumps(said))
+
+    def node(self, name):
+        return self.slurm.observe().node(name)
+
+    def until(self, name, *states, seconds=90):
+        wait_for(lambda: self.node(name).has(*states), seconds, f"{name} being {states}", pause=0.5)
+
+    def joined(self, name):
+        def registered():
+            node = self.node(name)
+            return node.has("IDLE") and not node.has("POWERING_UP") and not node.has("POWERED_DOWN")
+
+        wait_for(registered, 90, f"{name} to register", pause=0.5)
+
+    def state(self, instance):
+        return self.inside("-c", LAUNCH, "state", instance)
+
+    def gone(self, instance, seconds=90):
+        wait_for(lambda: self.state(instance)[0] == "terminated", seconds, f"the end of {instance}", pause=0.5)
+        return self.state(instance)[1]
+
+
+def put(site, name, files):
+    for path, text in files.items():
+        site.ssh(name, f"mkdir -p {Path(path).parent} && cat > {path}", stdin=text)
+
+
+def install(site, name, *packages):
+    put(site, name, repository.client_files("debian"))
+    fetch = "import urllib.request as u; u.urlretrieve('http://10.78.0.1/lab.gpg', '/usr/share/keyrings/lab.gpg')"
+    site.ssh(name, ["python3", "-c", fetch])
+    command = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
+    site.ssh(name, f"apt-get update -qq && {command} {' '.join(packages)}", timeout=300)
+
+
+def role_files():
+    """As the role puts them there."""
+
+    def template(name, **values):
+        environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+        return environment.from_string((ROLE / "templates" / name).read_text()).render(values)
+
+    needs = ["ironburst-gate.service", "munge.service", "ironburst-metadata.service", "ironburst-join.service"]
+    units = ["ironburst-join.service", "ironburst-dead-man.service", "ironburst-join-failed.service"]
+    slurmd = template("slurmd.service.j2", slurm_node_rented=True, slurm_node_report_boot=True, slurm_node_needs=needs)
+    return {
+        "/etc/systemd/system/slurmd.service.d/ironburst.conf": slurmd,
+        "/etc/systemd/system/ironburst-dead-man.timer": template(
+            "ironburst-dead-man.timer.j2", slurm_node_dead_man_look=1
+        ),
+        "/etc/systemd/system/ironburst-gate.service": GATE,
+        "/etc/systemd/system/munge.service.d/ironburst.conf": (ROLE / "files/munge.conf").read_text(),
+        "/etc/ironburst/metadata.nft": (ROLE / "files/ironburst-metadata.nft").read_text(),
+        "/etc/systemd/system/ironburst-metadata.service": (ROLE / "files/ironburst-metadata.service").read_text(),
+        "/usr/local/sbin/ironburst-join": (ROLE / "files/ironburst-join.py").read_text(),
+        "/usr/local/sbin/ironburst-dead-man": (ROLE / "files/ironburst-dead-man.py").read_text(),
+        **{f"/etc/systemd/system/{unit}": (ROLE / "files" / unit).read_text() for unit in units},
+    }
+
+
+@pytest.fixture(scope="module")
+def lab():
+    sites.need_lab()
+    site = Site(f"t-node-{os.getpid()}")
+    site.up(start=["head"], tied=True)
+    try:
+        site.spawn([sys.executable, "-m", "lab.aws", "--prefix", site.prefix, "--root", str(site.box.root)], "aws")
+        lab = Lab(site)
+        key = secrets.token_hex(48)
+        install(site, "head", "slurmctld", "slurm-client", "munge")
+        put(site, "head", {"/etc/slurm/slurm.conf": CONFIG, "/etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n"})
+        site.ssh("head", f"mkdir -p /var/spool/ironburst/leases; printf {key} > /etc/munge/munge.key")
+        site.ssh("head", "systemctl restart munge slurmctld")
+        site.start_host(spec.cloud(BAKER, "10.90.9.1", "p5.48xlarge"))
+        site.wait([BAKER])
+        packages = [
+            "slurmd",
+            "slurm-client",
+            "munge",
+            "nftables",
+            "python3-boto3",
+            "docker.io",
+            "docker-cli",
+            "iptables",
+        ]
+        install(site, BAKER, *packages)
+        site.ssh(BAKER, "systemctl disable -q --now docker docker.socket containerd; rm -f /etc/munge/munge.key")
+        put(site, BAKER, role_files())
+        site.ssh(BAKER, "chmod 755 /usr/local/sbin/ironburst-*; systemctl daemon-reload")
+        site.ssh(BAKER, "systemctl enable -q ironburst-metadata ironburst-join ironburst-dead-man.timer munge slurmd")
+        site.bake_image(BAKER, FOLDER)
+        site.destroy_host(BAKER)
+        wait_for(lab.ready, 30, "the cloud")
+        lab.image = lab.control("POST", "/lab/images", json.dumps({"name": "node", "folder": FOLDER}))["image_id"]
+        lab.subnet = lab.inside("-c", LAUNCH, "prepare", SECRET, key)
+        yield lab
+    finally:
+        site.down()
+
+
+@pytest.fixture(scope="module")
+def rented(lab):
+    """A node that has joined, is looked after by nobody, and has a job: so it stays."""
+    instance = lab.launch("p5-1")
+    lab.joined("p5-1")
+    lab.slurm.beat({"p5-1": 3600}, 1.0)
+    out = "/shared/alice/metadata"
+    script = f'{TCP} > {out} 2>&1; echo "ended $?" >> {out}; exec sleep 600'
+    lab.site.ssh("head", f"cd /shared/alice && runuser -u alice -- sbatch -t 30 --wrap {json.dumps(script)}")
+    lab.until("p5-1", "MIXED") if lab.node("p5-1").has("MIXED") else wait_for(
+        lambda: lab.node("p5-1").has("ALLOCATED") or lab.node("p5-1").has("MIXED"), 60, "the job to start", pause=0.5
+    )
+    return instance
+
+
+def reached(lab, instance, command):
+    return "reached" in lab.site.ssh(instance, command, check=False).stdout
+
+
+def test_the_metadata_service_is_for_root_alone(lab, rented):
+    assert reached(lab, rented, TCP)
+    assert not reached(lab, rented, f"runuser -u alice -- {TCP}")
+    assert not reached(lab, rented, f"runuser -u alice -- unshare --user --map-root-user {TCP}")  # as Apptainer does
+    out = lab.site.dir / "shared/alice/metadata"
+    wait_for(lambda: out.exists() and "ended" in out.read_text(), 30, "the job's answer")
+    assert "reached" not in out.read_text() and "ended 1" in out.read_text()
+
+
+def test_containers_do_not_reach_it_either(lab, rented):
+    """Root of a container on the host's own network is root: who may start one is an admin of the node anyway."""
+    libraries = "lib lib64 usr/lib64 usr/lib/x86_64-linux-gnu/libc.so.6 usr/lib/x86_64-linux-gnu/libtinfo.so.6*"
+    loader = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 usr/bin/bash"
+    lab.site.ssh(rented, "mount -t tmpfs tmpfs /var/lib/docker && systemctl start docker", timeout=120)
+    lab.site.ssh(rented, f"cd / && tar -c {libraries} {loader} | docker import - tiny", timeout=120)
+    probe = "tiny /usr/bin/bash -c 'exec 3<>/dev/tcp/{}/{} && echo reached'"
+    imds = probe.format("169.254.169.254", 80)
+    assert reached(lab, rented, "timeout 20 docker run --rm " + probe.format("10.78.0.1", 80))  # a bridge that works
+    assert not reached(lab, rented, f"timeout 20 docker run --rm {imds}")
+    assert not reached(lab, rented, f"timeout 20 docker run --rm --network=host --user 1500 {imds}")
+    assert reached(lab, rented, f"timeout 20 docker run --rm --network=host {imds}")
+
+
+def test_it_stays_so_when_the_distributions_firewall_is_read_again(lab, rented):
+    alice = f"runuser -u alice -- {TCP}"
+    for verb in ("start", "reload", "restart"):
+        lab.site.ssh(rented, f"systemctl {verb} nftables")  # Debian's own: it flushes every table
+        assert reached(lab, rented, TCP) and not reached(lab, rented, alice), verb
+    assert lab.node("p5-1").has("ALLOCATED") or lab.node("p5-1").has("MIXED")
+
+
+def test_a_heartbeat_survives_slurmctld_and_is_no_other_one(lab, rented):
+    lab.slurm.beat({"p5-1": 3600, "p5-2": 300}, 7.0)
+    said = "Comment=ironburst,at=7,left="
+    show = "scontrol --oneliner show node "
+    assert said + "3600" in lab.site.ssh(rented, show + "p5-1").stdout  # configless: the node asks for itself
+    assert said + "300" in lab.site.ssh("head", show + "p5-2").stdout
+    lab.site.ssh("head", "systemctl restart slurmctld")
+    wait_for(lambda: said + "3600" in lab.site.ssh("head", show + "p5-1", check=False).stdout, 30, "slurmctld")
+
+
+def test_a_busy_node_stays_and_ends_when_its_job_has(lab, rented):
+    known = json.loads(lab.site.ssh(rented, "cat /run/ironburst/heartbeat.json").stdout)
+    assert known["said"] == "Comment=ironburst,at=7,left=3600"
+
+    def silent():
+        uptime = lab.site.ssh(rented, "python3 -c 'import time; print(time.monotonic())'").stdout
+        return float(uptime) - known["heard_s"] > DEAD_MAN_S + 3
+
+    wait_for(silent, 120, "the dead man's time", pause=0.5)
+    assert lab.state(rented)[0] == "running"
+    lab.site.ssh("head", "scancel --user=alice")
+    assert lab.gone(rented) == "Client.InstanceInitiatedShutdown"
+    assert "ironburst: it has no jobs, and no heartbeat" in lab.node("p5-1").reason
+
+
+def test_a_node_that_hears_its_controller_stays_longer_than_the_dead_mans_time(lab):
+    instance = lab.launch("p5-2")
+    lab.joined("p5-2")
+    began, beats = None, 0
+    while began is None or beats < 3 * DEAD_MAN_S:
+        beats += 1
+        lab.slurm.beat({"p5-2": 3600}, 100.0 + beats)
+        done = lab.site.ssh(instance, "python3 -c 'import time; print(time.monotonic())'", check=False)
+        assert done.returncode == 0
+        began = began or float(done.stdout)
+        if float(done.stdout) - began > 2 * DEAD_MAN_S:
+            break
+    assert lab.state(instance)[0] == "running"
+    assert lab.gone(instance, 120) == "Client.InstanceInitiatedShutdown"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "ironburst-join: ironburst-gate failed: gate: FAILED gpus: 7 of 8"),
+        ({"munge_key": "env:HOME"}, "ironburst-join: ironburst-join failed: join: a rented node can only resolve"),
+    ],
+    ids=["its gate fails", "it can't join"],
+)
+def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, more, words):
+    lab.slurm.abandon(["p5-3"], "again")
+    lab.until("p5-3", "POWERED_DOWN")
+    instance = lab.launch("p5-3", dead_man_s=100_000, **more)
+    console = lab.site.dir / "hosts" / instance / "console.log"
+    seen = []
+
+    def told():
+        seen[:] = [console.read_text(errors="replace")] if console.exists() else seen
+        return words in "".join(seen)
+
+    wait_for(told, 90, "its last words", pause=0.1)
+    assert lab.gone(instance) == "Client.InstanceInitiatedShutdown"

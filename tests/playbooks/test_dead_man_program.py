@@ -1,0 +1,196 @@
+"""The program that ends a rented node, with tools and a /proc of its own. What it decides: tests/unit/controller/
+test_heartbeat.py.
+"""
+
+import json
+import os
+
+import pytest
+from programs import load
+
+IDLE = "NodeName=p5-1 Arch=x86_64 State=IDLE+CLOUD Comment=ironburst,at=7,left=600"
+SETTINGS = {"node": "p5-1", "dead_man_s": 1800, "hard_limit_s": 90_000}
+
+
+class Node:
+    """A root folder, and tools that write down how they are called."""
+
+    def __init__(self, root, monkeypatch):
+        self.root, self.calls, self.console = root, root / "calls", root / "console"
+        self.tools = root / "bin"
+        self.tools.mkdir()
+        monkeypatch.setenv("IRONBURST_DEAD_MAN_ROOT", str(root))
+        monkeypatch.setenv("IRONBURST_DEAD_MAN_CONSOLE", str(self.console))
+        monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
+        self.program = load("roles/slurm_node/files/ironburst-dead-man.py")
+        for name in ("systemctl", "scontrol", "journalctl"):
+            self.tool(name, "exit 0")
+
+    def tool(self, name, body):
+        path = self.tools / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.calls}\n{body}\n')
+        path.chmod(0o755)
+
+    def slurm_shows(self, text):
+        self.tool("scontrol", f'[ "$2" = show ] && echo "{text}"\nexit 0')
+
+    def declared(self, **settings):
+        path = self.root / "run/ironburst/dead-man.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(settings))
+
+    def process(self, number, title):
+        path = self.root / "proc" / str(number) / "cmdline"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(title)
+
+    def heard(self, seconds_ago):
+        path = self.root / "run/ironburst/heartbeat.json"
+        now = self.program.time.monotonic()
+        path.write_text(json.dumps({"heard_s": now - seconds_ago, "said": "", "ends_s": None}))
+
+    def told(self):
+        return self.calls.read_text().splitlines() if self.calls.exists() else []
+
+    def is_off(self):
+        return "systemctl poweroff --no-block" in self.told()
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    node = Node(tmp_path, monkeypatch)
+    node.declared(**SETTINGS)
+    node.slurm_shows(IDLE)
+    return node
+
+
+def test_a_node_that_hears_its_controller_stays(node):
+    assert node.program.main([]) == 0
+    assert node.told() == ["scontrol --oneliner show node p5-1"] and not node.console.exists()
+    assert (
+        json.loads((node.root / "run/ironburst/heartbeat.json").read_text())["said"]
+        == "Comment=ironburst,at=7,left=600"
+    )
+
+
+def test_one_that_nobody_looks_after_closes_itself_to_jobs_says_why_and_ends(node):
+    node.slurm_shows("NodeName=p5-1 State=IDLE+CLOUD")
+    node.heard(2000)
+    assert node.program.main([]) == 0
+    drain = next(n for n, call in enumerate(node.told()) if "state=drain reason=ironburst: it has no jobs" in call)
+    assert drain < node.told().index("systemctl poweroff --no-block")
+    assert "ironburst-dead-man: p5-1 powers off: it has no jobs, and no heartbeat of the controller for 2000 s" in (
+        node.console.read_text()
+    )
+
+
+def test_a_job_that_starts_in_this_moment_keeps_it(node):
+    node.tool(
+        "scontrol",
+        f"[ $2 = show ] || exit 0\nif grep -q drain {node.calls}; then s=ALLOCATED; else s=IDLE; fi\n"
+        "echo NodeName=p5-1 State=$s+CLOUD",
+    )
+    node.heard(2000)
+    node.program.main([])
+    assert any("state=drain" in call for call in node.told()) and not node.is_off()
+
+
+@pytest.mark.parametrize(
+    ("title", "stays"),
+    [
+        (b"slurmstepd: [7.batch]\0", True),
+        (b"/usr/sbin/slurmstepd\0infinity\0", False),  # holds slurmd's control group for as long as the node is up
+        (b"python\0train.py\0slurmstepd: [7.0]\0", False),
+    ],
+)
+def test_a_step_counts_though_slurm_does_not_answer(node, title, stays):
+    node.tool("scontrol", "exit 1")
+    node.process(1, b"/sbin/init\0")
+    node.process(4711, title)
+    node.heard(2000)
+    node.program.main([])
+    assert node.is_off() != stays
+
+
+def test_an_allocation_without_a_step_counts(node):
+    node.slurm_shows("NodeName=p5-1 State=ALLOCATED+CLOUD")
+    node.heard(2000)
+    node.program.main([])
+    assert not node.is_off()
+
+
+def test_a_slurm_that_hangs_is_no_heartbeat(node, monkeypatch):
+    monkeypatch.setattr(node.program, "TOOL_S", 0.2)
+    node.tool("scontrol", "exec sleep 600")
+    node.heard(2000)
+    node.program.main([])
+    assert node.is_off()
+
+
+@pytest.mark.parametrize("damage", [None, "", "{"])
+def test_a_node_whose_join_never_came_to_its_end_ends_after_the_default(node, damage, monkeypatch):
+    path = node.root / "run/ironburst/dead-man.json"
+    path.unlink() if damage is None else path.write_text(damage)
+    node.program.main([])
+    assert not node.is_off()
+    later = node.program.time.monotonic() + 1801
+    monkeypatch.setattr(node.program.time, "monotonic", lambda: later)
+    node.program.main([])
+    assert node.is_off()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--failed"]])
+def test_a_machine_that_nobody_rented_is_never_ended(node, arguments):
+    node.declared(dead_man_s=None)
+    node.heard(1_000_000)
+    assert node.program.main(arguments) == 0
+    assert node.told() == []
+
+
+def test_a_full_disk_is_no_reason_to_stay(node, monkeypatch):
+    def full(path, value):
+        raise OSError(28, "No space left on device")
+
+    node.slurm_shows("NodeName=p5-1 State=IDLE+CLOUD")
+    node.heard(2000)
+    monkeypatch.setattr(node.program, "write", full)
+    node.program.main([])
+    assert node.is_off()
+
+
+# ---- a node that could not join
+
+
+def test_a_gate_that_failed_is_told_in_one_line_and_the_node_ends_at_once(node):
+    node.tool("systemctl", '[ "$1" != is-failed ] || [ "$2" = ironburst-gate.service ]')
+    node.tool(
+        "journalctl",
+        'printf "gate: ok     gpus: 8\\ngate: FAILED mounts: /shared is not mounted\\ngate: not passed\\n"',
+    )
+    node.program.main(["--failed"])
+    assert node.console.read_text().splitlines() == [
+        "",
+        "ironburst-join: ironburst-gate failed: gate: FAILED mounts: /shared is not mounted",
+    ]
+    assert node.is_off()
+
+
+def test_a_join_that_failed_before_it_knew_anything_ends_too(node):
+    (node.root / "run/ironburst/dead-man.json").unlink()
+    node.tool("systemctl", '[ "$1" != is-failed ] || [ "$2" = ironburst-join.service ]')
+    node.tool("journalctl", 'echo "join: the munge key x does not resolve: AccessDenied"')
+    node.program.main(["--failed"])
+    assert "ironburst-join: ironburst-join failed: join: the munge key x does not resolve" in node.console.read_text()
+    assert node.is_off()
+
+
+def test_a_node_with_a_running_step_stays_though_its_slurmd_can_not_start(node):
+    node.process(4711, b"slurmstepd: [7.0]\0")
+    node.program.main(["--failed"])
+    assert not node.is_off()
+
+
+def test_no_console_is_no_reason_to_stay(node, monkeypatch):
+    monkeypatch.setattr(node.program, "CONSOLE", str(node.root))
+    node.program.main(["--failed"])
+    assert node.is_off()
