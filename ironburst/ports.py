@@ -93,6 +93,7 @@ class Observation:
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
     permits: frozenset[str] = frozenset()
+    unreadable: tuple[str, ...] = ()  # sentences: jobs and nodes of which less is known than should be
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
