@@ -82,7 +82,7 @@ class Slurm:
 
     def release(self, nodes: Sequence[str]) -> None:
         """`state=power_down_asap`: drains, then powers down when the jobs have ended."""
-        self._update_nodes(nodes, "power_down_asap", "release")
+        self._update_nodes(nodes, "power_down_asap")
 
     def abandon(self, nodes: Sequence[str], reason: str) -> None:
         """`state=power_down_force`: cancels or requeues what runs there."""

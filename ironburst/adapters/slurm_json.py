@@ -230,6 +230,7 @@ def _node(raw: dict[str, Any]) -> Node:
         states=tuple(sorted(_words(raw["state"]))),
         reason=raw.get("reason") or "",
         address=raw.get("address") or "",
+        reason_by=str(raw.get("reason_set_by_user") or ""),
     )
 
 

@@ -12,6 +12,7 @@ from ironburst.controller import (
     cool_downs,
     idle_store,
     leases,
+    notices,
     policy_view,
     reaper,
     records,
@@ -20,10 +21,11 @@ from ironburst.controller import (
     spending,
 )
 from ironburst.controller.apply import acts, apply, recheck
+from ironburst.controller.brake import Brake
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
-from ironburst.controller.site import Site, pool_images
+from ironburst.controller.site import Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
 
@@ -54,24 +56,43 @@ class Controller:
     recorder: Recorder | None = None
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
+    _told: Told = field(default_factory=Told, init=False)
+    _brake: Brake = field(default_factory=Brake, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
-        """Raises SchedulerError or CloudError if the queue or the instances can't be
-        seen at all; nothing is decided blindly.
+        """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
+        blindly. Raises whatever else goes wrong, after the brake was pulled; its notes say what that did.
         """
+        try:
+            report = self._tick(document)
+            self._told.tick_ended()
+            self._brake.remember(self.ledger.leases())
+            return report
+        except (SchedulerError, CloudError):
+            raise
+        except Exception as error:
+            for said in self._brake.pull(lambda: self.site(document)):
+                error.add_note(said)
+            raise
+
+    def _tick(self, document: ClusterDocument) -> Report:
         began = self.clock.now()
+        # first of all: the cloud refuses a clock that is wrong by minutes, and then nothing is forgotten or ended by it
+        site = self.site(document)
         cool_downs.forgive(self.ledger, document.serial, began)
         retention.forget_old(self.ledger, began)
-        site = self.site(document)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         ceilings.reprice(site, last_s)
-        self._interruptions(site)
+        notices.interruptions(site)
         try:
             observation = self.scheduler.observe()
         except SchedulerError:
             ceilings.enforce_blindly(site)
             raise
+        for text in observation.unreadable:
+            site.tell("trouble", text)
         self._learn(observation)
+        notices.troubles(site, observation)
         leases.advance(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)
@@ -99,20 +120,9 @@ class Controller:
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
+        late_s = self.clock.now() + document.burst.tick_s
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
-        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances)
-
-    def _interruptions(self, site: Site) -> None:
-        """Spot notices: into the ledger first, then off the queue."""
-        queues = [pool.interruption_queue_url for pool in site.document.pools if pool.interruption_queue_url]
-        try:
-            for notice in self.cloud.interruptions(queues):
-                lease = self.ledger.lease_of_instance(notice.instance_id)
-                if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
-                    leases.interrupt(site, lease, "spot interruption")
-                self.cloud.acknowledge(notice)
-        except CloudError as error:
-            site.event("trouble", str(error))
+        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, self._told, late_s)
 
     def _learn(self, observation: Observation) -> None:
         """Run times of the jobs that have ended since the last tick of this process."""
@@ -125,10 +135,9 @@ class Controller:
         """Go on with what was just decided: the scheduler's answer to a
         power_up comes within its power_save_interval.
         """
-        deadline = site.now + site.document.burst.tick_s
         stale = leases.advance(site, observation)
         while any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
-            if site.now >= deadline or self.clock.wait(_POLL_S):
+            if site.late or self.clock.wait(_POLL_S):
                 break
             observation = self.scheduler.observe()
             stale = leases.advance(site, observation)
