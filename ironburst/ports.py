@@ -219,8 +219,8 @@ class Cloud(Protocol):
         """The image that a pool's parameter names; None if there is no such parameter."""
 
     def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
-        """Each on its own, all at the same time; the answers in the order of the requests: all `request.count` instances
-        or an error, which is returned.
+        """Each on its own, all at the same time. The answers, in the order of the requests: all `request.count`
+        instances, or an error, which is returned.
         """
 
     def instances(self, cluster: str) -> list[Instance]:

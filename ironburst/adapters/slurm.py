@@ -97,7 +97,9 @@ class Slurm:
         """One update of a pending job."""
         partition, nodes = ",".join(map(_checked, partitions)), ",".join(map(_checked, excluded))
         begin = ["starttime=now"] if begin_now else []
-        self._call("scontrol", "update", f"jobid={self._called(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin)
+        self._call(
+            "scontrol", "update", f"jobid={self._called(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin
+        )
 
     def requeue(self, *jobs: int) -> dict[int, str]:
         """`scontrol requeue 1,2_3`: goes on after one that is refused, and says which those were."""

@@ -1,11 +1,11 @@
-"""Whose a drain is: ours, the scheduler's own, or a person's, which only a person lifts. By the reason that is shown."""
+"""Whose a drain is: ours, the scheduler's own, or a person's, which only a person lifts. By its reason."""
 
 from __future__ import annotations
 
 PREFIX = "ironburst: "  # what we drain nodes for begins with it
 # ours of before and of the head's scripts; the scheduler's own word for a node that it powers down
 _OURS = ("", "no lease", "release", "given up", "POWER_DOWN_ASAP")
-# who sets a reason when slurmctld itself does: SlurmUser, as the role slurm_head has it; empty: an older release, or none
+# who sets a reason when slurmctld itself does: SlurmUser, as the role slurm_head has it
 _SCHEDULER = ("slurm",)
 
 

@@ -1,8 +1,8 @@
 """What is ended even if a tick can't be: the brake for a fault of ours, a full disk, a damaged ledger.
 
-It needs less than a tick: what the cloud and the scheduler show, and the leases as they were read last. It ends first and
-writes afterwards, if the ledger takes it. What is idle for a pool's longest idle time goes, what is past its own time, and
-what a ceiling can't pay. Jobs of instances that the provider takes back are put back into the queue.
+It needs less than a tick: what the cloud and the scheduler show, and the leases as they were read last. It ends first
+and writes afterwards, if the ledger takes it. What is idle for its pool's longest idle time goes, what is past its own
+time, and what a ceiling can't pay. Jobs of instances that the provider takes back are put back into the queue.
 """
 
 from __future__ import annotations

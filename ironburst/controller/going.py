@@ -6,6 +6,7 @@ Where a call for all is refused, each is tried by itself: one that fails keeps n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ironburst import node_states
 from ironburst.burst import Node
@@ -35,10 +36,8 @@ def _stop(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
         if node and not node.has("DRAIN") and not node_states.going_down(node.states):
             by_reason.setdefault(lease.end_reason, []).append(lease.node)
     for why, nodes in by_reason.items():
-        _each(site, nodes, lambda names, why=why: site.scheduler.drain(names, PREFIX + why))
-    from_lease = {
-        job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in _STOPPABLE
-    }
+        _each(site, nodes, partial(site.scheduler.drain, reason=PREFIX + why))
+    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in _STOPPABLE}
     if from_lease:
         _requeue(site, from_lease)
 
@@ -61,7 +60,9 @@ def _requeue(site: Site, from_lease: dict[int, LeaseRow]) -> None:
 def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
     """Also where the call was lost, or undone."""
     nodes = [(lease.node, observation.node(lease.node)) for lease in leases]
-    _each(site, [name for name, node in nodes if node and not node_states.going_down(node.states)], site.scheduler.release)
+    _each(
+        site, [name for name, node in nodes if node and not node_states.going_down(node.states)], site.scheduler.release
+    )
 
 
 def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
@@ -69,7 +70,7 @@ def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool
     of = {lease.node: lease for lease in leases}
     of = _kept(of, _each(site, of, site.scheduler.remove_permit))
     for why, names in _powered(of, observation).items():
-        done = _each(site, names, lambda nodes, why=why: site.scheduler.abandon(nodes, why))
+        done = _each(site, names, partial(site.scheduler.abandon, reason=why))
         of = {name: lease for name, lease in of.items() if name in done or name not in names}
     return end(site, list(of.values()))
 

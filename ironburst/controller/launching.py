@@ -94,7 +94,7 @@ def _powered_up(site: Site, wanted: list[tuple[list[LeaseRow], list[Node]]]) -> 
         site.event("trouble", str(error), launch=wanted[0][0][0].launch if len(wanted) == 1 else "")
         if len(wanted) == 1 or site.late:
             return False
-        return any([_powered_up(site, [one]) for one in wanted])  # one that is refused keeps no other
+        return sum(_powered_up(site, [one]) for one in wanted) > 0  # one that is refused keeps no other
     with site.ledger.transaction():
         for leases, _ in wanted:
             site.ledger.update(leases, site.now, state=records.POWERING)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
@@ -74,6 +76,12 @@ class Controller:
             for said in self._brake.pull(lambda: self.site(document)):
                 error.add_note(said)
             raise
+
+    def tell(self, kind: str, text: str) -> None:
+        """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""
+        if self._told.is_new(text):
+            with suppress(sqlite3.Error):
+                self.ledger.event(kind, text, self.clock.now())
 
     def _tick(self, document: ClusterDocument) -> Report:
         began = self.clock.now()

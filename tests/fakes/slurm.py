@@ -26,7 +26,9 @@ class FakeNode:
     reason_by: str = ""  # who set the reason
 
     def record(self) -> Node:
-        return Node(self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address, self.reason_by)
+        return Node(
+            self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address, self.reason_by
+        )
 
 
 @dataclass
