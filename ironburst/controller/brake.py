@@ -31,8 +31,12 @@ class Brake:
     _idle_since_s: dict[str, float] = field(default_factory=dict)  # by lease; math.inf: it was busy when last seen
 
     def remember(self, leases: Iterable[LeaseRow]) -> None:
-        """A tick went well, and these leases are open: what was seen in bad times counts no more."""
-        self._known, self._idle_since_s = list(leases), {}
+        """A tick went well, and these leases are open. What was seen in bad times counts on, for they may not be over:
+        a full disk takes a little now and then.
+        """
+        self._known = list(leases)
+        idle = {lease.id for lease in self._known if lease.state != records.READY or lease.idle_since_s is not None}
+        self._idle_since_s = {id: since_s for id, since_s in self._idle_since_s.items() if id in idle}
 
     def pull(self, site: Callable[[], Site]) -> list[str]:
         """End what must end. What was done and what couldn't be, a sentence each. Never raises."""

@@ -31,6 +31,7 @@ from ironburst.ports import (
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
 _QUOTA_S = 3600.0
+_Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
 AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
 
 
@@ -51,9 +52,6 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
         return False
     if site.now - leases[0].changed_s > launch.boot_s:
         return leave(site, leases, "the scheduler never powered its nodes up")
-    if lost := [node for node in nodes if node.launchable]:  # sent back: its permit wasn't seen
-        site.scheduler.put_permit(launch.nodes)
-        _power_up(site, lost)
     return False
 
 
@@ -68,22 +66,23 @@ def steps(site: Site, id: str, observation: Observation) -> bool:
 
 
 def power_up(site: Site, observation: Observation) -> bool:
-    """The first step of all launches that are only written down: one call of the scheduler for all of them.
-    Whether there was one.
+    """The first step of all launches that are only written down: one call of the scheduler for all of them; also for
+    nodes that were sent back, because their permit wasn't seen. Whether there was one.
     """
     early: dict[str, list[LeaseRow]] = {}
     for lease in site.ledger.leases():
-        if lease.state == records.INTENDED:
+        if lease.state in (records.INTENDED, records.POWERING):
             early.setdefault(lease.launch, []).append(lease)
-    wanted: list[tuple[list[LeaseRow], list[Node]]] = []
+    wanted: list[_Wanted] = []
     for leases in early.values():
         nodes = [node for lease in leases if (node := observation.node(lease.node))]
         if len(nodes) == len(leases) and _needed(site, leases, observation):
-            wanted.append((leases, nodes))
-    return _powered_up(site, wanted)
+            back = leases[0].state == records.POWERING
+            wanted.append((leases, [node for node in nodes if node.launchable] if back else nodes))
+    return _powered_up(site, [(leases, nodes) for leases, nodes in wanted if nodes])
 
 
-def _powered_up(site: Site, wanted: list[tuple[list[LeaseRow], list[Node]]]) -> bool:
+def _powered_up(site: Site, wanted: list[_Wanted]) -> bool:
     nodes = [node for _, nodes in wanted for node in nodes]
     if not nodes:
         return False
@@ -98,7 +97,7 @@ def _powered_up(site: Site, wanted: list[tuple[list[LeaseRow], list[Node]]]) -> 
     with site.ledger.transaction():
         for leases, _ in wanted:
             site.ledger.update(leases, site.now, state=records.POWERING)
-    return True
+    return any(leases[0].state == records.INTENDED for leases, _ in wanted)
 
 
 def _early(site: Site, id: str) -> list[LeaseRow]:

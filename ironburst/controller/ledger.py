@@ -81,7 +81,8 @@ class Ledger:
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # after a full disk SQLite has done it itself
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 

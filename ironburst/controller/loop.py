@@ -68,14 +68,18 @@ def run(
         except Exception as error:
             with suppress(Exception):  # a ledger that takes nothing, or a terminal that is gone: one of both may do
                 told(error)
-            controller.tell("trouble" if isinstance(error, _OUT_OF_REACH) else "needs_a_person", said(error))
+            controller.tell("trouble" if isinstance(error, _OUT_OF_REACH) else "needs_a_person", _what(error))
         clock.wait(max(interval - (time.monotonic() - began), 0.05))
 
 
 def said(error: Exception) -> str:
-    """What went wrong, for people; of a fault of ours also where, and what the brake did."""
+    """What went wrong, and what the brake did, for people."""
+    return "; ".join((_what(error), *getattr(error, "__notes__", ())))
+
+
+def _what(error: Exception) -> str:
     if isinstance(error, _OUT_OF_REACH):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return "; ".join((f"a tick failed: {type(error).__name__}: {error}{where}", *getattr(error, "__notes__", ())))
+    return f"a tick failed: {type(error).__name__}: {error}{where}"
