@@ -104,8 +104,8 @@ class Node:
 
     @cached_property
     def held_by_person(self) -> bool:
-        """A person drained it: only a person lifts that."""
-        return self.has("DRAIN") and drains.by_person(self.reason, self.reason_by)
+        """A person drained it, or set it down: only a person lifts that."""
+        return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
 
 
 @dataclass(frozen=True)

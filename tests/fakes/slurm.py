@@ -111,8 +111,9 @@ class FakeSlurm:
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
                 node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
                 node.address = ""
-                if not drains.by_person(node.reason, node.reason_by):  # SuspendProgram keeps a person's words
-                    node.reason, node.reason_by = "no lease", "slurm"
+                held = drains.by_person(node.reason, node.reason_by)  # SuspendProgram keeps a person's words
+                said = drains.HELD + node.reason.removeprefix(drains.HELD) if held else "no lease"
+                node.reason, node.reason_by = said, "slurm"
         for job in self.jobs.values():
             if job.ends is not None and job.ends <= now and not job.done:
                 self._end(job, "COMPLETED")

@@ -31,6 +31,7 @@ def world(tmp_path):
         (WORDS, "root", True),
         (WORDS, "bob", True),
         (WORDS, "", True),
+        (drains.HELD + WORDS, "slurm", True),
     ],
 )
 def test_whose_a_drain_is(reason, by, person):
@@ -47,7 +48,7 @@ def test_a_node_that_a_person_drained_while_it_booted_is_given_back_and_not_rent
     assert world.slurm.jobs[world.job].started[0][1] != (lease.node,)
     world.until(lambda: not world.ledger.leases(), 600)
     node = world.slurm.nodes[lease.node]
-    assert node.reason == WORDS and {"DRAIN", "POWERED_DOWN"} <= node.states
+    assert WORDS in node.reason and {"DRAIN", "POWERED_DOWN"} <= node.states
     assert [text for text in world.events("given_up") if WORDS in text]
     assert [request.user_data.count(f'"{lease.node}"') for request in world.cloud.requests] == [1, 0]
 
@@ -74,6 +75,15 @@ def test_a_ready_node_that_a_person_drained_ends_after_its_job_with_the_persons_
     (lease,) = world.ledger.leases()
     world.slurm.drain([lease.node], WORDS)
     world.until(lambda: not world.ledger.leases(), 900)
-    assert world.slurm.state(world.job) == "COMPLETED" and world.slurm.nodes[lease.node].reason == WORDS
+    assert world.slurm.state(world.job) == "COMPLETED" and WORDS in world.slurm.nodes[lease.node].reason
     world.slurm.resume([lease.node])
     world.until(lambda: world.slurm.nodes[lease.node].record().launchable, 60)
+
+
+def test_a_powered_down_node_that_a_person_set_down_is_not_healed(world):
+    node = world.slurm.nodes["p5-3"]
+    node.states, node.reason, node.reason_by = {"DOWN", "CLOUD", "POWERED_DOWN"}, WORDS, "bob"
+    world.tick(5)
+    assert "DOWN" in node.states and node.reason == WORDS
+    node.reason, node.reason_by = "ResumeTimeout reached", "slurm"
+    world.until(lambda: node.record().launchable, 60)
