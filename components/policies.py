@@ -95,7 +95,8 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
             {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         ),
         _allow("EndPoolInstances", ["ec2:TerminateInstances"], [instance], {"StringEquals": present}),
-        _allow("Look", ["ec2:DescribeInstances"], ["*"]),  # it knows no resource-level permission
+        # these know no resource-level permission
+        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
         _allow(
             "PassNodeRole",
             ["iam:PassRole"],

@@ -31,20 +31,22 @@ STATES: dict[str, Says] = {
     # base states
     "ALLOCATED": BUSY,
     "DOWN": CLOSED | OUT | GOING_DOWN | UNREGISTERED,
-    "ERROR": CLOSED,  # no release uses it
+    "ERROR": CLOSED | OUT,  # no release uses it
     "FUTURE": CLOSED | OUT | UNREGISTERED,
     "IDLE": NOTHING,
-    "INVALID": NOTHING,  # how the parser calls a base state that it doesn't know
+    "INVALID": CLOSED | OUT,  # how the parser calls a base state that it doesn't know
     "MIXED": BUSY,
     "UNKNOWN": CLOSED | OUT | UNREGISTERED,
-    # power: asked for (POWER_...), under way (POWERING_...), done (POWERED_...); out of service only when it is off
+    # power: asked for (POWER_...), under way (POWERING_...), done (POWERED_...). Slurm gives jobs to a node that comes
+    # up, and none to one that goes down, be it asked for only (make_node_avail in slurmctld's node_mgr.c)
     "POWER_UP": CLOSED | MOVING,
     "POWERING_UP": CLOSED | MOVING,
-    "POWER_DOWN": CLOSED | MOVING | GOING_DOWN,
-    "POWER_DRAIN": CLOSED | GOING_DOWN,  # slurmctld makes DRAIN and POWER_DOWN of it: never shown alone
-    "POWER_DOWN_ASAP": CLOSED | MOVING | GOING_DOWN,
-    "POWER_DOWN_FORCE": CLOSED | MOVING | GOING_DOWN,
-    "POWERING_DOWN": CLOSED | MOVING | GOING_DOWN,
+    "POWER_DOWN": CLOSED | OUT | MOVING | GOING_DOWN,
+    # slurmctld makes DRAIN and POWER_DOWN of it: never shown alone
+    "POWER_DRAIN": CLOSED | OUT | MOVING | GOING_DOWN,
+    "POWER_DOWN_ASAP": CLOSED | OUT | MOVING | GOING_DOWN,
+    "POWER_DOWN_FORCE": CLOSED | OUT | MOVING | GOING_DOWN,
+    "POWERING_DOWN": CLOSED | OUT | MOVING | GOING_DOWN,
     "POWERED_DOWN": CLOSED | OUT | GOING_DOWN,
     # other flags
     "BLOCKED": BUSY,  # by an exclusive job of its topology block
@@ -61,7 +63,7 @@ STATES: dict[str, Says] = {
     "PERFCTRS": NOTHING,
     "PLANNED": NOTHING,
     "REBOOT_CANCELED": NOTHING,
-    "REBOOT_ISSUED": CLOSED,
+    "REBOOT_ISSUED": CLOSED | OUT,  # it boots now
     "REBOOT_REQUESTED": NOTHING,  # it waits for its jobs; ASAP drains the node too
     "RESERVED": NOTHING,
     "RESUME": NOTHING,

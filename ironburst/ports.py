@@ -21,6 +21,7 @@ __all__ = [
     "Cloud",
     "CloudError",
     "Instance",
+    "InstanceTrouble",
     "InsufficientCapacity",
     "Interruption",
     "Job",
@@ -94,6 +95,7 @@ class Observation:
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
     permits: frozenset[str] = frozenset()
+    unreadable: tuple[str, ...] = ()  # sentences: jobs and nodes of which less is known than should be
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
@@ -159,8 +161,8 @@ class Scheduler(Protocol):
         `begin_now` lifts the delay of a requeue.
         """
 
-    def requeue(self, job: int) -> None:
-        """Stop a job and put it back into the queue."""
+    def requeue(self, *jobs: int) -> dict[int, str]:
+        """Stop jobs and put them back into the queue, all that can be. The others, and why not."""
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """Tell these nodes that the controller lives, and for how many seconds each is paid; `at_s` makes this
@@ -231,14 +233,25 @@ class Interruption:
     detail: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class InstanceTrouble:
+    """An instance fails the provider's status checks, or will be stopped, rebooted or taken away."""
+
+    instance_id: str
+    text: str  # what the provider says
+    from_s: float | None = None  # when a scheduled event may begin; None: now
+
+
 class Cloud(Protocol):
     """All methods raise CloudError."""
 
     def image_id(self, parameter: str) -> str | None:
         """The image that a pool's parameter names; None if there is no such parameter."""
 
-    def launch(self, request: LaunchRequest) -> list[Instance]:
-        """All `request.count` instances or an error."""
+    def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
+        """Each on its own, all at the same time. The answers, in the order of the requests: all `request.count`
+        instances, or an error, which is returned.
+        """
 
     def instances(self, cluster: str) -> list[Instance]:
         """Every instance that a controller of this cluster launched, ended ones as long as the provider shows them. One
@@ -259,8 +272,11 @@ class Cloud(Protocol):
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """Notices that wait in these queues (URLs); each is shown again until it is acknowledged."""
 
-    def acknowledge(self, interruption: Interruption) -> None:
-        """It is written down: don't show it again."""
+    def acknowledge(self, *interruptions: Interruption) -> None:
+        """They are written down: don't show them again."""
+
+    def troubles(self, ids: Sequence[str]) -> list[InstanceTrouble]:
+        """What is wrong with these running instances, or will be."""
 
 
 class Uptime(NamedTuple):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import boto3
@@ -18,12 +19,25 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ironburst import naming
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws_errors import call
-from ironburst.ports import ALIVE, CloudError, Instance, Interruption, LaunchRequest, OutcomeUnknown
+from ironburst.ports import (
+    ALIVE,
+    CloudError,
+    Instance,
+    InstanceTrouble,
+    Interruption,
+    LaunchRequest,
+    OutcomeUnknown,
+    Refused,
+)
 
 CLUSTER, LEASE, POOL = naming.CLUSTER_TAG, naming.LEASE_TAG, naming.POOL_TAG
 _WARNING = "EC2 Spot Instance Interruption Warning"
-_BATCHES = 10  # of 10 messages, a queue and a call
 _IDS = 100  # that one call asks for
+_SQS = 10  # messages that one call receives or deletes, at most
+_BATCHES = 200  # received of one queue in one call of ours: 2,000 messages
+_STATUSES = 100  # instances that DescribeInstanceStatus takes by id
+# what DescribeInstanceStatus puts before the description of an event that is over
+_OVER = ("[Completed]", "[Canceled]")
 
 
 class Aws:
@@ -49,6 +63,21 @@ class Aws:
             if error.code == "ParameterNotFound":
                 return None
             raise
+
+    def launch_all(self, requests: Sequence[LaunchRequest]) -> list[list[Instance] | CloudError]:
+        """RunInstances for each, in threads of their own: a call takes seconds."""
+        if not requests:
+            return []
+        with ThreadPoolExecutor(len(requests)) as threads:
+            return list(threads.map(self._launched, requests))
+
+    def _launched(self, request: LaunchRequest) -> list[Instance] | CloudError:
+        try:
+            return self.launch(request)
+        except CloudError as error:
+            return error
+        except Exception as error:  # whatever this is, the answers to the others count, and this one may have started
+            return OutcomeUnknown(f"RunInstances: {type(error).__name__}: {error}")
 
     def launch(self, request: LaunchRequest) -> list[Instance]:
         """RunInstances, once: all or nothing."""
@@ -90,34 +119,75 @@ class Aws:
         try:
             ending = call(self._ec2.terminate_instances, InstanceIds=list(ids))["TerminatingInstances"]
             return {raw["InstanceId"] for raw in ending if raw["CurrentState"]["Name"] not in ALIVE}
-        except CloudError as error:
-            if error.code != "InvalidInstanceID.NotFound":
-                raise
-            if len(ids) == 1:  # it may also be so new that it isn't known everywhere
+        except Refused as error:
+            if len(ids) > 1:  # one that is gone, or protected, must not keep the others alive
+                return self._terminated_by_halves(ids)
+            if error.code == "InvalidInstanceID.NotFound":  # it may also be so new that it isn't known everywhere
                 return set()
-            # one that is gone must not keep the others alive
-            return set().union(*(self.terminate([id]) for id in ids))
+            raise
+
+    def _terminated_by_halves(self, ids: Sequence[str]) -> set[str]:
+        ended, refused, half = set[str](), list[CloudError](), len(ids) // 2
+        for part in (ids[:half], ids[half:]):
+            try:
+                ended |= self.terminate(part)
+            except CloudError as error:
+                refused.append(error)
+        if refused and not ended:
+            raise refused[0]
+        return ended
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """Spot warnings from the queues; other messages are deleted."""
-        notices = []
+        notices, others = list[Interruption](), list[Interruption]()
         for queue in dict.fromkeys(queues):
-            for _ in range(_BATCHES):
-                batch = {"QueueUrl": queue, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 0}
-                messages = call(self._sqs.receive_message, **batch).get("Messages", [])
-                for message in messages:
-                    instance = _interrupted(message["Body"])
-                    if instance:
-                        notices.append(Interruption(instance, message["ReceiptHandle"], queue))
-                    else:  # rebalance hints, state changes: nothing to do
-                        self.acknowledge(Interruption("", message["ReceiptHandle"], queue))
-                if not messages:
-                    break
+            for message in self._received(queue):
+                instance = _interrupted(message["Body"])
+                # others: rebalance hints, state changes: nothing to do
+                (notices if instance else others).append(Interruption(instance or "", message["ReceiptHandle"], queue))
+        try:
+            self.acknowledge(*others)
+        except CloudError:
+            if not notices:
+                raise
         return notices
 
-    def acknowledge(self, interruption: Interruption) -> None:
-        """Delete the message."""
-        call(self._sqs.delete_message, QueueUrl=interruption.queue, ReceiptHandle=interruption.receipt)
+    def _received(self, queue: str) -> Iterator[dict[str, Any]]:
+        """What waits in a queue. What came before an error counts: it is shown again only half a minute later."""
+        batch = {"QueueUrl": queue, "MaxNumberOfMessages": _SQS, "WaitTimeSeconds": 0}
+        for n in range(_BATCHES):
+            try:
+                messages = call(self._sqs.receive_message, **batch).get("Messages", [])
+            except CloudError:
+                if n == 0:
+                    raise
+                return
+            yield from messages
+            if not messages:
+                return
+
+    def acknowledge(self, *interruptions: Interruption) -> None:
+        """Delete the messages, by tens; one that isn't deleted keeps no other."""
+        of: dict[str, list[str]] = {}
+        for each in interruptions:
+            of.setdefault(each.queue, []).append(each.receipt)
+        failed: list[str] = []
+        for queue, receipts in of.items():
+            for n in range(0, len(receipts), _SQS):
+                entries = [{"Id": str(i), "ReceiptHandle": each} for i, each in enumerate(receipts[n : n + _SQS])]
+                answer = call(self._sqs.delete_message_batch, QueueUrl=queue, Entries=entries)
+                failed += [each["Code"] for each in answer.get("Failed", [])]
+        if failed:
+            raise OutcomeUnknown(f"DeleteMessageBatch: {len(failed)} messages weren't deleted", failed[0])
+
+    def troubles(self, ids: Sequence[str]) -> list[InstanceTrouble]:
+        """Of DescribeInstanceStatus: failed checks, and scheduled events that aren't over."""
+        found = []
+        for n in range(0, len(ids), _STATUSES):
+            asked = list(ids[n : n + _STATUSES])
+            for status in call(self._ec2.describe_instance_status, InstanceIds=asked).get("InstanceStatuses", []):
+                found += _troubles(status)
+        return found
 
     def _listed(self, filters: dict[str, str]) -> list[Instance]:
         wanted = [{"Name": name, "Values": [value]} for name, value in filters.items()]
@@ -205,3 +275,17 @@ def _interrupted(body: str) -> str | None:
         return str(event["detail"]["instance-id"]) if event.get("detail-type") == _WARNING else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _troubles(status: dict[str, Any]) -> list[InstanceTrouble]:
+    id, found = status["InstanceId"], []
+    for check, what in (("SystemStatus", "system"), ("InstanceStatus", "instance"), ("AttachedEbsStatus", "EBS")):
+        if status.get(check, {}).get("Status") == "impaired":
+            found.append(InstanceTrouble(id, f"EC2's {what} status check fails"))
+    for event in status.get("Events", []):
+        if not event.get("Description", "").startswith(_OVER):
+            begins = event.get("NotBefore")
+            when = f" from {begins:%Y-%m-%d %H:%M} UTC on" if begins else ""
+            text = f"EC2 has scheduled {event['Code']}{when}"
+            found.append(InstanceTrouble(id, text, begins.timestamp() if begins else 0.0))
+    return found

@@ -36,6 +36,9 @@ if [ -n "$2" ] && { [ -z "$owner" ] || [ "$owner" = "$2" ] || [ "$age" -gt "$3" 
 fi
 printf '%s %s %s\\n' "$age" "$owner" "$said"
 """
+# `Requested operation is presently disabled for job 7`, or for a task `100_3: Job is pending execution`
+_REFUSED_JOB = re.compile(r" for job (?P<job>[0-9_]+)\s*$|^(?:\S*: )?(?P<task>[0-9_]+): ")
+_SURROGATE = "\\ud"  # a JSON escape of U+D800 to U+DFFF; half of a pair is no text
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -44,18 +47,21 @@ class Slurm:
 
     def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0):
         self._prefix, self._spool, self._timeout_s = list(prefix), spool, timeout_s
+        self._tasks: dict[int, str] = {}  # how commands call the tasks of arrays, as the queue was last seen
 
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
-        jobs = slurm_json.jobs(self._json("squeue", "--json"))
-        nodes = slurm_json.nodes(self._json("scontrol", "show", "node", "--all", "--json"))
+        queue = self._json("squeue", "--json")
+        jobs, self._tasks = slurm_json.read_jobs(queue), slurm_json.spelled(queue)
+        nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
-        return Observation(tuple(jobs), tuple(nodes), frozenset(permits))
+        unreadable = jobs.unreadable + nodes.unreadable
+        return Observation(tuple(jobs.items), tuple(nodes.items), frozenset(permits), unreadable)
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService).
@@ -107,7 +113,7 @@ class Slurm:
 
     def release(self, nodes: Sequence[str]) -> None:
         """`state=power_down_asap`: drains, then powers down when the jobs have ended."""
-        self._update_nodes(nodes, "power_down_asap", "release")
+        self._update_nodes(nodes, "power_down_asap")
 
     def abandon(self, nodes: Sequence[str], reason: str) -> None:
         """`state=power_down_force`: cancels or requeues what runs there."""
@@ -122,11 +128,27 @@ class Slurm:
         """One update of a pending job."""
         partition, nodes = ",".join(map(_checked, partitions)), ",".join(map(_checked, excluded))
         begin = ["starttime=now"] if begin_now else []
-        self._call("scontrol", "update", f"jobid={int(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin)
+        self._call(
+            "scontrol", "update", f"jobid={self._called(job)}", f"partition={partition}", f"excnodelist={nodes}", *begin
+        )
 
-    def requeue(self, job: int) -> None:
-        """`scontrol requeue`."""
-        self._call("scontrol", "requeue", str(int(job)))
+    def requeue(self, *jobs: int) -> dict[int, str]:
+        """`scontrol requeue 1,2_3`: goes on after one that is refused, and says which those were."""
+        if not jobs:
+            return {}
+        called = {self._called(job): job for job in jobs}
+        done = self._run("scontrol", "requeue", ",".join(called))
+        if not done.returncode:
+            return {}
+        refused = {}
+        for line in done.stderr.splitlines():
+            if said := _REFUSED_JOB.search(line):
+                job = called.get(said["job"] or said["task"])
+                if job is not None and not line.rstrip().endswith(": No error"):
+                    refused[job] = line.strip()
+        if not refused:  # it is about none of them: slurmctld was not reached
+            raise self._failed(("scontrol", "requeue", ",".join(called)), done)
+        return refused
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In the nodes' comment: one `scontrol` for all, with one update for those that have as long."""
@@ -141,6 +163,9 @@ class Slurm:
             self._call("scontrol", stdin="".join(updates))
 
     # ---- commands
+    def _called(self, job: int) -> str:
+        return self._tasks.get(job, str(int(job)))
+
     def _update_nodes(self, nodes: Sequence[str], state: str, reason: str = "") -> None:
         names = ",".join(map(_checked, nodes))
         if names:
@@ -154,16 +179,30 @@ class Slurm:
     def _json(self, *command: str) -> Any:
         text = self._call(*command)
         try:
-            return json.loads(text)
+            answer = json.loads(text)
+            return _storable(answer) if _SURROGATE in text.lower() else answer
         except ValueError as error:
             raise WrongShape(
                 f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
             ) from None
 
     def _call(self, *command: str, stdin: str = "") -> str:
+        done = self._run(*command, stdin=stdin)
+        if done.returncode:
+            raise self._failed(command, done)
+        return done.stdout
+
+    def _run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         argv = [*self._prefix, shlex.join(command)] if self._remote else [*self._prefix, *command]
         try:
-            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=self._timeout_s)
+            done = subprocess.run(
+                argv,
+                input=stdin,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",  # users name their jobs as they like, in any encoding
+                timeout=self._timeout_s,
+            )
         except FileNotFoundError:
             hint = "run on the head node, or give --slurm-prefix 'ssh root@HEAD'"
             raise SchedulerError(f"there is no command {argv[0]!r} here: {hint}") from None
@@ -171,12 +210,12 @@ class Slurm:
             raise SchedulerError(f"`{shlex.join(command)}` gave no answer in {self._timeout_s:g} s") from None
         if done.returncode == 127:
             raise SchedulerMissing(f"there is no command {command[0]!r} on the machine that was asked")
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise SchedulerError(
-                f"`{shlex.join(command)}` failed with exit code {done.returncode}: {said[-1] if said else 'no message'}"
-            )
-        return done.stdout
+        return done
+
+    def _failed(self, command: Sequence[str], done: subprocess.CompletedProcess[str]) -> SchedulerError:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        why = said[-1] if said else "no message"
+        return SchedulerError(f"`{shlex.join(command)}` failed with exit code {done.returncode}: {why}")
 
     @property
     def _remote(self) -> bool:
@@ -191,3 +230,12 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise SchedulerError(f"{name!r} is no name of a node or partition")
     return name
+
+
+def _storable(value: Any) -> Any:
+    """Decoded JSON without halves of surrogate pairs, which no file or database takes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_storable(key): _storable(each) for key, each in value.items()}
+    return [_storable(each) for each in value] if isinstance(value, list) else value

@@ -1,7 +1,8 @@
 """Slurm's JSON (`squeue --json`, `scontrol show node --json`) as jobs and nodes.
 
 Read: data_parser v0.0.39 to v0.0.45 (Slurm 23.02 to 26.05). Between them single values became lists or `{set, infinite,
-number}` and back; anything else raises WrongShape: an answer that isn't understood must never look like an empty queue.
+number}` and back. An answer that isn't understood raises WrongShape: it must never look like an empty queue. One job or
+node among others that isn't understood stops nobody: it is told, nothing is rented for the job, and it keeps its nodes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
@@ -19,16 +20,50 @@ _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SI
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
 _MAX_HOSTS = 65536
+_SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
+
+
+class Read(NamedTuple):
+    """What an answer lists. `unreadable`: a sentence for each item of which less is known than should be."""
+
+    items: list[Any]
+    unreadable: tuple[str, ...] = ()
 
 
 def jobs(answer: Any) -> list[Job]:
     """The jobs of `squeue --json`. Raises WrongShape."""
-    return [_of("job", _job, raw) for raw in _rows(answer, "jobs", "squeue")]
+    return read_jobs(answer).items
 
 
 def nodes(answer: Any) -> list[Node]:
     """The nodes of `scontrol show node --json`. Raises WrongShape."""
-    return [_of("node", _node, raw) for raw in _rows(answer, "nodes", "scontrol show node")]
+    return read_nodes(answer).items
+
+
+def read_jobs(answer: Any) -> Read:
+    """The jobs of `squeue --json`. Raises WrongShape."""
+    return _each("job", _job, _unreadable_job, _rows(answer, "jobs", "squeue"))
+
+
+def read_nodes(answer: Any) -> Read:
+    """The nodes of `scontrol show node --json`. Raises WrongShape."""
+    return _each("node", _node, _unreadable_node, _rows(answer, "nodes", "scontrol show node"))
+
+
+def spelled(answer: Any) -> dict[int, str]:
+    """How commands must call the tasks of arrays (`100_3`), by id: one of them has the array's own id, and Slurm takes
+    that for all tasks together (job_requeue2 and update_job in its job_mgr.c).
+    """
+    tasks = {}
+    for raw in _rows(answer, "jobs", "squeue"):
+        try:
+            job, array = number(raw["job_id"]), number(raw.get("array_job_id", 0))
+            task = number(raw.get("array_task_id"))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+        if job and array and task is not None:
+            tasks[int(job)] = f"{int(array)}_{int(task)}"
+    return tasks
 
 
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
@@ -45,7 +80,7 @@ def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
             node.partitions,
             frozenset(node.states),
             node.reason,
-            registered=_of("node", lambda raw: bool(number(raw["slurmd_start_time"])), raw),
+            registered=_registered(raw),
             jobs=tuple(job.id for job in there),
             end_s=max((math.inf if job.end_s is None else job.end_s for job in there), default=0.0),
         )
@@ -65,10 +100,77 @@ def _rows(answer: Any, key: str, command: str) -> list[Any]:
 def _of(what: str, read: Callable[[Any], T], raw: Any) -> T:
     try:
         return read(raw)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _SHAPES as error:
         name = raw.get("job_id", raw.get("name", "?")) if isinstance(raw, dict) else raw
         detail = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise WrongShape(f"{what} {name} in Slurm's JSON has a shape that isn't known: {detail}; {_READS}") from None
+
+
+def _each(what: str, read: Callable[[Any], T], rest: Callable[[Any], T], rows: list[Any]) -> Read:
+    """Each row, or what `rest` still makes of it. Raises WrongShape for a row of which that isn't enough to be safe,
+    and for an answer of which most can't be read: that is another Slurm, not one odd job.
+    """
+    items: list[T] = []
+    unreadable: list[WrongShape] = []
+    for raw in rows:
+        try:
+            items.append(_of(what, read, raw))
+        except WrongShape as error:
+            unreadable.append(error)
+            try:
+                items.append(rest(raw))
+            except _SHAPES:
+                raise error from None
+    if len(unreadable) > max(1, len(rows) // 2):
+        raise unreadable[0]
+    return Read(items, tuple(map(str, unreadable)))
+
+
+def _unreadable_job(raw: dict[str, Any]) -> Job:
+    """Its id, and the nodes that it may be on: they must not look idle. Nothing is rented for it: it counts as held."""
+    on = expand(_text(raw["nodes"] or ""))
+    try:
+        state = base_state(_words(raw["job_state"]))
+    except _SHAPES:
+        state = "RUNNING" if on else "PENDING"
+    on = [] if state == "PENDING" else on
+    if not on and state in _ON_NODES:
+        raise ValueError("it runs, and its nodes aren't known")
+    id = number(raw["job_id"])
+    if not id:
+        raise ValueError("it has no id")
+    return Job(
+        id=int(id),
+        name="",
+        user="",
+        state=state,
+        submit_s=0.0,
+        nodes=max(1, len(on)),
+        each=Resources(0),
+        time_limit_s=None,
+        partitions=(),
+        requeue=False,
+        held=True,
+        on=tuple(on),
+    )
+
+
+def _unreadable_node(raw: dict[str, Any]) -> Node:
+    """Its name: it takes no job, and is not launched."""
+    return Node(_text(raw["name"]), (), Resources(0), ("UNKNOWN",))
+
+
+def _registered(raw: dict[str, Any]) -> bool:
+    try:
+        return bool(number(raw["slurmd_start_time"]))
+    except _SHAPES:  # in doubt it has
+        return True
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text is needed, not {value!r}")
+    return value
 
 
 def _job(raw: dict[str, Any]) -> Job:
@@ -128,6 +230,7 @@ def _node(raw: dict[str, Any]) -> Node:
         states=tuple(sorted(_words(raw["state"]))),
         reason=raw.get("reason") or "",
         address=raw.get("address") or "",
+        reason_by=str(raw.get("reason_set_by_user") or ""),
     )
 
 

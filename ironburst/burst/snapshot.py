@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ironburst import node_states
+from ironburst.burst import drains
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Node:
     states: tuple[str, ...]  # base state and flags, e.g. ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN")
     reason: str = ""
     address: str = ""
+    reason_by: str = ""  # the user who set it; empty: not known
 
     def has(self, *states: str) -> bool:
         """Whether it is in all of `states`."""
@@ -97,7 +99,13 @@ class Node:
     @cached_property
     def launchable(self) -> bool:
         """A rentable node that is off for good: powered down, behind its drain, with no power transition under way."""
-        return self.has("POWERED_DOWN", "DRAIN") and not self.has("DOWN") and not node_states.moving(self.states)
+        off = self.has("POWERED_DOWN", "DRAIN") and not self.has("DOWN") and not node_states.moving(self.states)
+        return off and not self.held_by_person
+
+    @cached_property
+    def held_by_person(self) -> bool:
+        """A person drained it, or set it down: only a person lifts that."""
+        return (self.has("DRAIN") or self.has("DOWN")) and drains.by_person(self.reason, self.reason_by)
 
 
 @dataclass(frozen=True)

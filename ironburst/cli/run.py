@@ -13,6 +13,7 @@ from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller, Report
+from ironburst.document import ClusterDocument
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,14 +42,14 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
-    read = site_options.document_reader(arguments)
-    document, scheduler, clock = read(), site_options.slurm(arguments), SystemClock()
+    reader = site_options.document_reader(arguments)
+    document, scheduler, clock = reader(), site_options.slurm(arguments), SystemClock()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.stop())
 
     def told(report: Report | Exception) -> None:
         if isinstance(report, Exception):
-            print(f"ironburst: {report}", file=sys.stderr, flush=True)
+            print(f"ironburst: {loop.said(report)}", file=sys.stderr, flush=True)
         elif arguments.json:
             print(json.dumps(as_json(report)), flush=True)
         elif report.events:
@@ -57,5 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
     with site_options.own_ledger(arguments) as ledger:
         controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock, ticks)
+
+        def read() -> ClusterDocument:
+            document = reader()
+            if reader.stale:
+                controller.tell("stale", reader.stale)
+            return document
+
         loop.run(controller, clock, read, told)
     return 0

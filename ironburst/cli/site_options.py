@@ -73,11 +73,10 @@ def _document_path(arguments: argparse.Namespace) -> Path | str:
     return path
 
 
-def document_reader(arguments: argparse.Namespace) -> Callable[[], ClusterDocument]:
+def document_reader(arguments: argparse.Namespace) -> document.Reader:
     """For the loop: reads anew each time, with a last good copy beside the ledger."""
     path = _document_path(arguments)
-    last_good = ledger_path(arguments).with_name("document.last-good.json")
-    return lambda: document.read(path, last_good)
+    return document.Reader(path, ledger_path(arguments).with_name("document.last-good.json"))
 
 
 def slurm(arguments: argparse.Namespace) -> Slurm:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -30,7 +31,10 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """One tick, and what it did."""
-    document = site_options.document_reader(arguments)()
+    read = site_options.document_reader(arguments)
+    document = read()
+    if read.stale:
+        print(f"ironburst: {read.stale}", file=sys.stderr)
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")

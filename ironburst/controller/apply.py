@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, policy_view, records, spending
 from ironburst.controller.site import PoolImage, Site
 from ironburst.ports import CloudError, Observation, SchedulerError
+
+T = TypeVar("T")
 
 
 def acts(decision: Decision) -> bool:
@@ -106,15 +109,40 @@ def apply(site: Site, decision: Decision, observation: Observation, images: dict
         spending.assign(site.ledger, assign.job, assign.leases, assign.committed_until_s, site.now, assign.account)
     for launch in decision.launches:
         _launch(site, launch, images)
-    for widen in decision.widen:
+    for widen in _in_time(site, _resumed(site, decision.widen, observation)):
         with _trouble(site, widen.job):
-            _widen(site, widen, observation)
-    for narrow in decision.narrow:
+            _widen(site, widen)
+    for narrow in _in_time(site, decision.narrow):
         with _trouble(site, narrow.job):
             _narrow(site, narrow)
     for release in decision.releases:
         with _trouble(site, None):
             _release(site, release)
+
+
+def _in_time(site: Site, items: Sequence[T]) -> Iterator[T]:
+    """One call of the scheduler each: at least one, and no more than the tick has time for. The next tick decides anew
+    about the others; notices come first in it.
+    """
+    for n, item in enumerate(items):
+        if n and site.late:
+            return
+        yield item
+
+
+def _resumed(site: Site, widens: Sequence[Widen], observation: Observation) -> Sequence[Widen]:
+    """Undrain the nodes of all, in one call. Those whose nodes are open: what a person drained stays drained."""
+    joined = {lease.node for lease in site.ledger.leases() if lease.state == records.JOINED}
+    nodes = {name: observation.node(name) for widen in widens for name in widen.nodes}
+    held = {name for name, node in nodes.items() if node and node.held_by_person}
+    drained = [name for name, node in nodes.items() if name in joined - held and node and node.has("DRAIN")]
+    try:
+        if drained:
+            site.scheduler.resume(drained)
+    except SchedulerError as error:
+        site.event("trouble", str(error))
+        return [widen for widen in widens if not set(widen.nodes) & set(drained) and not set(widen.nodes) & held]
+    return [widen for widen in widens if not set(widen.nodes) & held]
 
 
 @contextmanager
@@ -137,18 +165,12 @@ def _launch(site: Site, launch: Launch, images: dict[str, PoolImage]) -> None:
         site.event("rent", text, launch=id, job=launch.jobs[0])
 
 
-def _widen(site: Site, widen: Widen, observation: Observation) -> None:
+def _widen(site: Site, widen: Widen) -> None:
     mine = [
         lease
         for lease in site.ledger.leases()
         if lease.node in widen.nodes and lease.state in (records.JOINED, records.READY)
     ]
-    if drained := [
-        lease.node
-        for lease in mine
-        if (node := observation.node(lease.node)) and node.has("DRAIN") and lease.state == records.JOINED
-    ]:
-        site.scheduler.resume(drained)
     site.scheduler.place(widen.job, widen.partitions, widen.excluded)
     with site.ledger.transaction():
         for lease in mine:

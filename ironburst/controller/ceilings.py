@@ -57,16 +57,21 @@ def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on:
     what a ceiling can't pay is ended all the same. Raises CloudError.
     """
-    open_leases = site.ledger.leases()
-    for lease, why in _stop(site, open_leases, spending.budget_of(site) if open_leases else None).values():
-        if lease.instance_id:
+    ending = {id: item for id, item in unpayable(site).items() if item[0].instance_id}
+    if not ending:
+        return
+    site.cloud.terminate([lease.instance_id for lease, _ in ending.values() if lease.instance_id])
+    with site.ledger.transaction():
+        for lease, why in ending.values():
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
-            site.event(
-                "needs_a_person",
-                f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}",
-                lease=lease.id,
-            )
-            site.cloud.terminate([lease.instance_id])
+            text = f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}"
+            site.event("needs_a_person", text, lease=lease.id)
+
+
+def unpayable(site: Site) -> Ending:
+    """The leases of ceilings whose money is just enough to end them."""
+    open_leases = site.ledger.leases()
+    return _stop(site, open_leases, spending.budget_of(site) if open_leases else None)
 
 
 def _over(site: Site, observation: Observation) -> Ending:
@@ -75,7 +80,7 @@ def _over(site: Site, observation: Observation) -> Ending:
     endable = [lease for lease in open_leases if lease.state in _ENDABLE]
     ending: Ending = {}
     for lease in endable:
-        if _overdue(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
+        if overdue(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:
             ending[lease.id] = lease, "the time that money was set aside for is over, and no job is on it"
     for ceiling in budget.ceilings if budget else ():
         missing = -ceiling.left_usd
@@ -84,9 +89,9 @@ def _over(site: Site, observation: Observation) -> Ending:
         rates = spending.rates(site.ledger, now)
         why = f"{named(ceiling)} can't pay for all that is rented: ${missing:,.2f} are missing"
         paid = [lease for lease in endable if _usd(ceiling, lease, now, rates) > 0]
-        overdue = [lease for lease in paid if _overdue(lease, now)]
-        spare = [lease for lease in reversed(paid) if lease not in overdue and not observation.on(lease.node)]
-        for lease in (*overdue, *spare):
+        late = [lease for lease in paid if overdue(lease, now)]
+        spare = [lease for lease in reversed(paid) if lease not in late and not observation.on(lease.node)]
+        for lease in (*late, *spare):
             if missing > _ROUNDING_USD:
                 ending.setdefault(lease.id, (lease, why))
                 missing -= _usd(ceiling, lease, now, rates)
@@ -109,7 +114,7 @@ def _stop(site: Site, open_leases: Iterable[LeaseRow], budget: Budget | None) ->
     return ending
 
 
-def _overdue(lease: LeaseRow, now_s: float) -> bool:
+def overdue(lease: LeaseRow, now_s: float) -> bool:
     """It is past the time that was set aside, but for what it takes to end it."""
     return lease.from_s is not None and now_s + records.ENDING_S > lease.committed_until_s
 

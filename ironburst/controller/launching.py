@@ -24,12 +24,15 @@ from ironburst.ports import (
     OutcomeUnknown,
     QuotaReached,
     Refused,
+    SchedulerError,
     TokenMismatch,
 )
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
 _LONGEST_RETRY_S = 60.0
 _QUOTA_S = 3600.0
+_Wanted = tuple[list[LeaseRow], list[Node]]  # the leases of a launch, and which of its nodes are to be powered up
+AT_ONCE = 6  # RunInstances calls side by side: at 3 s each as many as EC2 lets one account make (2 a second)
 
 
 def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
@@ -43,18 +46,91 @@ def step(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Obs
     if len(nodes) < len(leases):
         return leave(site, leases, "the scheduler doesn't know its nodes")
     if state == records.INTENDED:
-        site.scheduler.put_permit(launch.nodes)
-        _power_up(site, nodes)
-        site.ledger.update(leases, site.now, state=records.POWERING)
-        return True
+        return False  # power_up does that, for all at once
     if all(node.has("POWERING_UP") for node in nodes):
-        return _request(site, launch, leases)
+        site.asking.append(launch.id)
+        return False
     if site.now - leases[0].changed_s > launch.boot_s:
         return leave(site, leases, "the scheduler never powered its nodes up")
-    if lost := [node for node in nodes if node.launchable]:  # sent back: its permit wasn't seen
-        site.scheduler.put_permit(launch.nodes)
-        _power_up(site, lost)
     return False
+
+
+def steps(site: Site, id: str, observation: Observation) -> bool:
+    """All steps that an early launch can take now. Whether there was one."""
+    changed = False
+    while early := _early(site, id):
+        if not step(site, site.ledger.launch(id), early, observation):
+            break
+        changed = True
+    return changed
+
+
+def power_up(site: Site, observation: Observation) -> bool:
+    """The first step of all launches that are only written down: one call of the scheduler for all of them; also for
+    nodes that were sent back, because their permit wasn't seen. Whether there was one.
+    """
+    early: dict[str, list[LeaseRow]] = {}
+    for lease in site.ledger.leases():
+        if lease.state in (records.INTENDED, records.POWERING):
+            early.setdefault(lease.launch, []).append(lease)
+    wanted: list[_Wanted] = []
+    for leases in early.values():
+        nodes = [node for lease in leases if (node := observation.node(lease.node))]
+        if len(nodes) == len(leases) and _needed(site, leases, observation):
+            back = leases[0].state == records.POWERING
+            wanted.append((leases, [node for node in nodes if node.launchable] if back else nodes))
+    return _powered_up(site, [(leases, nodes) for leases, nodes in wanted if nodes])
+
+
+def _powered_up(site: Site, wanted: list[_Wanted]) -> bool:
+    nodes = [node for _, nodes in wanted for node in nodes]
+    if not nodes:
+        return False
+    try:
+        site.scheduler.put_permit([node.name for node in nodes])
+        _power_up(site, nodes)
+    except SchedulerError as error:
+        site.event("trouble", str(error), launch=wanted[0][0][0].launch if len(wanted) == 1 else "")
+        if len(wanted) == 1 or site.late:
+            return False
+        return sum(_powered_up(site, [one]) for one in wanted) > 0  # one that is refused keeps no other
+    with site.ledger.transaction():
+        for leases, _ in wanted:
+            site.ledger.update(leases, site.now, state=records.POWERING)
+    return any(leases[0].state == records.INTENDED for leases, _ in wanted)
+
+
+def _early(site: Site, id: str) -> list[LeaseRow]:
+    return [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
+
+
+def ask(site: Site, observation: Observation) -> bool:
+    """Ask the cloud for every launch that got so far, AT_ONCE side by side. What would begin after the tick's interval
+    is for the next tick, but for the first: notices are read at every tick's start. Whether one was answered.
+    """
+    changed = False
+    while site.asking and not (site.late and site.asked):
+        ids, site.asking = site.asking[:AT_ONCE], site.asking[AT_ONCE:]
+        site.asked = True
+        changed |= _asked(site, ids, observation)
+    site.asking = []
+    return changed
+
+
+def _asked(site: Site, ids: list[str], observation: Observation) -> bool:
+    """Into the ledger, then to the cloud, then into the ledger what it answered; those that it refused are taken to
+    their next zone.
+    """
+    wanted = [(site.ledger.launch(id), leases, intent) for id in ids for leases, intent in _intents(site, id)]
+    requests = [LaunchRequest(**json.loads(intent.request)) for _, _, intent in wanted]
+    answers = site.cloud.launch_all(requests) if requests else []
+    for (launch, leases, intent), answer in zip(wanted, answers, strict=True):
+        try:
+            _answered(site, launch, leases, intent, answer)
+            steps(site, launch.id, observation)
+        except (SchedulerError, CloudError) as error:
+            site.event("trouble", str(error), launch=launch.id)
+    return True
 
 
 def _power_up(site: Site, nodes: list[Node]) -> None:
@@ -66,31 +142,40 @@ def _needed(site: Site, leases: list[LeaseRow], observation: Observation) -> boo
     return any((job := observation.job(id)) and job.pending for lease in leases for id in site.ledger.jobs_of(lease.id))
 
 
-def _request(site: Site, launch: LaunchRow, leases: list[LeaseRow]) -> bool:
-    """A new attempt in the next zone: into the ledger, then to the cloud."""
+def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
+    """The leases and the intent that the cloud is to be asked with, written down; nothing: the launch is given up."""
+    leases, launch = _early(site, id), site.ledger.launch(id)
+    if leases[0].state == records.REQUESTED:
+        return [(leases, _open(site, launch))]
     done = site.ledger.intents(launch.id)
     left = [zone for zone in launch.zones if zone not in {intent.zone for intent in done}]
     if not left:
         why = "; ".join(f"{intent.zone}: {intent.code or intent.error}" for intent in done)
-        return leave(site, leases, f"no capacity ({why})")
+        leave(site, leases, f"no capacity ({why})")
+        return []
     attempt = len(done) + 1
     request = launch_request(site.document, launch, left[0], attempt)
     if request is None:
-        return leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
+        leave(site, leases, f"zone {left[0]} of pool {launch.pool} is not declared any more")
+        return []
     rate = money.rates_of(leases[0], spending.rates(site.ledger, site.now))[-1]
     owner = ownership.owner_of(site.ledger).id
     request = replace(request, owner=owner, account=rate.account, usd_per_hour=rate.usd_per_hour)
     site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
     site.event("requested", f"{request.count} {launch.market} in {left[0]}, attempt {attempt}", launch=launch.id)
-    return _ask(site, launch, site.ledger.leases_of(launch.id), site.ledger.intents(launch.id)[-1])
+    return [(_early(site, id), site.ledger.intents(launch.id)[-1])]
+
+
+def _open(site: Site, launch: LaunchRow) -> IntentRow:
+    asked = reversed(site.ledger.intents(launch.id))
+    return next(intent for intent in asked if intent.state in ("open", "unknown"))
 
 
 def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: Observation) -> bool:
     """An intent without an answer: we died over it, or the cloud gave none. What the cloud shows with its token is
     its answer, wanted or not; else repeat it unchanged while it is still wanted.
     """
-    asked = reversed(site.ledger.intents(launch.id))
-    intent = next(intent for intent in asked if intent.state in ("open", "unknown"))
+    intent = _open(site, launch)
     shown = [instance for instance in site.instances.values() if instance.token == intent.token]
     if len(shown) == len(launch.nodes):  # of a part of a gang the rest will show
         _adopt(site, launch, leases, intent, shown)
@@ -101,13 +186,17 @@ def _repeat(site: Site, launch: LaunchRow, leases: list[LeaseRow], observation: 
         return False
     if not _needed(site, leases, observation):
         return _look(site, launch, leases, intent)
-    return _ask(site, launch, leases, intent)
+    site.asking.append(launch.id)
+    return False
 
 
-def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow) -> bool:
-    """Ask the cloud, with exactly what the intent says; then write down what it answered."""
+def _answered(
+    site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, answer: list[Instance] | CloudError
+) -> bool:
+    """Write down what the cloud answered."""
     try:
-        instances = site.cloud.launch(LaunchRequest(**json.loads(intent.request)))
+        if isinstance(answer, CloudError):
+            raise answer
     except OutcomeUnknown as error:
         return _unknown(site, launch, leases, intent, error)
     except TokenMismatch as error:  # the first launch may live: only instances with this token tell
@@ -124,7 +213,7 @@ def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRo
         site.event("needs_a_person", text, launch=launch.id)
         everything = [Place(launch.pool, zone, launch.market, 1) for zone in launch.zones]
         return _refused(site, launch, leases, intent, error, everything, None)
-    _adopt(site, launch, leases, intent, instances)
+    _adopt(site, launch, leases, intent, answer)
     return True
 
 

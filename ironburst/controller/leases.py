@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironburst import node_states
 from ironburst.burst import Job, Node
-from ironburst.controller import cool_downs, idle_store, launching, policy_view, records, sightings
+from ironburst.controller import cool_downs, going, idle_store, launching, policy_view, records, sightings
 from ironburst.controller.launching import leave
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
@@ -26,21 +26,18 @@ def advance(site: Site, observation: Observation) -> bool:
     """Take every step that can be taken from this observation.
     Whether anything changed. Trouble with one launch stops no other.
     """
-    changed = False
+    changed = launching.power_up(site, observation)
     for launch in dict.fromkeys(lease.launch for lease in site.ledger.leases()):
         try:
             changed |= _launch(site, launch, observation)
         except (SchedulerError, CloudError) as error:
             site.event("trouble", str(error), launch=launch)
-    return changed
+    changed |= going.go(site, observation)
+    return launching.ask(site, observation) or changed
 
 
 def _launch(site: Site, id: str, observation: Observation) -> bool:
-    changed = False
-    early = [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
-    while early and launching.step(site, site.ledger.launch(id), early, observation):
-        changed = True
-        early = [lease for lease in site.ledger.leases_of(id) if lease.state in records.EARLY]
+    changed = launching.steps(site, id, observation)
     for lease in site.ledger.leases_of(id):
         if lease.state in _STEPS:
             seen = _Seen(observation.node(lease.node), observation.on(lease.node))
@@ -101,6 +98,8 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
         return _failed(site, lease, dead)
     if seen.node is None or node_states.going_down(seen.node.states):
         return _failed(site, lease, "the scheduler took its node away before it was used")
+    if seen.node.held_by_person:  # nobody waits for whoever did that
+        return give_up(site, lease, f"a person drained it ({seen.node.reason}), and only a person lifts that")
     return False
 
 
@@ -144,11 +143,6 @@ def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:
 
 def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node = seen.node
-    if node and not node.has("DRAIN") and not node_states.going_down(node.states):
-        site.scheduler.drain([lease.node], lease.end_reason)
-    for job in seen.jobs:
-        if job.state in ("RUNNING", "SUSPENDED", "CONFIGURING"):
-            _requeue(site, lease, job)
     lost = bool(sightings.gone(site, lease, node)) or (node is not None and node.has("DOWN"))
     if seen.jobs and not lost and site.now - lease.changed_s < records.STOP_S:
         return False  # until its jobs have left; the provider's own end cuts this short
@@ -156,52 +150,13 @@ def _interrupted(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     return True
 
 
-def _requeue(site: Site, lease: LeaseRow, job: Job) -> None:
-    try:
-        site.scheduler.requeue(job.id)
-        kind, text = "requeued", f"from {lease.node}: {lease.end_reason}"
-    except SchedulerError as error:  # it has just ended, or may not be requeued: then it ends with the node
-        kind, text = "trouble", str(error)
-    site.event(kind, text, launch=lease.launch, lease=lease.id, job=job.id)
-
-
 def _releasing(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node = seen.node
-    if sightings.gone(site, lease, node) or node is None:
+    down = node is None or node.has("POWERING_DOWN") or node.has("POWERED_DOWN")
+    if down or sightings.gone(site, lease, node):
         site.ledger.update([lease], site.now, state=records.LEAVING)
         return True
-    if node.has("POWERING_DOWN") or node.has("POWERED_DOWN"):
-        _end(site, lease)
-        return True
-    if not node_states.going_down(node.states):  # the call was lost, or undone
-        site.scheduler.release([lease.node])
     return False
-
-
-def _leaving(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
-    site.scheduler.remove_permit([lease.node])
-    if seen.node and not seen.node.has("POWERING_DOWN") and not _off(seen.node):
-        site.scheduler.abandon([lease.node], "given up")
-    _end(site, lease)
-    return True
-
-
-def _off(node: Node) -> bool:
-    return node.has("POWERED_DOWN") and not node.has("POWER_UP")
-
-
-def _end(site: Site, lease: LeaseRow) -> None:
-    """The scheduler is done with the node: the permit and the instance go."""
-    site.scheduler.remove_permit([lease.node])
-    instance = site.instances.get(lease.instance_id or "")
-    gone = True
-    if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
-        gone = lease.instance_id in site.cloud.terminate([lease.instance_id])
-    now = site.now
-    with site.ledger.transaction():
-        to_s = now if gone and lease.from_s is not None else None
-        site.ledger.update([lease], now, state=records.TERMINATED, to_s=to_s)
-        site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
 
 
 def _terminated(site: Site, lease: LeaseRow, _seen: _Seen) -> bool:
@@ -225,6 +180,5 @@ _STEPS = {
     records.READY: _ready,
     records.INTERRUPTED: _interrupted,
     records.RELEASING: _releasing,
-    records.LEAVING: _leaving,
     records.TERMINATED: _terminated,
 }

@@ -25,6 +25,7 @@ from ironburst.controller.records import (
     LeaseRow,
     Place,
     Rate,
+    storable,
 )
 
 VERSION = "1"
@@ -81,7 +82,8 @@ class Ledger:
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # after a full disk SQLite has done it itself
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 
@@ -109,11 +111,12 @@ class Ledger:
 
     def _insert(self, table: str, **values: Any) -> None:
         marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values()))
+        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"
+        self._db.execute(query, tuple(map(storable, values.values())))
 
     def _update(self, table: str, id: int | str, values: dict[str, Any]) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)
-        self._db.execute(f"UPDATE {table} SET {columns} WHERE id = ?", (*values.values(), id))
+        self._db.execute(f"UPDATE {table} SET {columns} WHERE id = ?", (*map(storable, values.values()), id))
 
     def launch(self, id: str) -> LaunchRow:
         """Raises IndexError for one that isn't there."""
@@ -329,10 +332,8 @@ class Ledger:
         with self.transaction():
             for job in jobs:
                 size = (job.nodes, job.each.gpus, job.time_limit_s)
-                self._db.execute(
-                    query,
-                    (job.id, job.name, job.user, job.submit_s, *size, job.state, job.start_s, ",".join(job.on), now_s),
-                )
+                who = (job.id, storable(job.name), storable(job.user), job.submit_s)
+                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s))
 
     def left_queue(self, job: int, now_s: float) -> None:
         """Remember that a job has left."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from ironburst.controller.lock import LockedError
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError, Uptime
+
+_OUT_OF_REACH = (SchedulerError, CloudError, DocumentError)  # the site, not broken: the next tick looks again
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -52,8 +55,8 @@ def run(
     read: Callable[[], ClusterDocument],
     told: Callable[[Report | Exception], None],
 ) -> None:
-    """Tick at the document's interval, from tick start to tick start.
-    `told` gets each report, or why a tick saw nothing.
+    """Tick at the document's interval, from tick start to tick start. `told` gets each report, or why a tick failed.
+    Nothing that a tick raises ends this: who would give the rented nodes back?
     """
     interval = 10.0
     while not clock.stopped:
@@ -62,9 +65,21 @@ def run(
             document = read()
             interval = float(document.burst.tick_s)
             told(controller.tick(document))
-        except (SchedulerError, CloudError, DocumentError) as error:  # the site is out of reach, not broken: look again
-            controller.ledger.event("trouble", str(error), clock.now())
-            told(error)
-        except LockedError as error:  # another controller holds the site: not ours to write down
-            told(error)
+        except Exception as error:
+            with suppress(Exception):  # a ledger that takes nothing, or a terminal that is gone: one of both may do
+                told(error)
+            controller.tell("trouble" if isinstance(error, _OUT_OF_REACH) else "needs_a_person", _what(error))
         clock.wait(max(interval - (time.monotonic() - began), 0.05))
+
+
+def said(error: Exception) -> str:
+    """What went wrong, and what the brake did, for people."""
+    return "; ".join((_what(error), *getattr(error, "__notes__", ())))
+
+
+def _what(error: Exception) -> str:
+    if isinstance(error, _OUT_OF_REACH):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"a tick failed: {type(error).__name__}: {error}{where}"

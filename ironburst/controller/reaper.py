@@ -62,7 +62,8 @@ def tidy(site: Site, observation: Observation) -> None:
     burst = {node for pool in site.document.pools for node in pool.nodes}
     free = [node for node in observation.nodes if node.name in burst and node.name not in leased]
     unleased = sorted(observation.permits & burst - leased)
-    down = [node.name for node in free if node.has("POWERED_DOWN", "DOWN") and not node.has("POWERING_UP")]
+    lost = [node for node in free if node.has("POWERED_DOWN", "DOWN") and not node.has("POWERING_UP")]
+    down = [node.name for node in lost if not node.held_by_person]
     off = [node for node in free if node.has("POWERED_DOWN") and not node.has("DOWN") and not node.has("POWER_UP")]
     undrained = [node.name for node in off if not node.has("DRAIN")]
     up = [node for node in free if not node_states.going_down(node.states) and not node.has("POWER_UP")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ironburst.burst import Lease
 
@@ -222,3 +222,8 @@ class EventRow:
     lease: str
     job: int | None
     text: str
+
+
+def storable(value: Any) -> Any:
+    """A value as SQLite takes it: text of others may hold halves of surrogate pairs."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Scheduler
+
+
+class Told:
+    """What people were told and still holds: it is told once, not at every tick."""
+
+    def __init__(self) -> None:
+        self._before: set[str] = set()
+        self._now: set[str] = set()
+
+    def is_new(self, text: str) -> bool:
+        """Whether it wasn't said in the last tick, nor yet in this one."""
+        new = text not in self._before and text not in self._now
+        self._now.add(text)
+        return new
+
+    def tick_ended(self) -> None:
+        """What wasn't said again is over: it would be news."""
+        self._before, self._now = self._now, set()
 
 
 @dataclass
@@ -19,6 +38,10 @@ class Site:
     ledger: Ledger
     clock: Clock
     instances: dict[str, Instance]  # by id
+    told: Told = field(default_factory=Told)
+    late_s: float = math.inf  # the tick's interval is used up then: what can wait is for the next one
+    asked: bool = False  # the cloud was asked for instances in this tick
+    asking: list[str] = field(default_factory=list)  # launches that are to be asked for in this advance
 
     @property
     def now(self) -> float:
@@ -28,6 +51,16 @@ class Site:
     def event(self, kind: str, text: str, *, launch: str = "", lease: str = "", job: int | None = None) -> None:
         """Write down that something happened now. `kind`: one word; `text`: for people."""
         self.ledger.event(kind, text, self.now, launch=launch, lease=lease, job=job)
+
+    def tell(self, kind: str, text: str) -> None:
+        """An event for as long as the same holds, however many ticks that is."""
+        if self.told.is_new(text):
+            self.event(kind, text)
+
+    @property
+    def late(self) -> bool:
+        """The tick's interval is used up."""
+        return self.now >= self.late_s
 
 
 @dataclass(frozen=True)

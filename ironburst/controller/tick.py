@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
@@ -12,6 +14,7 @@ from ironburst.controller import (
     cool_downs,
     idle_store,
     leases,
+    notices,
     ownership,
     policy_view,
     reaper,
@@ -23,11 +26,12 @@ from ironburst.controller import (
     spending,
 )
 from ironburst.controller.apply import acts, apply, recheck
+from ironburst.controller.brake import Brake
 from ironburst.controller.heartbeat import Heartbeat
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
-from ironburst.controller.site import Site, pool_images
+from ironburst.controller.site import Site, Told, pool_images
 from ironburst.document import ClusterDocument
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
 
@@ -60,21 +64,44 @@ class Controller:
     _looked_s: float = field(default=0.0, init=False)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
+    _told: Told = field(default_factory=Told, init=False)
+    _brake: Brake = field(default_factory=Brake, init=False)
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
-        blindly. Raises OwnedElsewhere if another controller holds the site; then nothing is done.
+        blindly. Raises OwnedElsewhere if another controller holds the site; then nothing is done. Raises whatever else
+        goes wrong, after the brake was pulled; its notes say what that did.
         """
+        try:
+            report = self._tick(document)
+            self._told.tick_ended()
+            self._brake.remember(self.ledger.leases())
+            return report
+        except (SchedulerError, CloudError, ownership.OwnedElsewhere):
+            raise
+        except Exception as error:
+            for said in self._brake.pull(lambda: self.site(document)):
+                error.add_note(said)
+            raise
+
+    def tell(self, kind: str, text: str) -> None:
+        """An event for as long as the same holds. A ledger that takes nothing is no reason to stop."""
+        if self._told.is_new(text):
+            with suppress(sqlite3.Error):
+                self.ledger.event(kind, text, self.clock.now())
+
+    def _tick(self, document: ClusterDocument) -> Report:
         began = self.clock.now()
+        # first of all: the cloud refuses a clock that is wrong by minutes, and then nothing is forgotten or ended by it
+        site = self.site(document)
         cool_downs.forgive(self.ledger, document.serial, began)
         retention.forget_old(self.ledger, began)
-        site = self.site(document)
         last_s = clock_repair.tick_began(self.ledger, began, document.burst.tick_s, self.clock.uptime())
         sightings.note(site)
         ceilings.reprice(site, last_s)
         try:
             heard = ownership.claim(site, first=not self._said)
-            self._interruptions(site)
+            notices.interruptions(site)
             observation = self.scheduler.observe()
         except ownership.OwnedElsewhere:
             self._said = False  # what the other one says meanwhile is to be heard first
@@ -82,11 +109,14 @@ class Controller:
         except SchedulerError:
             ceilings.enforce_blindly(site)
             raise
+        for text in observation.unreadable:
+            site.tell("trouble", text)
         self._learn(observation)
         rebuild.run(site, observation, heard)
         if not self._said:
             ownership.say(site)
             self._said = True
+        notices.troubles(site, observation)
         leases.advance(site, observation)
         self._heartbeat.beat(site, observation)
         if ceilings.enforce(site, observation):
@@ -115,20 +145,9 @@ class Controller:
 
     def site(self, document: ClusterDocument) -> Site:
         """What a tick works with. Raises CloudError."""
+        late_s = self.clock.now() + document.burst.tick_s
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
-        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances)
-
-    def _interruptions(self, site: Site) -> None:
-        """Spot notices: into the ledger first, then off the queue."""
-        queues = [pool.interruption_queue_url for pool in site.document.pools if pool.interruption_queue_url]
-        try:
-            for notice in self.cloud.interruptions(queues):
-                lease = self.ledger.lease_of_instance(notice.instance_id)
-                if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
-                    leases.interrupt(site, lease, "spot interruption")
-                self.cloud.acknowledge(notice)
-        except CloudError as error:
-            site.event("trouble", str(error))
+        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, self._told, late_s)
 
     def _learn(self, observation: Observation) -> None:
         """Run times of the jobs that have ended since the last tick of this process."""
@@ -141,10 +160,9 @@ class Controller:
         """Go on with what was just decided: the scheduler's answer to a
         power_up comes within its power_save_interval.
         """
-        deadline = site.now + site.document.burst.tick_s
         stale = leases.advance(site, observation)
         while any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
-            if site.now >= deadline or self.clock.wait(_POLL_S):
+            if site.late or self.clock.wait(_POLL_S):
                 break
             observation = self.scheduler.observe()
             stale = leases.advance(site, observation)

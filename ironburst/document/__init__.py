@@ -291,15 +291,52 @@ def read(path: Path | str, last_good: Path | None = None) -> ClusterDocument:
     Raises DocumentError, also for an unknown version (which is no damage: an old copy would hide it).
     """
     path = Path(path)
-    try:
-        document = parse(_load(path), str(path))
-    except DocumentError as error:
-        if last_good is None or "has version" in str(error) or not last_good.exists():
-            raise
-        return parse(_load(last_good), str(last_good))
-    if last_good is not None:
-        _write(last_good, document.model_dump(mode="json"))
-    return document
+    if last_good is None:
+        return parse(_load(path), str(path))
+    return Reader(path, last_good)()
+
+
+class Reader:
+    """Reads the document anew at each call, with a last good copy: in a file, for a process that starts, and in memory,
+    for a disk that takes nothing. `stale`: why what was read last may be old, a sentence; empty: it isn't.
+    """
+
+    def __init__(self, path: Path | str, last_good: Path):
+        self._path, self._last_good, self.stale = Path(path), last_good, ""
+        self._last: ClusterDocument | None = None
+
+    def __call__(self) -> ClusterDocument:
+        """Raises DocumentError where there is no good copy either, and for an unknown version as long as none was read:
+        that is no damage, and an old copy would hide it.
+        """
+        self.stale = ""
+        try:
+            document = parse(_load(self._path), str(self._path))
+        except DocumentError as error:
+            document = self._good(error)
+            self.stale = f"what was declared last can't be read, serial {document.serial} counts on: {error}"
+        else:
+            self._keep(document)
+        self._last = document
+        return document
+
+    def _good(self, error: DocumentError) -> ClusterDocument:
+        if self._last:
+            return self._last
+        if "has version" in str(error) or not self._last_good.exists():
+            raise error
+        return parse(_load(self._last_good), str(self._last_good))
+
+    def _keep(self, document: ClusterDocument) -> None:
+        before = self._last
+        try:
+            before = before or (parse(_load(self._last_good)) if self._last_good.exists() else None)
+            if document != before:
+                _write(self._last_good, document.model_dump(mode="json"))
+        except DocumentError as error:  # it is only needed on a worse day
+            self.stale = f"no good copy is kept: {error}"
+        if before and before.cluster == document.cluster and document.serial < before.serial:
+            self.stale = f"{self._path} has serial {document.serial}, older than {before.serial} that was read before"
 
 
 def publish(document: ClusterDocument, path: Path) -> ClusterDocument:

@@ -3,8 +3,10 @@
 import base64
 import json
 import re
+from datetime import UTC, datetime
 
 import boto3
+import botocore.session
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
@@ -206,14 +208,16 @@ def test_the_image_is_what_the_parameter_says(aws, cloud, clients):
         aws.image_id("/ironburst/lab/p5/image")
 
 
+def warning(instance):
+    """A notice as EventBridge sends it."""
+    detail = {"instance-id": instance, "instance-action": "terminate"}
+    return json.dumps({"detail-type": "EC2 Spot Instance Interruption Warning", "detail": detail})
+
+
 def test_interruptions_come_from_the_queue_until_acknowledged(aws, cloud, clients):
     url = clients("sqs").create_queue(QueueName="lab-p5", Attributes={"VisibilityTimeout": "0"})["QueueUrl"]
-    warning = {
-        "detail-type": "EC2 Spot Instance Interruption Warning",
-        "detail": {"instance-id": "i-7", "instance-action": "terminate"},
-    }
     unrelated = {"detail-type": "EC2 Instance Rebalance Recommendation", "detail": {"instance-id": "i-7"}}
-    for body in (json.dumps(unrelated), "no json", json.dumps(warning)):
+    for body in (json.dumps(unrelated), "no json", warning("i-7")):
         clients("sqs").send_message(QueueUrl=url, MessageBody=body)
     interruptions = aws.interruptions([url, url])
     assert {each.instance_id for each in interruptions} == {"i-7"}
@@ -222,6 +226,106 @@ def test_interruptions_come_from_the_queue_until_acknowledged(aws, cloud, client
     answer = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     left = answer["Attributes"]
     assert left["ApproximateNumberOfMessages"] == "0"
+
+
+def test_500_notices_at_once_are_read_by_one_look_and_deleted_by_tens(aws, cloud, clients):
+    url = clients("sqs").create_queue(QueueName="lab-storm")["QueueUrl"]
+    for n in range(0, 500, 10):
+        entries = [{"Id": str(i), "MessageBody": warning(f"i-{n + i}")} for i in range(10)]
+        clients("sqs").send_message_batch(QueueUrl=url, Entries=entries)
+    notices = aws.interruptions([url])
+    assert {notice.instance_id for notice in notices} == {f"i-{n}" for n in range(500)}
+    before = sum(action == "DeleteMessageBatch" for action, _ in cloud.calls)
+    aws.acknowledge(*notices)
+    assert sum(action == "DeleteMessageBatch" for action, _ in cloud.calls) - before == 50
+    assert not any(action == "DeleteMessage" for action, _ in cloud.calls)
+    answer = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert (answer["ApproximateNumberOfMessages"], answer["ApproximateNumberOfMessagesNotVisible"]) == ("0", "0")
+
+
+def test_a_notice_that_is_not_deleted_keeps_no_other_and_is_said(aws, cloud, clients):
+    url = clients("sqs").create_queue(QueueName="lab-part")["QueueUrl"]
+    for n in range(3):
+        clients("sqs").send_message(QueueUrl=url, MessageBody=warning(f"i-{n}"))
+    notices = aws.interruptions([url])
+    with pytest.raises(ports.OutcomeUnknown, match="1 messages weren't deleted"):
+        aws.acknowledge(Interruption("i-9", "no receipt", url), *notices)
+    answer = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert answer["ApproximateNumberOfMessagesNotVisible"] == "0"
+
+
+def test_launches_side_by_side_answer_each_for_itself(aws, cloud, clients, request_of):
+    cloud.capacity[P5, ZONE, "spot"] = 0
+    requests = [
+        request_of(token="ib-a", launch="a"),
+        request_of(token="ib-b", launch="b", market="spot"),
+        request_of(token="ib-c", launch="c", launch_template_id="lt-0123456789abcdef0"),
+        request_of(token="ib-d", launch="d", count=2),
+    ]
+    a, b, c, d = aws.launch_all(requests)
+    assert [i.launch for i in a] == ["a"] and [i.launch for i in d] == ["d", "d"]
+    assert isinstance(b, ports.InsufficientCapacity) and isinstance(c, ports.Refused)
+    assert aws.launch_all([]) == []
+
+
+def test_a_fault_of_ours_in_one_launch_costs_no_other_its_answer(aws, request_of, monkeypatch):
+    launch = aws.launch
+
+    def broken(request):
+        if request.token == "ib-a":
+            raise RuntimeError("nobody thought of this")
+        return launch(request)
+
+    monkeypatch.setattr(aws, "launch", broken)
+    a, b = aws.launch_all([request_of(token="ib-a"), request_of(token="ib-b")])
+    assert type(a) is ports.OutcomeUnknown and len(b) == 1
+
+
+class Ec2:
+    """DescribeInstanceStatus as EC2 answers: only for 100 ids, all of them known."""
+
+    def __init__(self, statuses):
+        self.statuses, self.asked = statuses, []
+
+    def describe_instance_status(self, InstanceIds):
+        assert len(InstanceIds) <= 100
+        self.asked += InstanceIds
+        return {"InstanceStatuses": [each for each in self.statuses if each["InstanceId"] in InstanceIds]}
+
+
+def test_failed_checks_and_scheduled_events_that_are_not_over(aws, monkeypatch):
+    at = datetime(2026, 12, 1, 6, tzinfo=UTC)
+    ok = {"SystemStatus": {"Status": "ok"}, "InstanceStatus": {"Status": "initializing"}}
+    event = {"Code": "instance-retirement", "Description": "The instance is running on degraded hardware"}
+    over = [{"Code": "system-reboot", "Description": f"[{how}] scheduled reboot"} for how in ("Completed", "Canceled")]
+    statuses = [
+        {"InstanceId": "i-0", **ok},
+        {"InstanceId": "i-1", **ok, "SystemStatus": {"Status": "impaired"}},
+        {"InstanceId": "i-2", **ok, "Events": [*over, event | {"NotBefore": at}]},
+        {"InstanceId": "i-3", **ok, "Events": over, "AttachedEbsStatus": {"Status": "impaired"}},
+        {"InstanceId": "i-4", **ok, "SystemStatus": {"Status": "insufficient-data"}},
+    ]
+    ec2 = Ec2(statuses)
+    monkeypatch.setattr(aws, "_ec2", ec2)
+    ids = [f"i-{n}" for n in range(250)]
+    assert aws.troubles(ids) == [
+        ports.InstanceTrouble("i-1", "EC2's system status check fails"),
+        ports.InstanceTrouble(
+            "i-2", "EC2 has scheduled instance-retirement from 2026-12-01 06:00 UTC on", at.timestamp()
+        ),
+        ports.InstanceTrouble("i-3", "EC2's EBS status check fails"),
+    ]
+    assert ec2.asked == ids
+    model = botocore.session.get_session().get_service_model("ec2").operation_model("DescribeInstanceStatus")
+    member = model.output_shape.members["InstanceStatuses"].member.members
+    assert {"InstanceId", "SystemStatus", "InstanceStatus", "AttachedEbsStatus", "Events"} <= member.keys()
+    assert "impaired" in member["SystemStatus"].members["Status"].enum
+    assert event["Code"] in member["Events"].member.members["Code"].enum
+
+
+def test_status_checks_reach_the_labs_cloud(aws, request_of):
+    (instance,) = aws.launch(request_of())
+    assert aws.troubles([instance.id]) == [] and aws.troubles([]) == []
 
 
 def test_a_queue_that_is_gone_is_an_error(aws, cloud):

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import os
+import re
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -79,19 +80,70 @@ def test_the_fixtures_that_are_derived_are_what_the_script_makes():
         ("submit_time", True),
     ],
 )
-def test_an_unknown_shape_is_an_error_with_job_and_reason_never_a_job_less(field, value):
+def test_one_job_of_an_unknown_shape_is_told_and_not_rented_for_and_the_others_are_read(field, value):
     answer = load("24.11", "squeue")
-    row = next(job for job in answer["jobs"] if job["job_id"] == 4)
-    row[field] = value
-    with pytest.raises(WrongShape, match=r"job 4 in Slurm's JSON has a shape that isn't known: .*23\.02 to 26\.05"):
+    before = {job.id: job for job in slurm_json.jobs(answer)}
+    next(job for job in answer["jobs"] if job["job_id"] == 4)[field] = value
+    read = slurm_json.read_jobs(answer)
+    (told,) = read.unreadable
+    assert re.match(r"job 4 in Slurm's JSON has a shape that isn't known: .*23\.02 to 26\.05", told)
+    jobs = {job.id: job for job in read.items}
+    odd = jobs.pop(4)
+    assert odd.pending and odd.held and odd.on == () and jobs == {id: job for id, job in before.items() if id != 4}
+
+
+@pytest.mark.parametrize("damage", [{"name": None, "submit_time": True}, {"job_state": None}, {"time_limit": "soon"}])
+def test_a_running_job_of_an_unknown_shape_keeps_its_nodes(damage):
+    answer = load("24.11", "squeue")
+    next(job for job in answer["jobs"] if job["job_id"] == 1).update(damage)
+    job = next(job for job in slurm_json.jobs(answer) if job.id == 1)
+    assert job.on == ("gpu2", "gpu3") and not job.pending
+    nodes = slurm_json.occupancy(answer, load("24.11", "nodes"))
+    assert nodes["gpu2"].busy and nodes["gpu2"].jobs == (1,) and nodes["gpu2"].end_s in (math.inf, job.end_s)
+
+
+@pytest.mark.parametrize("damage", [{"nodes": 7}, {"nodes": None}, {"nodes": ""}, {"job_id": None}, {"job_id": "x"}])
+def test_a_running_job_whose_nodes_are_not_known_is_no_job_less(damage):
+    """A node must never look idle because its job couldn't be read."""
+    answer = load("24.11", "squeue")
+    next(job for job in answer["jobs"] if job["job_id"] == 1).update({"time_limit": "soon"} | damage)
+    with pytest.raises(WrongShape, match=r"job .* has a shape that isn't known"):
         slurm_json.jobs(answer)
+
+
+def test_an_answer_of_which_most_is_unknown_is_another_slurm():
+    answer = load("24.11", "squeue")
+    for row in answer["jobs"]:
+        del row["batch_flag"]
+    with pytest.raises(WrongShape, match="no field 'batch_flag'"):
+        slurm_json.jobs(answer)
+
+
+@pytest.mark.parametrize("row", [None, 7, "gpu2", []])
+def test_a_row_that_is_no_job_is_no_job_less(row):
+    answer = load("24.11", "squeue")
+    answer["jobs"].append(row)
+    with pytest.raises(WrongShape):
+        slurm_json.jobs(answer)
+
+
+@pytest.mark.parametrize("damage", [{"state": []}, {"tres": 5}, {"partitions": 7}])
+def test_one_node_of_an_unknown_shape_is_told_and_used_by_nobody(damage):
+    answer = load("24.11", "nodes")
+    next(node for node in answer["nodes"] if node["name"] == "gpu2").update(damage)
+    read = slurm_json.read_nodes(answer)
+    (told,) = read.unreadable
+    node = next(node for node in read.items if node.name == "gpu2")
+    assert told.startswith("node gpu2 ") and not node.open and not node.launchable
+    assert len(read.items) == len(answer["nodes"])
+    occupancy = slurm_json.occupancy(load("24.11", "squeue"), answer)["gpu2"]
+    assert occupancy.busy and not occupancy.available
 
 
 def test_a_missing_field_is_named():
     answer = load("24.11", "squeue")
     del answer["jobs"][0]["job_state"]
-    with pytest.raises(WrongShape, match="no field 'job_state'"):
-        slurm_json.jobs(answer)
+    assert "no field 'job_state'" in slurm_json.read_jobs(answer).unreadable[0]
 
 
 @pytest.mark.parametrize("answer", [{}, [], {"jobs": None}, {"Jobs": []}, None])
@@ -248,6 +300,69 @@ def test_a_failing_command_is_one_sentence(recorder):
     (recorder / "code").write_text("1")
     with pytest.raises(SchedulerError, match=r"^`scontrol requeue 7` failed with exit code 1: oops$"):
         Slurm([str(recorder / "prefix")]).requeue(7)
+
+
+def test_many_jobs_are_put_back_by_one_call_and_those_that_are_refused_are_named(tmp_path):
+    """scontrol goes on after one that is refused, says so on stderr, and exits with 1."""
+    script = tmp_path / "prefix"
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/log\n'
+        'echo "Job/step already completing or completed for job 8" >&2\n'
+        'echo "100_3: Job is pending execution" >&2\necho "100_4: No error" >&2\nexit 1\n'
+    )
+    script.chmod(0o755)
+    slurm = Slurm([str(script)])
+    slurm._tasks = {100: "100_3", 101: "100_4"}
+    refused = slurm.requeue(7, 8, 100, 101)
+    assert (tmp_path / "log").read_text() == "scontrol requeue 7,8,100_3,100_4\n"
+    assert set(refused) == {8, 100} and "pending execution" in refused[100]
+    assert slurm.requeue() == {}
+
+
+def test_an_arrays_task_is_never_called_by_the_arrays_own_id(tmp_path):
+    """The last task of an array has its id, and `scontrol requeue 3` stops all of its tasks."""
+    answer = load("24.11", "squeue")
+    task = next(job for job in answer["jobs"] if job["job_id"] == 3)
+    task |= {"array_task_id": {"set": True, "infinite": False, "number": 0}, "array_task_string": ""}
+    (tmp_path / "squeue.json").write_text(json.dumps(answer))
+    (tmp_path / "nodes.json").write_text(json.dumps(load("24.11", "nodes")))
+    script = tmp_path / "prefix"
+    script.write_text(
+        f'#!/bin/sh\ncase "$1 $2" in "squeue "*) cat {tmp_path}/squeue.json ;;\n'
+        f'"scontrol show") cat {tmp_path}/nodes.json ;; find*) ;; *) echo "$@" >> {tmp_path}/log ;; esac\n'
+    )
+    script.chmod(0o755)
+    slurm = Slurm([str(script)])
+    slurm.observe()
+    slurm.requeue(1, 3)
+    slurm.place(3, ["home"], [])
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said == ["scontrol requeue 1,3_0", "scontrol update jobid=3_0 partition=home excnodelist="]
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (b"caf\xe9", "caf\ufffd"),
+        (rb"half \ud83d", "half ?"),
+        (rb"\ud83d\ude00", "\U0001f600"),
+        (rb"\\ud83d", r"\ud83d"),
+    ],
+    ids=["latin-1", "half a pair", "a pair", "a backslash"],
+)
+def test_a_name_in_any_encoding_is_read(tmp_path, name, read):
+    answer = json.dumps(load("24.11", "squeue")).encode()
+    (tmp_path / "squeue.json").write_bytes(answer.replace(b'"name": "wrap"', b'"name": "' + name + b'"', 1))
+    (tmp_path / "nodes.json").write_text(json.dumps(load("24.11", "nodes")))
+    script = tmp_path / "prefix"
+    script.write_text(
+        f'#!/bin/sh\ncase "$1" in squeue) cat {tmp_path}/squeue.json ;; scontrol) cat {tmp_path}/nodes.json ;; esac\n'
+    )
+    script.chmod(0o755)
+    observation = Slurm([str(script)]).observe()
+    assert read in {job.name for job in observation.jobs} and observation.unreadable == ()
+    for job in observation.jobs:
+        job.name.encode()  # sqlite and files take it
 
 
 def test_an_answer_that_is_no_json_is_no_empty_queue(recorder):

@@ -12,11 +12,13 @@ class Crash(BaseException):
 
 
 class FakeClock:
+    """`at`: true time, which passes; `ahead_s`: by how much the host's clock is wrong."""
+
     def __init__(self, now: float = T0):
-        self.at = now
+        self.at, self.ahead_s = now, 0.0
 
     def now(self) -> float:
-        return self.at
+        return self.at + self.ahead_s
 
     def uptime(self) -> Uptime:
         return Uptime("boot", self.at)
@@ -31,7 +33,7 @@ class Breaking:
     together.
     """
 
-    READS = ("observe", "instances", "image_id", "by_token", "interruptions", "described", "claim")
+    READS = ("observe", "instances", "image_id", "by_token", "interruptions", "described", "claim", "troubles")
 
     def __init__(self, port, counter, at: int | None = None, after: bool = False):
         self._port, self._counter, self._at, self._after = port, counter, at, after

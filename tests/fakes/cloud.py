@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 
 from ironburst import ports
-from ironburst.ports import Instance, Interruption, LaunchRequest
+from ironburst.ports import Instance, InstanceTrouble, Interruption, LaunchRequest
 from tests.fakes import dead_man
 from tests.fakes.clock import FakeClock
 from tests.fakes.slurm import FakeSlurm
@@ -29,6 +29,8 @@ class FakeCloud:
 
     boot_s = 4.0
     ended_shown_s = 3600.0  # EC2 shows ended instances for about an hour, then knows them no more
+    call_s, launch_s = 0.0, 0.0  # what a call takes; launches side by side take as long as one
+    wrong_clock_s = 300.0  # it refuses the calls of a clock that is further off
 
     def __init__(self, clock: FakeClock, slurm: FakeSlurm):
         self.clock, self.slurm = clock, slurm
@@ -44,6 +46,9 @@ class FakeCloud:
         self.hidden: set[str] = set()  # not shown by lists yet
         self.lost: set[str] = set()  # not shown by their ids either
         self.partial: list[int | None] = []  # of the next lists: only so many are shown (paging broke off); None: all
+        self.broken_queues: set[str] = set()
+        self.ill: list[InstanceTrouble] = []  # failed status checks and scheduled events
+        self.most_at_once = 0  # launches
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
@@ -62,8 +67,8 @@ class FakeCloud:
     def alive(self) -> list[Instance]:
         return [fake.instance for fake in self.all.values() if fake.instance.alive]
 
-    def interrupt(self, id: str) -> None:
-        self.queue.append(Interruption(id, f"receipt-{id}", "q"))
+    def interrupt(self, id: str, queue: str = "q") -> None:
+        self.queue.append(Interruption(id, f"receipt-{id}", queue))
 
     def die(self, id: str, reason: str = "Server.InternalError") -> None:
         fake = self.all[id]
@@ -79,9 +84,27 @@ class FakeCloud:
         ended_at = self.all[id].ended_at if id in self.all else 0.0
         return id not in self.lost and (ended_at is None or self.clock.now() - ended_at < self.ended_shown_s)
 
+    def _takes(self, seconds: float | None = None) -> None:
+        if spent_s := self.call_s if seconds is None else seconds:
+            self.clock.wait(spent_s)
+        if abs(self.clock.ahead_s) > self.wrong_clock_s:
+            raise ports.Refused("the request has expired", "RequestExpired")
+
     # ---- the port
     def image_id(self, parameter):
+        self._takes()
         return self.images.get(parameter)
+
+    def launch_all(self, requests):
+        self._takes(self.launch_s)
+        self.most_at_once = max(self.most_at_once, len(requests))
+        answers = []
+        for request in requests:
+            try:
+                answers.append(self.launch(request))
+            except ports.CloudError as error:
+                answers.append(error)
+        return answers
 
     def launch(self, request):
         self.requests.append(request)
@@ -115,24 +138,39 @@ class FakeCloud:
         return [self.all[id].instance for id in ids]
 
     def instances(self, cluster):
+        self._takes()
         shown = [fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)]
         return shown[: self.partial.pop(0) if self.partial else None]
 
     def described(self, ids):
+        self._takes()
         return [self.all[id].instance for id in ids if self._known(id)]
 
     def by_token(self, token):
+        self._takes()
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
 
     def terminate(self, ids):
+        self._takes()
         for id in ids:
             if id in self.all and self.all[id].instance.alive:
                 self.die(id, "Client.UserInitiatedShutdown")
         return {id for id in ids if id in self.all and not self.all[id].instance.alive}
 
     def interruptions(self, queues):
-        return list(self.queue) if queues else []
+        if broken := self.broken_queues & set(queues):
+            raise ports.Refused(f"no queue {sorted(broken)}", "AWS.SimpleQueueService.NonExistentQueue")
+        waiting = [each for each in self.queue if each.queue in queues]
+        self._takes(self.call_s * (len(waiting) // 10 + 1))  # they come by tens
+        return waiting
 
-    def acknowledge(self, interruption):
-        self.queue = [each for each in self.queue if each.receipt != interruption.receipt]
+    def acknowledge(self, *interruptions):
+        if interruptions:
+            self._takes(self.call_s * (len(interruptions) // 10 + 1))
+        receipts = {each.receipt for each in interruptions}
+        self.queue = [each for each in self.queue if each.receipt not in receipts]
+
+    def troubles(self, ids):
+        self._takes()
+        return [each for each in self.ill if each.instance_id in ids]

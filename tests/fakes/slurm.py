@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-from ironburst.burst import Job, Node, Resources
+from ironburst.burst import Job, Node, Resources, drains
 from ironburst.ports import Claim, Observation, SchedulerError
 from tests.fakes.clock import FakeClock
 
@@ -24,9 +24,12 @@ class FakeNode:
     address: str = ""
     since: float = 0.0  # of the power state
     comment: str = ""
+    reason_by: str = ""  # who set the reason
 
     def record(self) -> Node:
-        return Node(self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address)
+        return Node(
+            self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address, self.reason_by
+        )
 
 
 @dataclass
@@ -44,6 +47,7 @@ class FakeSlurm:
 
     power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
     silent_s, down_s = 100.0, 300.0  # after its instance's end a node doesn't respond, and is DOWN
+    call_s = 0.0  # what a command takes, by ssh
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -59,13 +63,14 @@ class FakeSlurm:
         self.gate_fails: set[str] = set()
         self.claimed: tuple[str, float, str] | None = None  # the head's spool: owner, when, what it said
         self.beats = 0
+        self.unreadable: list[str] = []  # what an answer says of what it couldn't read
 
     # ---- what users do
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
         now = self.clock.now()
         job = Job(
             id=next(self.ids),
-            name="train",
+            name=more.pop("name", "train"),
             user="alice",
             state="PENDING",
             submit_s=now,
@@ -120,6 +125,9 @@ class FakeSlurm:
             if "POWERING_DOWN" in node.states and now - node.since >= self.suspend_s:
                 node.states = {"IDLE", "CLOUD", "DRAIN", "POWERED_DOWN"}
                 node.address = ""
+                held = drains.by_person(node.reason, node.reason_by)  # SuspendProgram keeps a person's words
+                said = drains.HELD + node.reason.removeprefix(drains.HELD) if held else "no lease"
+                node.reason, node.reason_by = said, "slurm"
         for job in self.jobs.values():
             if job.ends is not None and job.ends <= now and not job.done:
                 self._end(job, "COMPLETED")
@@ -174,13 +182,20 @@ class FakeSlurm:
     def _power_down(self, node: FakeNode) -> None:
         node.states, node.since = {"IDLE", "CLOUD", "POWERING_DOWN"}, self.clock.now()
 
+    def _takes(self, calls: int = 1) -> None:
+        if self.call_s:
+            self.clock.wait(calls * self.call_s)
+
     # ---- the port
     def observe(self) -> Observation:
+        self._takes(3)
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
-        return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.permits))
+        nodes = tuple(node.record() for node in self.nodes.values())
+        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable))
 
     def claim(self, owner, said, stale_s):
+        self._takes()
         now, before = self.clock.now(), self.claimed
         age_s = now - before[1] if before else 0.0
         if owner and (before is None or before[0] == owner or age_s > stale_s):
@@ -188,43 +203,55 @@ class FakeSlurm:
         return Claim(before[0], age_s, before[2]) if before else Claim("", 0.0, "")
 
     def put_permit(self, nodes):
+        self._takes()
         self.permits |= set(nodes)
 
     def remove_permit(self, nodes):
+        self._takes()
         self.permits -= set(nodes)
 
     def power_up(self, nodes):
+        self._takes()
         for name in nodes:
             node = self.nodes[name]
             if "POWERED_DOWN" in node.states:
                 node.states, node.since = node.states | {"POWER_UP"}, self.clock.now()
 
     def resume(self, nodes):
+        self._takes()
         for name in nodes:
             self.nodes[name].states -= {"DRAIN", "DOWN"}
+            self.nodes[name].reason = self.nodes[name].reason_by = ""
         self.schedule()
 
     def drain(self, nodes, reason):
+        self._takes()
         for name in nodes:
             self.nodes[name].states |= {"DRAIN"}
-            self.nodes[name].reason = reason
+            self.nodes[name].reason, self.nodes[name].reason_by = reason, "root"
 
     def release(self, nodes):
+        self._takes()
         for name in nodes:
             self.nodes[name].states |= {"POWER_DOWN", "DRAIN"}
 
     def abandon(self, nodes, reason):
+        self._takes()
         for name in nodes:
+            self.nodes[name].reason, self.nodes[name].reason_by = reason, "root"
             for fake in self._on(name):
                 self.forced.append((name, fake.job.id))
                 self._end(fake, "NODE_FAIL") if not fake.job.requeue else self._requeued(fake)
             self._power_down(self.nodes[name])
 
     def heal(self, nodes):
+        self._takes(2)
         for name in nodes:
+            self.nodes[name].reason, self.nodes[name].reason_by = "no lease", "root"
             self.nodes[name].states = (self.nodes[name].states - {"DOWN"}) | {"IDLE", "DRAIN"}
 
     def place(self, job, partitions, excluded, *, begin_now=False):
+        self._takes()
         fake = self.jobs[job]
         if fake.done or not fake.job.pending:
             raise SchedulerError(f"job {job} isn't pending")
@@ -233,17 +260,23 @@ class FakeSlurm:
 
     def beat(self, nodes, at_s):
         """It stays in the node's record, also through power cycles."""
+        self._takes()
         if unknown := set(nodes) - self.nodes.keys():
             raise SchedulerError(f"Invalid node name specified: {unknown}")
         for name, left_s in nodes.items():
             self.nodes[name].comment = f"ironburst,at={int(at_s)},left={int(left_s)}"
         self.beats += 1
 
-    def requeue(self, job):
-        fake = self.jobs.get(job)
-        if not fake or fake.done or not fake.job.requeue:
-            raise SchedulerError(f"job {job} can't be requeued")
-        self._requeue(fake)
+    def requeue(self, *jobs):
+        self._takes()
+        refused = {}
+        for job in jobs:
+            fake = self.jobs.get(job)
+            if not fake or fake.done or not fake.job.requeue:
+                refused[job] = f"job {job} can't be requeued"
+            else:
+                self._requeue(fake)
+        return refused
 
     def _requeue(self, fake: FakeJob) -> None:
         """Its processes are ended first: it holds its nodes for a moment."""

@@ -1,6 +1,7 @@
 """slurm.conf and its companions as the role slurm_head renders them from a document."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import jinja2
@@ -126,3 +127,32 @@ def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
     text = render(name)
     assert "/var/spool/ironburst/calls" in text
     assert "aws" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("", "no lease"),
+        ("   Reason=no lease [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=release [root@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=ironburst: spot interruption [root@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=GPU 3 is sick, ask Bob [root@2026-11-22T10:00:00]\n", "held: GPU 3 is sick, ask Bob"),
+        ("   Reason=held: GPU 3 is sick, ask Bob [slurm@2026-11-22T10:00:00]\n", "held: GPU 3 is sick, ask Bob"),
+        ("   Reason=its fan [again] is loud [bob@2026-11-22T10:00:00]\n", "held: its fan [again] is loud"),
+    ],
+)
+def test_the_suspend_program_keeps_a_persons_words(tmp_path, shown, said):
+    """Powering down clears a drain, and the program drains again."""
+    node, log = tmp_path / "node", tmp_path / "log"
+    node.write_text("NodeName=p5-1 Arch=x86_64\n" + shown)
+    (tmp_path / "scontrol").write_text(
+        '#!/bin/sh\ncase "$2" in hostnames) echo p5-1 ;; node) cat ' + str(node) + " ;;\n"
+        f'*) for word; do echo "$word"; done >> {log} ;; esac\n'
+    )
+    (tmp_path / "scontrol").chmod(0o755)
+    program = tmp_path / "ironburst-suspend"
+    program.write_text(render("ironburst-suspend.j2").replace("/var/spool/ironburst", str(tmp_path)))
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", str(program), "p5-1"], check=True, env=path, timeout=10)
+    assert log.read_text().splitlines() == ["update", "nodename=p5-1", "state=drain", f"reason={said}"]

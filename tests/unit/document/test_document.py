@@ -251,3 +251,42 @@ def test_a_conflict_gives_no_document():
 
     with pytest.raises(document.DocumentError, match="CUD-001"):
         built(change)
+
+
+def test_a_reader_says_when_what_it_gives_may_be_old(tmp_path, lab):
+    path, good = tmp_path / "lab.json", tmp_path / "good.json"
+    document.publish(lab, path)
+    read = document.Reader(path, good)
+    assert read().serial == 1 and read.stale == ""
+    whole = path.read_text()
+    path.write_text(whole[:100])
+    assert read().serial == 1 and "can't be read, serial 1 counts on" in read.stale and str(path) in read.stale
+    path.write_text(whole)
+    assert read().serial == 1 and read.stale == ""
+    document.publish(lab.model_copy(update={"pools": []}), path)
+    assert read().serial == 2 and read.stale == ""
+    path.write_text(whole)  # somebody put yesterday's back
+    assert read().serial == 1 and "serial 1, older than 2" in read.stale
+    assert document.Reader(path, good)().serial == 1
+
+
+def test_a_reader_goes_on_without_a_good_copy_on_disk(tmp_path, lab):
+    path, folder = tmp_path / "lab.json", tmp_path / "good"
+    document.publish(lab, path)
+    folder.write_text("")  # a file where the folder should be: nothing can be written there
+    read = document.Reader(path, folder / "good.json")
+    assert read() == document.read(path) and "no good copy is kept" in read.stale
+    path.write_text(json.dumps({"version": 2}))
+    assert read().serial == 1 and "has version 2" in read.stale
+    with pytest.raises(document.DocumentError, match="has version 2"):
+        document.Reader(path, folder / "good.json")()
+
+
+def test_a_good_copy_is_written_only_when_it_changes(tmp_path, lab):
+    path, good = tmp_path / "lab.json", tmp_path / "good.json"
+    document.publish(lab, path)
+    read = document.Reader(path, good)
+    read()
+    good.unlink()
+    read()
+    assert not good.exists()

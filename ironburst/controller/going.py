@@ -1,0 +1,140 @@
+"""The way out of all leases that end: one call of the scheduler and the cloud for all of them, however many there are.
+
+Where a call for all is refused, each is tried by itself: one that fails keeps no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ironburst import node_states
+from ironburst.burst import Node
+from ironburst.burst.drains import PREFIX
+from ironburst.controller import records
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.ports import CloudError, Observation, SchedulerError
+
+_STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING")
+_By = dict[str, LeaseRow]  # by node
+
+
+def go(site: Site, observation: Observation) -> bool:
+    """Take the next step out of every lease that is going. Whether one was taken."""
+    leases = [lease for lease in site.ledger.leases() if lease.state in records.GOING]
+    _stop(site, [lease for lease in leases if lease.state == records.INTERRUPTED], observation)
+    _release(site, [lease for lease in leases if lease.state == records.RELEASING], observation)
+    return _leave(site, [lease for lease in leases if lease.state == records.LEAVING], observation)
+
+
+def _stop(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
+    """No new job, and those that are there go back to the queue."""
+    by_reason: dict[str, list[str]] = {}
+    for lease in leases:
+        node = observation.node(lease.node)
+        if node and not node.has("DRAIN") and not node_states.going_down(node.states):
+            by_reason.setdefault(lease.end_reason, []).append(lease.node)
+    for why, nodes in by_reason.items():
+        _each(site, nodes, partial(site.scheduler.drain, reason=PREFIX + why))
+    from_lease = {job.id: lease for lease in leases for job in observation.on(lease.node) if job.state in _STOPPABLE}
+    if from_lease:
+        _requeue(site, from_lease)
+
+
+def _requeue(site: Site, from_lease: dict[int, LeaseRow]) -> None:
+    try:
+        # one that has just ended, or may not be requeued, ends with its node
+        refused = site.scheduler.requeue(*from_lease)
+    except SchedulerError as error:
+        site.event("trouble", str(error))
+        return
+    with site.ledger.transaction():
+        for job, lease in from_lease.items():
+            kind, text = "requeued", f"from {lease.node}: {lease.end_reason}"
+            if job in refused:
+                kind, text = "trouble", refused[job]
+            site.event(kind, text, launch=lease.launch, lease=lease.id, job=job)
+
+
+def _release(site: Site, leases: list[LeaseRow], observation: Observation) -> None:
+    """Also where the call was lost, or undone."""
+    nodes = [(lease.node, observation.node(lease.node)) for lease in leases]
+    _each(
+        site, [name for name, node in nodes if node and not node_states.going_down(node.states)], site.scheduler.release
+    )
+
+
+def _leave(site: Site, leases: list[LeaseRow], observation: Observation) -> bool:
+    """The permits and the nodes, then the instances. Whether all of one went."""
+    of = {lease.node: lease for lease in leases}
+    of = _kept(of, _each(site, of, site.scheduler.remove_permit))
+    for why, names in _powered(of, observation).items():
+        done = _each(site, names, partial(site.scheduler.abandon, reason=why))
+        of = {name: lease for name, lease in of.items() if name in done or name not in names}
+    return end(site, list(of.values()))
+
+
+def _powered(of: _By, observation: Observation) -> dict[str, list[str]]:
+    """The nodes that still have power, by what their drain is to say. A person's own words stay."""
+    words: dict[str, list[str]] = {}
+    for name in of:
+        node = observation.node(name)
+        if node and not node.has("POWERING_DOWN") and not _off(node):
+            words.setdefault(node.reason if node.held_by_person else "given up", []).append(name)
+    return words
+
+
+def _off(node: Node) -> bool:
+    return node.has("POWERED_DOWN") and not node.has("POWER_UP")
+
+
+def end(site: Site, leases: list[LeaseRow]) -> bool:
+    """The scheduler is done with these nodes: their instances go. Whether one went."""
+    living = {}
+    for lease in leases:
+        instance = site.instances.get(lease.instance_id or "")
+        if lease.instance_id and (instance is None or instance.alive):  # what isn't shown may live
+            living[lease.instance_id] = lease
+    told = {lease.node for lease in leases if lease not in living.values()}
+    ended: set[str] = set()
+
+    def terminate(ids: list[str]) -> None:
+        ended.update(site.cloud.terminate(ids))
+
+    told |= {living[id].node for id in _each(site, living, terminate)}
+    with site.ledger.transaction():
+        now = site.now
+        for lease in (lease for lease in leases if lease.node in told):
+            gone = lease.instance_id not in living or lease.instance_id in ended
+            to_s = now if gone and lease.from_s is not None else None
+            site.ledger.update([lease], now, state=records.TERMINATED, to_s=to_s)
+            site.event("terminated", f"{lease.node}: {lease.end_reason}", launch=lease.launch, lease=lease.id)
+    return bool(told)
+
+
+def _each(site: Site, items: Iterable[str], act: Callable[[list[str]], object]) -> set[str]:
+    """Act on all, in one call; if that fails, on each by itself, as long as the tick's time isn't used up.
+    Those that it was done for.
+    """
+    names = list(items)
+    try:
+        if names:
+            act(names)
+        return set(names)
+    except (SchedulerError, CloudError) as error:
+        site.event("trouble", str(error))
+    done = set()
+    for name in names if len(names) > 1 else []:
+        if site.late:
+            break
+        try:
+            act([name])
+            done.add(name)
+        except (SchedulerError, CloudError) as error:
+            site.event("trouble", str(error))
+    return done
+
+
+def _kept(of: _By, names: set[str]) -> _By:
+    return {name: lease for name, lease in of.items() if name in names}

@@ -1,0 +1,75 @@
+"""What the provider says of instances: that it takes them back, that they are ill, that their host will be serviced.
+
+An interruption is written down first, then taken off its queue. One queue that can't be read hides no other.
+"""
+
+from __future__ import annotations
+
+from ironburst.burst import Node
+from ironburst.controller import leases, records
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.ports import CloudError, InstanceTrouble, Interruption, Observation
+
+# jobs are put back so long before a scheduled event: time to stop them, and a controller that was away for a moment
+BEFORE_S = records.ENDING_S
+
+
+def queues(site: Site) -> list[str]:
+    """The URLs of all pools' queues, each once."""
+    return list(dict.fromkeys(filter(None, (pool.interruption_queue_url for pool in site.document.pools))))
+
+
+def interruptions(site: Site) -> None:
+    """Spot notices: into the ledger first, then off their queue."""
+    for queue in queues(site):
+        try:
+            notices = site.cloud.interruptions([queue])
+            _written(site, notices)
+            site.cloud.acknowledge(*notices)
+        except CloudError as error:
+            site.tell("trouble", f"notices of {queue.rsplit('/', 1)[-1]}: {error}")
+
+
+def _written(site: Site, notices: list[Interruption]) -> None:
+    with site.ledger.transaction():
+        for notice in notices:
+            lease = site.ledger.lease_of_instance(notice.instance_id)
+            if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
+                leases.interrupt(site, lease, "spot interruption")
+
+
+def troubles(site: Site, observation: Observation) -> None:
+    """Failed status checks and scheduled events: the node takes no new job. Its jobs go on while it answers and the
+    event is far off, else they go back to the queue.
+    """
+    of = {lease.instance_id: lease for lease in site.ledger.leases() if lease.instance_id}
+    running = [id for id in of if id in site.instances and site.instances[id].state == "running"]
+    try:
+        found = site.cloud.troubles(running) if running else []
+    except CloudError as error:
+        site.tell("trouble", f"status checks and scheduled events aren't known: {error}")
+        return
+    for trouble in found:
+        if (lease := of.get(trouble.instance_id)) is not None:
+            _troubled(site, lease, trouble, observation)
+
+
+def _troubled(site: Site, lease: LeaseRow, trouble: InstanceTrouble, observation: Observation) -> None:
+    if lease.state in records.GOING and lease.state != records.RELEASING:
+        return
+    if lease.state in records.COMING and trouble.from_s is None:
+        return  # a boot may fail a check; it has its own limit
+    urgent = _urgent(site, trouble, observation.node(lease.node))
+    if lease.state in (*records.COMING, records.JOINED) or (urgent and observation.on(lease.node)):
+        leases.interrupt(site, lease, trouble.text)
+    elif lease.state == records.READY:
+        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=trouble.text)
+        text = f"{lease.node}: {trouble.text}; it takes no new job, those on it may end"
+        site.event("release", text, launch=lease.launch, lease=lease.id)
+
+
+def _urgent(site: Site, trouble: InstanceTrouble, node: Node | None) -> bool:
+    if trouble.from_s is None:  # it fails a check now: believed where the scheduler doesn't reach it either
+        return node is None or node.has("NOT_RESPONDING") or node.has("DOWN")
+    return site.now + BEFORE_S >= trouble.from_s

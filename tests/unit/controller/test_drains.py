@@ -1,0 +1,89 @@
+"""What a person drained stays drained, with the person's own words; nothing is rented for it."""
+
+import pytest
+
+from ironburst.burst import Node, Resources, drains
+from ironburst.controller import records
+from tests.fakes.world import World
+
+WORDS = "GPU 3 is sick, ask Bob"
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    world.fill_home(limit_s=86400.0)
+    world.job = world.slurm.submit(limit_s=600, runs_s=60)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("reason", "by", "person"),
+    [
+        ("", "", False),
+        ("no lease", "slurm", False),
+        ("no lease", "root", False),
+        (drains.PREFIX + "spot interruption", "root", False),
+        ("given up", "", False),
+        ("POWER_DOWN_ASAP", "root", False),
+        ("Not responding", "slurm", False),
+        ("ResumeTimeout reached", "slurm", False),
+        (WORDS, "root", True),
+        (WORDS, "bob", True),
+        (WORDS, "", True),
+        (drains.HELD + WORDS, "slurm", True),
+    ],
+)
+def test_whose_a_drain_is(reason, by, person):
+    off = Node("n", (), Resources(8), ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN"), reason, "", by)
+    assert off.held_by_person == person and off.launchable == (not person)
+    assert not Node("n", (), Resources(8), ("IDLE",), reason, "", by).held_by_person
+
+
+def test_a_node_that_a_person_drained_while_it_booted_is_given_back_and_not_rented_again(world):
+    world.until(lambda: world.states() == [records.LAUNCHED], 60)
+    (lease,) = world.ledger.leases()
+    world.slurm.drain([lease.node], WORDS)
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 600)
+    assert world.slurm.jobs[world.job].started[0][1] != (lease.node,)
+    world.until(lambda: not world.ledger.leases(), 600)
+    node = world.slurm.nodes[lease.node]
+    assert WORDS in node.reason and {"DRAIN", "POWERED_DOWN"} <= node.states
+    assert [text for text in world.events("given_up") if WORDS in text]
+    assert [request.user_data.count(f'"{lease.node}"') for request in world.cloud.requests] == [1, 0]
+
+
+def test_a_drain_between_the_decision_and_the_act_is_not_lifted(world):
+    world.until(lambda: world.states() == [records.JOINED] or world.slurm.state(world.job) == "RUNNING", 60)
+    observe, seen = world.slurm.observe, []
+
+    def observed():
+        if not seen:
+            (lease,) = world.ledger.leases()
+            seen.append(lease.node)
+            world.slurm.drain([lease.node], WORDS)
+        return observe()
+
+    if world.slurm.state(world.job) != "RUNNING":
+        world.slurm.observe = observed
+        world.tick(2)
+        assert world.slurm.nodes[seen[0]].reason == WORDS and "DRAIN" in world.slurm.nodes[seen[0]].states
+
+
+def test_a_ready_node_that_a_person_drained_ends_after_its_job_with_the_persons_words(world):
+    world.until(lambda: world.slurm.state(world.job) == "RUNNING", 120)
+    (lease,) = world.ledger.leases()
+    world.slurm.drain([lease.node], WORDS)
+    world.until(lambda: not world.ledger.leases(), 900)
+    assert world.slurm.state(world.job) == "COMPLETED" and WORDS in world.slurm.nodes[lease.node].reason
+    world.slurm.resume([lease.node])
+    world.until(lambda: world.slurm.nodes[lease.node].record().launchable, 60)
+
+
+def test_a_powered_down_node_that_a_person_set_down_is_not_healed(world):
+    node = world.slurm.nodes["p5-3"]
+    node.states, node.reason, node.reason_by = {"DOWN", "CLOUD", "POWERED_DOWN"}, WORDS, "bob"
+    world.tick(5)
+    assert "DOWN" in node.states and node.reason == WORDS
+    node.reason, node.reason_by = "ResumeTimeout reached", "slurm"
+    world.until(lambda: node.record().launchable, 60)
