@@ -43,6 +43,7 @@ class FakeSlurm:
     """Slurm's side: `power_save_s` until a power_up is handled, `suspend_s` until a node is powered down."""
 
     power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
+    down = False  # slurmctld doesn't answer the nodes
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -91,6 +92,10 @@ class FakeSlurm:
         words = [("ALLOCATED" if self._on(name) else "IDLE"), *sorted(node.states - {"IDLE"})]
         comment = f" Comment={node.comment}" if node.comment else ""
         return f"NodeName={name} State={'+'.join(words)}{comment}"
+
+    def steps(self, name: str) -> bool:
+        """Whether processes of jobs run on a node, as its own /proc shows them."""
+        return bool(self._on(name))
 
     # ---- Slurm's own doing
     def live(self) -> None:
