@@ -35,9 +35,11 @@ class Switch:
         if now_s - self.looked_s < LOOK_S:
             return False
         self.looked_s = now_s
-        shown = slurm.show(self.settings["node"])
+        node = self.settings["node"]
+        shown = None if slurm.down else slurm.show(node)
         self.known = program.listen(self.known, now_s, shown)
-        return bool(program.verdict(self.known, now_s, program.slurm_says_busy(shown), self.settings))
+        busy = program.slurm_says_busy(shown) or slurm.steps(node)
+        return bool(program.verdict(self.known, now_s, busy, self.settings))
 
 
 def switch_of(user_data: dict[str, Any], node: str) -> Switch | None:

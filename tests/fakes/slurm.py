@@ -48,6 +48,7 @@ class FakeSlurm:
     power_save_s, suspend_s, requeue_s, complete_s = 1.0, 10.0, 121.0, 3.0
     silent_s, down_s = 100.0, 300.0  # after its instance's end a node doesn't respond, and is DOWN
     call_s = 0.0  # what a command takes, by ssh
+    down = False  # slurmctld doesn't answer the nodes
 
     def __init__(self, clock: FakeClock, home: int = 2, burst: dict[str, list[str]] | None = None):
         self.clock, self.cloud = clock, None
@@ -98,6 +99,10 @@ class FakeSlurm:
         words = [("ALLOCATED" if self._on(name) else "IDLE"), *sorted(node.states - {"IDLE"})]
         comment = f" Comment={node.comment}" if node.comment else ""
         return f"NodeName={name} State={'+'.join(words)}{comment}"
+
+    def steps(self, name: str) -> bool:
+        """Whether processes of jobs run on a node, as its own /proc shows them."""
+        return bool(self._on(name))
 
     # ---- Slurm's own doing
     def live(self) -> None:

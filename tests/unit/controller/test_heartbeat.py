@@ -235,3 +235,16 @@ def test_a_document_from_before_declares_the_default():
     raw = document().model_dump(mode="json")
     del raw["burst"]["dead_man_s"]
     assert parse(raw).burst.dead_man_s == 1800
+
+
+def test_a_hall_without_power_costs_no_more_than_the_dead_mans_time(tmp_path):
+    """Slurm and the controller are gone: a node that works goes on, one that doesn't ends."""
+    world = World(tmp_path, idle_s=3600)
+    world.fill_home()
+    short = world.slurm.submit(runs_s=300.0, limit_s=7200.0)
+    world.until(lambda: world.slurm.state(short) == "RUNNING")
+    world.slurm.down = True
+    left_alone(world, 250)
+    assert len(world.cloud.alive()) == 1
+    left_alone(world, 1800 + 2 * LOOK_S)
+    assert world.cloud.alive() == []
