@@ -54,20 +54,21 @@ def test_a_node_that_a_person_drained_while_it_booted_is_given_back_and_not_rent
 
 
 def test_a_drain_between_the_decision_and_the_act_is_not_lifted(world):
-    world.until(lambda: world.states() == [records.JOINED] or world.slurm.state(world.job) == "RUNNING", 60)
     observe, seen = world.slurm.observe, []
 
     def observed():
-        if not seen:
+        """It was joined at the tick's first look, and the tick looks once more before it acts."""
+        if world.states() == [records.JOINED] and not seen:
             (lease,) = world.ledger.leases()
             seen.append(lease.node)
             world.slurm.drain([lease.node], WORDS)
         return observe()
 
-    if world.slurm.state(world.job) != "RUNNING":
-        world.slurm.observe = observed
-        world.tick(2)
-        assert world.slurm.nodes[seen[0]].reason == WORDS and "DRAIN" in world.slurm.nodes[seen[0]].states
+    world.slurm.observe = observed
+    world.until(lambda: seen, 60)
+    assert world.slurm.nodes[seen[0]].reason == WORDS and "DRAIN" in world.slurm.nodes[seen[0]].states
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 900)
+    assert world.slurm.jobs[world.job].started[0][1] != (seen[0],)
 
 
 def test_a_ready_node_that_a_person_drained_ends_after_its_job_with_the_persons_words(world):
