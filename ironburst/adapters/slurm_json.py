@@ -19,6 +19,7 @@ _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SI
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
 _MAX_HOSTS = 65536
+_MOST_REASON = 200  # characters: it may name every node that is down
 
 
 def jobs(answer: Any) -> list[Job]:
@@ -94,7 +95,7 @@ def _job(raw: dict[str, Any]) -> Job:
         priority=int(number(raw["priority"]) or 0),
         batch=_truth(raw["batch_flag"]),
         requeue=_truth(raw["requeue"]),
-        reason=_word(raw["state_reason"]),
+        reason=_reason(raw),
         held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
         dependency=raw.get("dependency") or "",
         array_tasks=raw.get("array_task_string") or "",
@@ -159,6 +160,13 @@ def _words(value: Any) -> list[str]:
 
 def _word(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value or "")
+
+
+def _reason(raw: dict[str, Any]) -> str:
+    """As squeue shows it: the word, and what Slurm says of it in `state_description`, where it says something."""
+    word, said = _word(raw["state_reason"]), str(raw.get("state_description") or "")
+    behind = said.removeprefix(word).strip(" ,:")
+    return f"{word}, {behind}"[:_MOST_REASON] if behind and behind != "None" else word
 
 
 def base_state(words: list[str]) -> str:

@@ -25,6 +25,7 @@ from ironburst.ports import (
     QuotaReached,
     Refused,
     TokenMismatch,
+    TooExpensive,
 )
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
@@ -105,7 +106,8 @@ def _ask(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRo
         site.event("trouble", f"the token of {intent.zone} was used with other parameters: {error}", launch=launch.id)
         return _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
-        here = [Place(launch.pool, intent.zone, launch.market, len(launch.nodes))]
+        fewest = 1 if isinstance(error, TooExpensive) else len(launch.nodes)
+        here = [Place(launch.pool, intent.zone, launch.market, fewest)]
         return _refused(site, launch, leases, intent, error, here, site.document.burst.cool_down_s)
     except QuotaReached as error:
         everywhere = [Place(launch.pool, zone, launch.market, len(launch.nodes)) for zone in launch.zones]
@@ -138,7 +140,6 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
                 from_s=intent.made_s,
                 committed_until_s=lease.committed_until_s + intent.made_s - lease.made_s,
             )
-        site.ledger.reopen(launch.pool, intent.zone, launch.market)
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
         site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
 

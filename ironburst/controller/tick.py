@@ -10,6 +10,7 @@ from ironburst.controller import (
     ceilings,
     clock_repair,
     cool_downs,
+    foreign,
     idle_store,
     leases,
     policy_view,
@@ -18,6 +19,7 @@ from ironburst.controller import (
     retention,
     runtime_store,
     spending,
+    unstarted,
 )
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.ledger import Ledger
@@ -75,6 +77,8 @@ class Controller:
         leases.advance(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)
+        foreign.look(site, observation)
+        unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         images = pool_images(document, self.cloud)
@@ -109,7 +113,7 @@ class Controller:
             for notice in self.cloud.interruptions(queues):
                 lease = self.ledger.lease_of_instance(notice.instance_id)
                 if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
-                    leases.interrupt(site, lease, "spot interruption")
+                    leases.taken_back(site, lease, "spot interruption")
                 self.cloud.acknowledge(notice)
         except CloudError as error:
             site.event("trouble", str(error))

@@ -31,7 +31,7 @@ class Breaking:
     together.
     """
 
-    READS = ("observe", "instances", "image_id", "by_token", "interruptions")
+    READS = ("observe", "instances", "image_id", "by_token", "interruptions", "console")
 
     def __init__(self, port, counter, at: int | None = None, after: bool = False):
         self._port, self._counter, self._at, self._after = port, counter, at, after

@@ -13,6 +13,7 @@ from tests.fakes.clock import FakeClock
 
 NODE = Resources(8, 2, 1000)
 ASK = Resources(8, 1, 1000)
+ORDINARY = ("", "None", "Resources")  # reasons of a job that only waits for its turn
 
 
 @dataclass
@@ -55,6 +56,8 @@ class FakeSlurm:
         self.forced: list[tuple[str, int]] = []  # jobs that a forced power-down hit
         self.ids = itertools.count(1)
         self.gate_fails: set[str] = set()
+        self.refused: dict[tuple[int, str], str] = {}  # (job, partition) that isn't started there, and its reason
+        self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
@@ -79,6 +82,15 @@ class FakeSlurm:
 
     def cancel(self, job: int) -> None:
         self._end(self.jobs[job], "CANCELLED")
+
+    def change(self, job: int, **changes) -> None:
+        """What a user or an admin does with `scontrol update`, hold and release."""
+        self.jobs[job].job = replace(self.jobs[job].job, **changes)
+
+    def refuse(self, job: int, reason: str, *partitions: str) -> None:
+        """Slurm doesn't start it in these partitions (none: in no partition), and says why."""
+        every = {name for node in self.nodes.values() for name in node.partitions}
+        self.refused |= {(job, partition): reason for partition in partitions or sorted(every)}
 
     def state(self, job: int) -> str:
         return self.jobs[job].done or self.jobs[job].job.state
@@ -119,7 +131,11 @@ class FakeSlurm:
             job = fake.job
             if fake.done or not job.pending or job.held or (job.eligible_s or 0) > now:
                 continue
-            for partition in job.partitions:  # a job never spans partitions
+            said = "Resources"
+            for partition in job.partitions:  # a job never spans partitions; its reason is that of the last one tried
+                said = self.refused.get((job.id, partition), "Resources")
+                if said != "Resources":
+                    continue
                 free = [
                     n.name
                     for n in self.nodes.values()
@@ -130,14 +146,22 @@ class FakeSlurm:
                     fake.ends = now + fake.runs_s
                     fake.started.append((now, on))
                     end = now + job.time_limit_s if job.time_limit_s else None
-                    fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end)
+                    fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end, reason="None")
                     break
+            else:
+                if job.reason in ORDINARY or job.reason in self.refused.values():
+                    fake.job = replace(job, reason=said)
 
     def _free(self, node: FakeNode, job: Job) -> bool:
         left = NODE
         for other in self._on(node.name):
             left = left - other.job.each
-        return node.record().open and job.each.within(left)
+        return self._record(node).open and job.each.within(left)
+
+    def _record(self, node: FakeNode) -> Node:
+        """As `scontrol show node` has it: a maintenance reservation is a flag beside the power's states."""
+        record = node.record()
+        return replace(record, states=(*record.states, "MAINTENANCE")) if node.name in self.maintained else record
 
     def _on(self, name: str) -> list[FakeJob]:
         return [fake for fake in self.jobs.values() if name in fake.job.on]
@@ -152,7 +176,7 @@ class FakeSlurm:
     def observe(self) -> Observation:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
-        return Observation(jobs, tuple(node.record() for node in self.nodes.values()), frozenset(self.permits))
+        return Observation(jobs, tuple(map(self._record, self.nodes.values())), frozenset(self.permits))
 
     def put_permit(self, nodes):
         self.permits |= set(nodes)
