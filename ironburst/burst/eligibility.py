@@ -12,8 +12,8 @@ from ironburst.burst.snapshot import Job, Pool, Snapshot
 
 Reason = tuple[str, str]  # code, text
 
-# Words of Slurm's (src/common/job_state_reason.c; 23.02 to 26.05 share all that are here) for a pending job that no node
-# starts, owned or rented. Not among them: what a node more may cure, or what only home's own size says (Resources,
+# Words of Slurm's (src/common/job_state_reason.c; 23.02 to 26.05 share all that are here) for a pending job that no
+# node starts, owned or rented. Not among them: what a node more may cure, or what only home's own size says (Resources,
 # Priority, ReqNodeNotAvail, Reservation, PartitionNodeLimit, PartitionTimeLimit, ...).
 _NO_NODE_HELPS = {
     "Licenses": ("licences_taken", "it waits for licences that other jobs have"),

@@ -49,8 +49,10 @@ def forgive(ledger: Ledger, serial: int, now_s: float) -> None:
 def again(
     place: Place, before: CoolDownRow | None, seconds: float | None, reason: str, now_s: float, serial: int
 ) -> CoolDownRow:
-    """The cool-down after one more refusal; `before`: the one that it follows. Pure."""
+    """The cool-down after one more refusal; `before`: the one that it follows. What a person reopens stays so. Pure."""
     strikes = before.strikes + 1 if before else 1
+    if before and before.until_s is None and seconds is not None:
+        return before
     until_s = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
     return CoolDownRow(*place, until_s, reason, strikes, now_s, serial)
 

@@ -101,6 +101,8 @@ def _failed(site: Site, lease: LeaseRow, why: str, *, own_fault: bool = False) -
     """A node of a launch that isn't handed over yet fails: all of it is given
     up, and the place is closed for a while. `own_fault`: it may be the image's, and the next one fails alike.
     """
+    if lease.id not in {other.id for other in _gang(site, lease)}:
+        return False  # it was given up with another one of its launch a moment ago
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
     place = Place(launch.pool, lease.zone, launch.market, 1)

@@ -65,7 +65,7 @@ class FakeSlurm:
         job = Job(
             id=next(self.ids),
             name="train",
-            user="alice",
+            user=more.pop("user", "alice"),
             state="PENDING",
             submit_s=now,
             nodes=nodes,

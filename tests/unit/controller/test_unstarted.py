@@ -126,10 +126,10 @@ def test_a_job_that_was_held_and_released_is_rented_for_again(world):
 
 
 def test_another_job_takes_the_node_over(world):
-    world.document = document(idle_s=600)
+    world.document = document(nodes=["p5-1"])
     world.slurm.refuse(world.job, "PartitionTimeLimit", "burst-p5")
-    world.until(lambda: told(world), 2 * PATIENCE_S, ROUND)
     other = world.slurm.submit(limit_s=3600)
+    world.until(lambda: told(world), 2 * PATIENCE_S, ROUND)
     world.until(lambda: world.slurm.state(other) == "RUNNING", 60)
     assert len(world.cloud.all) == 1
 
