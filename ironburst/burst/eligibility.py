@@ -31,7 +31,6 @@ _REFUSED = frozenset(
         "DeadLine",
         "InvalidAccount",
         "InvalidQOS",
-        "PartitionConfig",  # most often an account, a group or a QOS that the partition doesn't take
         "PartitionDown",
         "PartitionInactive",
         "QOSNotAllowed",
@@ -39,7 +38,9 @@ _REFUSED = frozenset(
         "ReservationInvalid",
     )
 )
-_MAINTENANCE = "maintenance"  # of the text behind ReqNodeNotAvail: a reservation that the job would run into
+# words that say it only by what stands behind them: ReqNodeNotAvail is also a node that is down, PartitionConfig also a
+# job that is larger than home
+_REFUSED_BEHIND = {"ReqNodeNotAvail": "maintenance", "PartitionConfig": "permitted"}
 
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
@@ -59,8 +60,8 @@ def not_startable(job: Job, now_s: float) -> Reason | None:
 
 def refused(job: Job) -> bool:
     """The scheduler won't start it before a person changes something, or a maintenance is over."""
-    in_maintenance = job.reason_word == "ReqNodeNotAvail" and _MAINTENANCE in job.reason
-    return job.reason_word in _REFUSED or in_maintenance
+    word = job.reason_word
+    return word in _REFUSED or (word in _REFUSED_BEHIND and _REFUSED_BEHIND[word] in job.reason)
 
 
 def not_rentable(job: Job) -> Reason | None:

@@ -38,6 +38,7 @@ def test_what_makes_a_job_unrentable_is_said(change, code):
 
 
 MAINTENANCE = "ReqNodeNotAvail, Reserved for maintenance"
+NOT_PERMITTED = "PartitionConfig, Job's account not permitted to use this partition (home)"
 REFUSED = [
     "AccountNotAllowed",
     "BadConstraints",
@@ -46,7 +47,6 @@ REFUSED = [
     "DeadLine",
     "InvalidAccount",
     "InvalidQOS",
-    "PartitionConfig",
     "PartitionDown",
     "PartitionInactive",
     "QOSNotAllowed",
@@ -77,6 +77,7 @@ RENTED_FOR = [
     "NodeDown",
     "SchedDefer",
     "JobLaunchFailure",
+    "PartitionConfig",
     "PartitionNodeLimit",
     "PartitionTimeLimit",
     "MaxMemPerLimit",
@@ -87,7 +88,7 @@ RENTED_FOR = [
 @pytest.mark.parametrize(
     ("reason", "code"),
     [
-        *[(word, "refused") for word in (*REFUSED, MAINTENANCE, "AccountNotAllowed, uid 7 not in group, home")],
+        *[(word, "refused") for word in (*REFUSED, MAINTENANCE, NOT_PERMITTED, "AccountNotAllowed, uid 7, home")],
         *[(word, "share") for word in SHARE],
         *[("Licenses", "licences_taken"), ("JobArrayTaskLimit", "array_limit"), ("Dependency", "dependency")],
         *[(word, "renting") for word in (*RENTED_FOR, "ReqNodeNotAvail, UnavailableNodes:dgx[1-2]", "")],

@@ -34,7 +34,7 @@ def test_a_clock_that_went_back_makes_nobody_impatient():
 
 
 def test_what_is_refused_in_words_is_given_up_at_once():
-    _, gives_up = look(KEPT, [1], [job(reason="PartitionConfig, uid 7 not in group")], NOW)
+    _, gives_up = look(KEPT, [1], [job(reason="PartitionConfig, uid 7 not in group permitted to use it")], NOW)
     assert [each.job.id for each in gives_up] == [1]
 
 

@@ -33,7 +33,7 @@ def code(world):
         "AccountNotAllowed, uid 1000 not in group permitted to use this partition (home)",
         "PartitionDown",
         "PartitionInactive",
-        "PartitionConfig",
+        "PartitionConfig, Job's account not permitted to use this partition (home)",
         "InvalidAccount",
         "InvalidQOS",
         "QOSNotAllowed",
