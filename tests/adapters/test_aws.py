@@ -105,6 +105,15 @@ def test_spot_is_never_paid_more_than_what_is_counted(aws, clients, request_of, 
     assert live(clients("ec2"))[0]["InstanceLifecycle"] == "spot"
 
 
+def test_the_console_is_asked_for_by_instance(aws, cloud, request_of):
+    (instance,) = aws.launch(request_of())
+    assert isinstance(aws.console(instance.id), str)
+    asked = [parameters for action, parameters in cloud.calls if action == "GetConsoleOutput"]
+    assert asked and {each["InstanceId"] for each in asked} == {instance.id}
+    with pytest.raises(ports.Refused):
+        aws.console("i-00000000000000000")
+
+
 def test_the_console_is_that_of_now_where_the_type_has_one(aws, monkeypatch):
     asked, says = [], {"Latest": "now", "": "at boot"}
 
