@@ -77,6 +77,7 @@ def _that_say(says: Says) -> frozenset[str]:
 
 _CLOSED, _OUT, _MOVING, _GOING_DOWN = (_that_say(says) for says in (CLOSED, OUT, MOVING, GOING_DOWN))
 _UNREGISTERED, _BUSY = _that_say(UNREGISTERED), _that_say(BUSY)
+_RESERVED = frozenset(("MAINTENANCE", "RESERVED"))
 _POWERING_UP = _MOVING - _GOING_DOWN
 
 
@@ -88,6 +89,11 @@ def closed(states: Iterable[str]) -> bool:
 def available(states: Iterable[str]) -> bool:
     """It serves: it can be given jobs, or will be by itself; also while it doesn't respond."""
     return _OUT.isdisjoint(states)
+
+
+def reserved(states: Iterable[str]) -> bool:
+    """It is in a reservation, for a maintenance or for others: only jobs of that one start there."""
+    return not _RESERVED.isdisjoint(states)
 
 
 def moving(states: Iterable[str]) -> bool:

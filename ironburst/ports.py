@@ -37,6 +37,7 @@ __all__ = [
     "SchedulerMissing",
     "Throttled",
     "TokenMismatch",
+    "TooExpensive",
     "Uptime",
     "WrongShape",
 ]
@@ -63,6 +64,10 @@ class CapacityError(CloudError):
 
 class InsufficientCapacity(CapacityError):
     """No such machines in this zone and market now: cool this place down and take the next one, as a new attempt."""
+
+
+class TooExpensive(InsufficientCapacity):
+    """This zone and market costs more now than we pay, for any number of machines: as no capacity for one."""
 
 
 class QuotaReached(CapacityError):
@@ -192,6 +197,7 @@ class LaunchRequest:
     owner: str = ""  # the controller's id
     account: str = ""
     usd_per_hour: float | None = None  # an instance
+    max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: what it costs
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
@@ -263,6 +269,9 @@ class Cloud(Protocol):
 
     def by_token(self, token: str) -> list[Instance]:
         """The instances that a launch with this token started, as far as they are shown."""
+
+    def console(self, instance_id: str) -> str:
+        """What an instance's console shows, as it is; empty where there is nothing yet."""
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """Ends them; ids that are gone already are fine.

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import boto3
@@ -111,6 +112,19 @@ class Aws:
     def by_token(self, token: str) -> list[Instance]:
         """By the client token of their launch."""
         return self._listed({"client-token": token})
+
+    def console(self, instance_id: str) -> str:
+        """The console's last 64 KiB. Those of now, which only types on Nitro have; else what was kept of its boot."""
+        try:
+            return self._console(instance_id, Latest=True) or self._console(instance_id)
+        except CloudError as error:
+            if error.code != "UnsupportedOperation":
+                raise
+            return self._console(instance_id)
+
+    def _console(self, instance_id: str, **which: bool) -> str:
+        """botocore has decoded it; a young instance has none."""
+        return str(call(self._ec2.get_console_output, InstanceId=instance_id, **which).get("Output") or "")
 
     def terminate(self, ids: Sequence[str]) -> set[str]:
         """One that is gone already keeps no other alive."""
@@ -222,10 +236,10 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         ],
     }
     if request.market == "spot":
-        out["InstanceMarketOptions"] = {
-            "MarketType": "spot",
-            "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
-        }
+        options = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+        if request.max_usd_per_hour is not None:  # an intent of before had none, and is repeated as it was
+            options["MaxPrice"] = f"{Decimal(repr(request.max_usd_per_hour)):f}"
+        out["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     elif request.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
     if request.capacity_reservation_id and request.market != "spot":

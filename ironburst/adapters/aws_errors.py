@@ -23,6 +23,7 @@ from ironburst.ports import (
     Refused,
     Throttled,
     TokenMismatch,
+    TooExpensive,
 )
 
 # nothing was started; another zone, market or pool may have some
@@ -36,10 +37,10 @@ ELSEWHERE = {
     "ReservationCapacityExceeded",
     "Unsupported",
     "InvalidFleetConfiguration",
-    "SpotMaxPriceTooLow",
     "InsufficientFreeAddressesInSubnet",
     "InsufficientVolumeCapacity",
 }
+DEARER = {"SpotMaxPriceTooLow"}  # than what we pay
 QUOTA = {
     "MaxSpotInstanceCountExceeded",
     "VcpuLimitExceeded",
@@ -83,6 +84,7 @@ def by_code(code: str, status: int, text: str) -> CloudError:
     """The port's error for EC2's code and the HTTP status of its answer."""
     kinds = (
         (ELSEWHERE, InsufficientCapacity),
+        (DEARER, TooExpensive),
         (QUOTA, QuotaReached),
         (SLOWED, Throttled),
         (SAME, OutcomeUnknown),

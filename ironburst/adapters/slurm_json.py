@@ -30,6 +30,9 @@ class Read(NamedTuple):
     unreadable: tuple[str, ...] = ()
 
 
+_MOST_REASON = 200  # characters: it may name every node that is down
+
+
 def jobs(answer: Any) -> list[Job]:
     """The jobs of `squeue --json`. Raises WrongShape."""
     return read_jobs(answer).items
@@ -196,7 +199,7 @@ def _job(raw: dict[str, Any]) -> Job:
         priority=int(number(raw["priority"]) or 0),
         batch=_truth(raw["batch_flag"]),
         requeue=_truth(raw["requeue"]),
-        reason=_word(raw["state_reason"]),
+        reason=_reason(raw),
         held=number(raw["priority"]) == 0 or str(raw["state_reason"]).startswith("JobHeld"),
         dependency=raw.get("dependency") or "",
         array_tasks=raw.get("array_task_string") or "",
@@ -262,6 +265,13 @@ def _words(value: Any) -> list[str]:
 
 def _word(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value or "")
+
+
+def _reason(raw: dict[str, Any]) -> str:
+    """As squeue shows it: the word, and what Slurm says of it in `state_description`, where it says something."""
+    word, said = _word(raw["state_reason"]), str(raw.get("state_description") or "")
+    behind = said.removeprefix(word).strip(" ,:")
+    return f"{word}, {behind}"[:_MOST_REASON] if behind and behind != "None" else word
 
 
 def base_state(words: list[str]) -> str:

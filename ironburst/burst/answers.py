@@ -57,6 +57,12 @@ class Answers:
         code, text = reason
         self._wait(Wait(job.id, code, text, look_again_s=job.eligible_s if code == "begin" else None))
 
+    def unstarted(self, job: Job) -> None:
+        """Rented nodes were there for it, to no end."""
+        said = f" ({job.reason})" if job.reason else ""
+        text = f"rented nodes were open to it, and the scheduler didn't start it there{said}: none are rented for it"
+        self._wait(Wait(job.id, "unstarted", f"{text} until it is changed, or held and released"))
+
     def served(self, job: Job, leases: Sequence[Lease]) -> None:
         """It has rented nodes already."""
         coming = [lease.node for lease in leases if lease.state == "coming"]

@@ -4,6 +4,7 @@
 2. The running jobs are laid over home's nodes (home).
 3. Each pending job of the home partition, in the scheduler's order:
    it may not start anywhere -> it waits;
+   it didn't start on rented nodes that were open to it -> it waits at home;
    it has rented nodes -> they are handed over as they come (handover);
    it isn't late -> it waits at home (lateness);
    a larger job before it is cheaper to rent for -> that one makes room;
@@ -54,6 +55,7 @@ class _Tick:
 
     def __init__(self, snapshot: Snapshot, policy: Policy):
         self.snapshot, self.policy = snapshot, policy
+        self._unstarted = frozenset(snapshot.unstarted)
         expected_s = runtimes.expected_s(snapshot.experience, snapshot.jobs, snapshot.now_s)
         self.home = Home(snapshot, policy, expected_s)
         self.renting = Renting(snapshot, policy, expected_s)
@@ -78,6 +80,10 @@ class _Tick:
         if reason := not_startable(job, self.snapshot.now_s):
             self.handover.back_home(job)
             self.answers.cannot_start(job, reason)
+        elif job.id in self._unstarted:
+            self.handover.back_home(job)
+            self.answers.unstarted(job)
+            self.home.stays(job, self.home.earliest(job))
         elif leases := self.handover.serving(job):
             self.handover.serve(job, leases)
             self.answers.served(job, leases)

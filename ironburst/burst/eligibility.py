@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from operator import is_
 
@@ -11,12 +12,35 @@ from ironburst.burst.snapshot import Job, Pool, Snapshot
 
 Reason = tuple[str, str]  # code, text
 
-# words of Slurm's for a pending job that no node starts, owned or rented
+# Words of Slurm's (src/common/job_state_reason.c; 23.02 to 26.05 share all that are here) for a pending job that no
+# node starts, owned or rented. Not among them: what a node more may cure, or what only home's own size says (Resources,
+# Priority, ReqNodeNotAvail, Reservation, PartitionNodeLimit, PartitionTimeLimit, ...).
 _NO_NODE_HELPS = {
     "Licenses": ("licences_taken", "it waits for licences that other jobs have"),
     "JobArrayTaskLimit": ("array_limit", "as many tasks of its array run as may run at a time"),
 }
-_OWN_SHARE = ("Assoc", "QOS")  # AssocGrpGRES, QOSMaxGRESPerUser, ...: its account, user or QOS is at a limit
+# its account, user or QOS is at a limit: AssocGrpGRES, QOSMaxGRESPerUser, MaxGRESPerAccount, ...
+_OWN_SHARE = re.compile(r"Assoc.*|QOS.*|Max.+Per(Account|User)|AccountingPolicy")
+# until a person changes something: the job, its account, the partition
+_REFUSED = frozenset(
+    (
+        "AccountNotAllowed",
+        "BadConstraints",
+        "BurstBufferOperation",
+        "Constraints",
+        "DeadLine",
+        "InvalidAccount",
+        "InvalidQOS",
+        "PartitionDown",
+        "PartitionInactive",
+        "QOSNotAllowed",
+        "ReservationDeleted",
+        "ReservationInvalid",
+    )
+)
+# words that say it only by what stands behind them: ReqNodeNotAvail is also a node that is down, PartitionConfig also a
+# job that is larger than home
+_REFUSED_BEHIND = {"ReqNodeNotAvail": "maintenance", "PartitionConfig": "permitted"}
 
 
 def not_startable(job: Job, now_s: float) -> Reason | None:
@@ -27,9 +51,17 @@ def not_startable(job: Job, now_s: float) -> Reason | None:
         return "dependency", f"it depends on other jobs ({job.dependency or job.reason})"
     if job.eligible_s is not None and job.eligible_s > now_s:
         return "begin", f"it isn't to begin before {explain.at(job.eligible_s)}"
-    if job.reason.startswith(_OWN_SHARE):
+    if refused(job):
+        return "refused", f"the scheduler doesn't start it, at home or rented ({job.reason})"
+    if _OWN_SHARE.fullmatch(job.reason_word):
         return "share", f"its account, user or QOS has its whole share in use ({job.reason}), at home and rented alike"
-    return _NO_NODE_HELPS.get(job.reason)
+    return _NO_NODE_HELPS.get(job.reason_word)
+
+
+def refused(job: Job) -> bool:
+    """The scheduler won't start it before a person changes something, or a maintenance is over."""
+    word = job.reason_word
+    return word in _REFUSED or (word in _REFUSED_BEHIND and _REFUSED_BEHIND[word] in job.reason)
 
 
 def not_rentable(job: Job) -> Reason | None:
@@ -102,6 +134,11 @@ def not_in_time(job: Job, pool: Pool, now_s: float) -> Reason | None:
     return "deadline", f"in pool {pool.name} it would end at {ends}, after its deadline {deadline}"
 
 
+def spot_failed(job: Job, policy: Policy) -> bool:
+    """It was interrupted so often that spot brings it to no end."""
+    return job.restarts >= policy.spot_restarts
+
+
 def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason | None:
     """Why this market of the pool can't take it."""
     if market == "spot":
@@ -111,6 +148,8 @@ def not_on_market(job: Job, pool: Pool, market: str, policy: Policy) -> Reason |
             return "spot_no_requeue", "spot is only for jobs that may be requeued"
         if job.nodes > policy.spot_max_nodes:
             return "spot_gang", f"spot is for jobs of at most {explain.plural(policy.spot_max_nodes, 'node')}"
+        if spot_failed(job, policy):
+            return "spot_restarts", f"it was started anew {explain.plural(job.restarts, 'time')}, spot is not for it"
     if pool.usd_per_hour.get(market) is None:
         return "no_price", f"the {market} price of {pool.instance_type} is unknown: declare it under cloud.price"
     return None

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ironburst.burst.cost import boot_s, to_completion_usd
-from ironburst.burst.eligibility import in_time, not_in_pool, not_on_market
+from ironburst.burst.eligibility import in_time, not_in_pool, not_on_market, spot_failed
 from ironburst.burst.policy import Policy
 from ironburst.burst.refusals import Refusal
 from ironburst.burst.snapshot import Job, Pool, Snapshot
@@ -158,7 +158,8 @@ class Offers:
     def _of(self, job: Job) -> JobOffers:
         each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
         size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
-        shape = (size, job.gpu_type, job.batch, job.requeue, job.data, job.licences, job.fabric)
+        markets = (job.batch, job.requeue, spot_failed(job, self._policy))
+        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric)
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy)

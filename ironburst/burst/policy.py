@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from ironburst.burst.limits import Limits
 
+# So often a job may be started anew before it is rented for on demand only: without checkpoints it began from the
+# start each time, and a market that took its nodes back three times takes the fourth one, too.
+SPOT_RESTARTS = 3
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -18,6 +22,7 @@ class Policy:
     # Spot only for batch jobs that may be requeued, up to this many nodes: a gang loses all its nodes' work with any
     # one of them, and its chance of an interruption grows with each.
     spot_max_nodes: int = 1
+    spot_restarts: int = SPOT_RESTARTS
     # A running job that is past its limit is expected to end within this time.
     overdue_s: float = 30.0
     # A job isn't rented for before it has waited so long: while jobs are being submitted,

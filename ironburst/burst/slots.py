@@ -57,7 +57,8 @@ class Slots:
         """Those of the snapshot's leases. `on`: the jobs on each node."""
         pools = {pool.name: pool for pool in snapshot.pools}
         nodes = {node.name: node for node in snapshot.nodes}
-        pending = {job.id: job for job in snapshot.jobs if job.pending} if snapshot.leases else {}
+        waiting = (job for job in snapshot.jobs if job.pending and job.id not in snapshot.unstarted)
+        pending = {job.id: job for job in waiting} if snapshot.leases else {}
         return cls(
             [
                 _slot(lease, pools[lease.pool], on.get(lease.node, ()), pending, snapshot.now_s)

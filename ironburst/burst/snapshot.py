@@ -5,6 +5,7 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -44,7 +45,7 @@ class Job:
     priority: int = 0
     batch: bool = True  # False: salloc, srun
     requeue: bool = True  # the user allows that it is started again
-    reason: str = ""  # the scheduler's own word on why it is pending
+    reason: str = ""  # the scheduler's own word on why it is pending, and what it says behind it
     held: bool = False
     dependency: str = ""
     array_tasks: str = ""  # the tasks of an array that isn't split yet ("1-10"), else empty
@@ -68,6 +69,11 @@ class Job:
     def pending(self) -> bool:
         """Whether it waits in the queue."""
         return self.state == "PENDING"
+
+    @property
+    def reason_word(self) -> str:
+        """The scheduler's word alone, without what it says behind it."""
+        return re.split(r"[,:]", self.reason, maxsplit=1)[0].strip()
 
     @property
     def since_s(self) -> float:
@@ -98,9 +104,11 @@ class Node:
 
     @cached_property
     def launchable(self) -> bool:
-        """A rentable node that is off for good: powered down, behind its drain, with no power transition under way."""
+        """A rentable node that is off for good: powered down, behind its drain, with no power transition under way;
+        not reserved, for a maintenance or for others, and no person holds it.
+        """
         off = self.has("POWERED_DOWN", "DRAIN") and not self.has("DOWN") and not node_states.moving(self.states)
-        return off and not self.held_by_person
+        return off and not node_states.reserved(self.states) and not self.held_by_person
 
     @cached_property
     def held_by_person(self) -> bool:
@@ -253,4 +261,6 @@ class Snapshot:
     cool_downs: tuple[CoolDown, ...] = ()
     budget: Budget | None = None  # None: no budget is declared, so nothing is rented
     experience: Experience = Experience()
+    # ids of jobs that didn't start on the rented nodes that were open to them: none are rented for them again
+    unstarted: tuple[int, ...] = ()
     notes: dict[str, str] = field(default_factory=dict)  # for readers only: where this was observed

@@ -26,12 +26,16 @@ Ending = dict[str, tuple[LeaseRow, str]]  # by id: leases that are to end, and w
 
 
 def reprice(site: Site, since_s: float) -> None:
-    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last tick on."""
+    """A price that is declared anew counts for the nodes that are rented, too; a higher one from the last tick on.
+    A lower one not for spot: what was offered for a node may still be what it costs.
+    """
     rates = spending.rates(site.ledger, site.now)
     for lease in site.ledger.leases():
         pool = site.document.pool(lease.pool)
         declared, last = pool.usd_per_hour.get(lease.market) if pool else None, money.rates_of(lease, rates)[-1]
         if declared is None or declared == last.usd_per_hour:
+            continue
+        if lease.market == "spot" and declared < last.usd_per_hour:
             continue
         from_s = max(min(since_s, site.now) if declared > last.usd_per_hour else site.now, last.from_s)
         site.ledger.rate(lease.id, from_s, last.account, declared)

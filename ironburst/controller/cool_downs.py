@@ -8,6 +8,9 @@ from ironburst.burst import backoff
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import CoolDownRow, Place
 
+TAKEN_BACK = "a spot node was taken back"
+_WAVE_S = 120.0  # the notice that spot gives: so far apart notices of one wave may lie
+
 
 def close(ledger: Ledger, place: Place, seconds: float | None, reason: str, now_s: float, serial: int) -> float | None:
     """Close a place for requests of `place.nodes` or more, by the document of that serial. `seconds`: for the first
@@ -18,6 +21,26 @@ def close(ledger: Ledger, place: Place, seconds: float | None, reason: str, now_
         closed = again(place, before, seconds, reason, now_s, serial)
         ledger.put_cool_down(closed)
     return closed.until_s
+
+
+def taken_back(ledger: Ledger, place: Place, seconds: float, now_s: float, serial: int) -> None:
+    """The cloud took a node of this place back that had been given: another one there goes the same way. All that it
+    takes in one wave count once.
+    """
+    before = ledger.cool_down_of(place)
+    if before is None or before.reason != TAKEN_BACK or now_s - before.at_s > _WAVE_S:
+        close(ledger, place, seconds, TAKEN_BACK, now_s, serial)
+
+
+def joined(ledger: Ledger, place: Place) -> None:
+    """`place.nodes` nodes of a launch there joined: forget what refused so many or fewer.
+    Not what a person reopens; and how often nodes were taken back only time tells.
+    """
+    with ledger.transaction():
+        for row in ledger.all_cool_downs():
+            there = row.place._replace(nodes=0) == place._replace(nodes=0) and row.nodes <= place.nodes
+            if there and row.until_s is not None and row.reason != TAKEN_BACK:
+                ledger.reopen(*row.place)
 
 
 def forgive(ledger: Ledger, serial: int, now_s: float) -> None:
@@ -31,8 +54,10 @@ def forgive(ledger: Ledger, serial: int, now_s: float) -> None:
 def again(
     place: Place, before: CoolDownRow | None, seconds: float | None, reason: str, now_s: float, serial: int
 ) -> CoolDownRow:
-    """The cool-down after one more refusal; `before`: the one that it follows. Pure."""
+    """The cool-down after one more refusal; `before`: the one that it follows. What a person reopens stays so. Pure."""
     strikes = before.strikes + 1 if before else 1
+    if before and before.until_s is None and seconds is not None:
+        return before
     until_s = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
     return CoolDownRow(*place, until_s, reason, strikes, now_s, serial)
 

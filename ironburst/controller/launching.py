@@ -26,6 +26,7 @@ from ironburst.ports import (
     Refused,
     SchedulerError,
     TokenMismatch,
+    TooExpensive,
 )
 
 _NEVER_ARRIVED_S = 600.0  # an unanswered launch that the cloud doesn't show by then didn't happen
@@ -203,7 +204,8 @@ def _answered(
         site.event("trouble", f"the token of {intent.zone} was used with other parameters: {error}", launch=launch.id)
         return _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
-        here = [Place(launch.pool, intent.zone, launch.market, len(launch.nodes))]
+        fewest = 1 if isinstance(error, TooExpensive) else len(launch.nodes)
+        here = [Place(launch.pool, intent.zone, launch.market, fewest)]
         return _refused(site, launch, leases, intent, error, here, site.document.burst.cool_down_s)
     except QuotaReached as error:
         everywhere = [Place(launch.pool, zone, launch.market, len(launch.nodes)) for zone in launch.zones]
@@ -237,7 +239,6 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
                 committed_until_s=lease.committed_until_s + intent.made_s - lease.made_s,
                 seen_s=now,
             )
-        site.ledger.reopen(launch.pool, intent.zone, launch.market)
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
         site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
 

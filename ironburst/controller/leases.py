@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from ironburst import node_states
 from ironburst.burst import Job, Node
-from ironburst.controller import cool_downs, going, idle_store, launching, policy_view, records, sightings
+from ironburst.controller import (
+    broken_pool,
+    cool_downs,
+    going,
+    idle_store,
+    launching,
+    policy_view,
+    records,
+    sightings,
+)
 from ironburst.controller.launching import leave
 from ironburst.controller.records import LeaseRow, Place
 from ironburst.controller.site import Site
@@ -52,24 +61,26 @@ def _gang(site: Site, lease: LeaseRow) -> list[LeaseRow]:
 
 
 def _launched(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
-    boot_s = site.ledger.launch(lease.launch).boot_s
+    launch = site.ledger.launch(lease.launch)
     if seen.jobs:  # handed over, and the ledger is older than that
         site.ledger.update([lease], site.now, state=records.READY, worked=True)
         return True
     if dead := sightings.gone(site, lease, seen.node):
-        return _failed(site, lease, dead)
+        return _failed(site, lease, dead, own_fault=not _by_the_cloud(site, lease))
     if seen.node is None:
         return _failed(site, lease, "the scheduler doesn't know its node any more")
     if _registered(seen.node):
         site.ledger.update([lease], site.now, state=records.JOINED, joined_s=site.now)
+        broken_pool.joined(site, launch, lease.zone)
         took_s = site.now - lease.changed_s
         text = f"{lease.node} registered {took_s:.0f} s after its launch, so its gate passed"
         site.event("joined", text, launch=lease.launch, lease=lease.id)
         return True
     if node_states.going_down(seen.node.states) and not seen.node.has("POWER_UP"):
-        return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(seen.node.states)})")
-    if site.now - lease.changed_s > boot_s:
-        return _failed(site, lease, f"it did not join within {boot_s:.0f} s: it never booted, or its gate failed")
+        return _failed(site, lease, f"the scheduler gave its node up ({'+'.join(seen.node.states)})", own_fault=True)
+    if site.now - lease.changed_s > launch.boot_s:
+        late = f"it did not join within {launch.boot_s:.0f} s: it never booted, or its gate failed"
+        return _failed(site, lease, late, own_fault=True)
     return False
 
 
@@ -79,14 +90,24 @@ def _registered(node: Node) -> bool:
     return node.has("IDLE", "DRAIN") and not coming and not node_states.going_down(node.states)
 
 
-def _failed(site: Site, lease: LeaseRow, why: str) -> bool:
+def _by_the_cloud(site: Site, lease: LeaseRow) -> bool:
+    """Whether its instance is gone by the cloud's doing, not by its own or a person's."""
+    instance = site.instances.get(lease.instance_id or "")
+    return instance is None or instance.reason.startswith("Server.")
+
+
+def _failed(site: Site, lease: LeaseRow, why: str, *, own_fault: bool = False) -> bool:
     """A node of a launch that isn't handed over yet fails: all of it is given
-    up, and the place is closed for a while.
+    up, and the place is closed for a while. `own_fault`: it may be the image's, and the next one fails alike.
     """
+    if lease.id not in {other.id for other in _gang(site, lease)}:
+        return False  # it was given up with another one of its launch a moment ago
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
     place = Place(launch.pool, lease.zone, launch.market, 1)
     cool_downs.close(site.ledger, place, seconds, f"{lease.node}: {why}", site.now, launch.serial)
+    if own_fault:
+        broken_pool.did_not_join(site, lease, why)
     return give_up(site, lease, why)
 
 
@@ -106,7 +127,8 @@ def _joined(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
 def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
     node, busy = seen.node, bool(seen.jobs)
     if dead := sightings.gone(site, lease, seen.node):
-        return interrupt(site, lease, dead)
+        lost_spot = lease.market == "spot" and _by_the_cloud(site, lease)
+        return taken_back(site, lease, dead) if lost_spot else interrupt(site, lease, dead)
     if node is None or (node.has("DOWN") and not node.has("POWERED_DOWN")):
         why = f": {node.reason}" if node and node.reason else ""
         return interrupt(site, lease, f"the scheduler lost its node (DOWN{why})")
@@ -129,6 +151,13 @@ def _ready(site: Site, lease: LeaseRow, seen: _Seen) -> bool:
 def give_up(site: Site, lease: LeaseRow, why: str) -> bool:
     """A lease that isn't handed over yet, with those that stand or fall with it."""
     return leave(site, _gang(site, lease), f"{lease.node}: {why}")
+
+
+def taken_back(site: Site, lease: LeaseRow, why: str) -> bool:
+    """`interrupt`, by the cloud: its place is left alone for a while, for longer each time."""
+    place, seconds = Place(lease.pool, lease.zone, lease.market, 1), float(site.document.burst.cool_down_s)
+    cool_downs.taken_back(site.ledger, place, seconds, site.now, site.document.serial)
+    return interrupt(site, lease, why)
 
 
 def interrupt(site: Site, lease: LeaseRow, why: str) -> bool:

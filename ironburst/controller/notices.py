@@ -36,7 +36,7 @@ def _written(site: Site, notices: list[Interruption]) -> None:
         for notice in notices:
             lease = site.ledger.lease_of_instance(notice.instance_id)
             if lease and lease.state not in (records.INTERRUPTED, records.LEAVING, records.TERMINATED):
-                leases.interrupt(site, lease, "spot interruption")
+                leases.taken_back(site, lease, "spot interruption")
 
 
 def troubles(site: Site, observation: Observation) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ironburst import node_states
 from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.controller import idle_store, money, records, runtime_store, spending
+from ironburst.controller import idle_store, money, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, PoolDocument
@@ -101,6 +101,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         cool_downs=tuple(site.ledger.cool_downs(now)),
         budget=spending.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
+        unstarted=unstarted.jobs(site.ledger),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},
     )
 

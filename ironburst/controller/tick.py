@@ -12,6 +12,7 @@ from ironburst.controller import (
     ceilings,
     clock_repair,
     cool_downs,
+    foreign,
     idle_store,
     leases,
     notices,
@@ -24,6 +25,7 @@ from ironburst.controller import (
     runtime_store,
     sightings,
     spending,
+    unstarted,
 )
 from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.brake import Brake
@@ -121,6 +123,8 @@ class Controller:
         self._heartbeat.beat(site, observation)
         if ceilings.enforce(site, observation):
             leases.advance(site, observation)
+        foreign.look(site, observation)
+        unstarted.look(site, observation)
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         images = pool_images(document, self.cloud)

@@ -100,6 +100,48 @@ def test_spot_is_one_time_and_ends_with_the_interruption(aws, clients, request_o
     assert "CapacityReservationSpecification" not in asked
 
 
+@pytest.mark.parametrize(("usd", "said"), [(24.0, "24.0"), (0.0435, "0.0435"), (1e-05, "0.00001"), (98.32, "98.32")])
+def test_spot_is_never_paid_more_than_what_is_counted(aws, clients, request_of, usd, said):
+    request = request_of(market="spot", max_usd_per_hour=usd)
+    assert parameters(request)["InstanceMarketOptions"]["SpotOptions"]["MaxPrice"] == said
+    aws.launch(request)
+    assert live(clients("ec2"))[0]["InstanceLifecycle"] == "spot"
+
+
+def test_the_console_is_asked_for_by_instance(aws, cloud, request_of):
+    (instance,) = aws.launch(request_of())
+    assert isinstance(aws.console(instance.id), str)
+    asked = [parameters for action, parameters in cloud.calls if action == "GetConsoleOutput"]
+    assert asked and {each["InstanceId"] for each in asked} == {instance.id}
+    with pytest.raises(ports.Refused):
+        aws.console("i-00000000000000000")
+
+
+def test_the_console_is_that_of_now_where_the_type_has_one(aws, monkeypatch):
+    asked, says = [], {"Latest": "now", "": "at boot"}
+
+    def get_console_output(InstanceId, Latest=None):
+        asked.append(Latest)
+        said = says["Latest" if Latest else ""]
+        if isinstance(said, Exception):
+            raise said
+        return {"InstanceId": InstanceId} | ({"Output": said} if said else {})
+
+    get_console_output.__name__ = "get_console_output"
+    monkeypatch.setattr(aws._ec2, "get_console_output", get_console_output)
+    assert aws.console("i-1") == "now" and asked == [True]
+    says["Latest"] = ""
+    assert aws.console("i-1") == "at boot"
+    refused = {"Error": {"Code": "UnsupportedOperation", "Message": "Only supported on Nitro"}}
+    says["Latest"] = ClientError(refused, "GetConsoleOutput")
+    assert aws.console("i-1") == "at boot"
+    says[""] = ""  # a young one: no field at all
+    assert aws.console("i-1") == ""
+    says["Latest"] = ClientError({"Error": {"Code": "UnauthorizedOperation"}}, "GetConsoleOutput")
+    with pytest.raises(ports.Refused):
+        aws.console("i-1")
+
+
 def test_a_reservation_is_targeted(request_of):
     target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}}
     assert parameters(request_of(capacity_reservation_id="cr-1"))["CapacityReservationSpecification"] == target
@@ -120,6 +162,7 @@ def test_no_capacity_is_asked_for_once_only(aws, cloud, clients, request_of):
         ("InsufficientInstanceCapacity", 500, ports.InsufficientCapacity),
         ("ReservationCapacityExceeded", 400, ports.InsufficientCapacity),
         ("Unsupported", 400, ports.InsufficientCapacity),
+        ("SpotMaxPriceTooLow", 400, ports.TooExpensive),
         ("VcpuLimitExceeded", 400, ports.QuotaReached),
         ("MaxSpotInstanceCountExceeded", 400, ports.QuotaReached),
         ("RequestLimitExceeded", 503, ports.Throttled),

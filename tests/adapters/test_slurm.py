@@ -140,6 +140,31 @@ def test_one_node_of_an_unknown_shape_is_told_and_used_by_nobody(damage):
     assert occupancy.busy and not occupancy.available
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("word", "said", "reason"),
+    [
+        ("Priority", "", "Priority"),
+        ("None", "None", "None"),
+        (
+            "ReqNodeNotAvail",
+            "ReqNodeNotAvail, Reserved for maintenance",
+            "ReqNodeNotAvail, Reserved for maintenance",
+        ),
+        ("ReqNodeNotAvail", "ReqNodeNotAvail, UnavailableNodes:gpu1", "ReqNodeNotAvail, UnavailableNodes:gpu1"),
+        ("AccountNotAllowed", "uid 7 not in group", "AccountNotAllowed, uid 7 not in group"),
+        ("Resources", None, "Resources"),
+        ("ReqNodeNotAvail", "UnavailableNodes:" + "g" * 9000, "ReqNodeNotAvail, UnavailableNodes:" + "g" * 166),
+    ],
+)
+def test_why_a_job_waits_is_the_word_and_what_slurm_says_of_it(version, word, said, reason):
+    answer = load(version, "squeue")
+    row = next(job for job in answer["jobs"] if job["job_id"] == 4)
+    row["state_reason"], row["state_description"] = word, said
+    (job,) = [job for job in slurm_json.jobs(answer) if job.id == 4]
+    assert job.reason == reason and job.reason_word == word
+
+
 def test_a_missing_field_is_named():
     answer = load("24.11", "squeue")
     del answer["jobs"][0]["job_state"]

@@ -33,7 +33,17 @@ class Breaking:
     together.
     """
 
-    READS = ("observe", "instances", "image_id", "by_token", "interruptions", "described", "claim", "troubles")
+    READS = (
+        "observe",
+        "instances",
+        "image_id",
+        "by_token",
+        "interruptions",
+        "described",
+        "claim",
+        "troubles",
+        "console",
+    )
 
     def __init__(self, port, counter, at: int | None = None, after: bool = False):
         self._port, self._counter, self._at, self._after = port, counter, at, after

@@ -49,6 +49,8 @@ class FakeCloud:
         self.broken_queues: set[str] = set()
         self.ill: list[InstanceTrouble] = []  # failed status checks and scheduled events
         self.most_at_once = 0  # launches
+        self.spot_usd: dict[str, float] = {}  # what spot costs an hour now, by zone; missing: less than anybody offers
+        self.consoles: dict[str, str] = {}  # what a node's console shows, by node name; missing: nothing yet
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
@@ -66,6 +68,16 @@ class FakeCloud:
 
     def alive(self) -> list[Instance]:
         return [fake.instance for fake in self.all.values() if fake.instance.alive]
+
+    def spot_costs(self, usd_per_hour: float) -> None:
+        """Spot's price rises or falls: those who offered less are told that their instances go."""
+        zones = {instance.zone for instance in self.alive()}
+        self.spot_usd = dict.fromkeys(sorted(zones), usd_per_hour)
+        for instance in self.alive():
+            request, _ = self.tokens[instance.token]
+            most = request.max_usd_per_hour
+            if request.market == "spot" and most is not None and usd_per_hour > most:
+                self.interrupt(instance.id)
 
     def interrupt(self, id: str, queue: str = "q") -> None:
         self.queue.append(Interruption(id, f"receipt-{id}", queue))
@@ -115,6 +127,9 @@ class FakeCloud:
             if before != request:
                 raise ports.TokenMismatch("other parameters", "IdempotentParameterMismatch")
             return [self.all[id].instance for id in ids]
+        most, asked = request.max_usd_per_hour, self.spot_usd.get(request.zone, 0.0)
+        if request.market == "spot" and most is not None and asked > most:
+            raise ports.TooExpensive(f"spot costs {asked} now, above {most}", "SpotMaxPriceTooLow")
         free = self.capacity.get((request.zone, request.market), 99)
         used = sum(i.zone == request.zone and self.tokens[i.token][0].market == request.market for i in self.alive())
         if free - used < request.count:
@@ -150,6 +165,12 @@ class FakeCloud:
         self._takes()
         shown = {id: fake.instance for id, fake in self.all.items() if id not in self.hidden and self._known(id)}
         return [instance for instance in shown.values() if instance.token == token]
+
+    def console(self, instance_id):
+        self._takes()
+        if instance_id not in self.all:
+            raise ports.Refused("no such instance", "InvalidInstanceID.NotFound")
+        return self.consoles.get(self.all[instance_id].node, "")
 
     def terminate(self, ids):
         self._takes()

@@ -13,6 +13,7 @@ from tests.fakes.clock import FakeClock
 
 NODE = Resources(8, 2, 1000)
 ASK = Resources(8, 1, 1000)
+ORDINARY = ("", "None", "Resources")  # reasons of a job that only waits for its turn
 
 
 @dataclass
@@ -65,6 +66,8 @@ class FakeSlurm:
         self.claimed: tuple[str, float, str] | None = None  # the head's spool: owner, when, what it said
         self.beats = 0
         self.unreadable: list[str] = []  # what an answer says of what it couldn't read
+        self.refused: dict[tuple[int, str], str] = {}  # (job, partition) that isn't started there, and its reason
+        self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
     def submit(self, nodes: int = 1, limit_s: float | None = 3600.0, runs_s: float = 600.0, **more) -> int:
@@ -72,7 +75,7 @@ class FakeSlurm:
         job = Job(
             id=next(self.ids),
             name=more.pop("name", "train"),
-            user="alice",
+            user=more.pop("user", "alice"),
             state="PENDING",
             submit_s=now,
             nodes=nodes,
@@ -89,6 +92,15 @@ class FakeSlurm:
 
     def cancel(self, job: int) -> None:
         self._end(self.jobs[job], "CANCELLED")
+
+    def change(self, job: int, **changes) -> None:
+        """What a user or an admin does with `scontrol update`, hold and release."""
+        self.jobs[job].job = replace(self.jobs[job].job, **changes)
+
+    def refuse(self, job: int, reason: str, *partitions: str) -> None:
+        """Slurm doesn't start it in these partitions (none: in no partition), and says why."""
+        every = {name for node in self.nodes.values() for name in node.partitions}
+        self.refused |= {(job, partition): reason for partition in partitions or sorted(every)}
 
     def state(self, job: int) -> str:
         return self.jobs[job].done or self.jobs[job].job.state
@@ -158,7 +170,11 @@ class FakeSlurm:
             job = fake.job
             if fake.done or not job.pending or job.held or (job.eligible_s or 0) > now:
                 continue
-            for partition in job.partitions:  # a job never spans partitions
+            said = "Resources"
+            for partition in job.partitions:  # a job never spans partitions; its reason is that of the last one tried
+                said = self.refused.get((job.id, partition), "Resources")
+                if said != "Resources":
+                    continue
                 free = [
                     n.name
                     for n in self.nodes.values()
@@ -169,14 +185,22 @@ class FakeSlurm:
                     fake.ends = now + fake.runs_s
                     fake.started.append((now, on))
                     end = now + job.time_limit_s if job.time_limit_s else None
-                    fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end)
+                    fake.job = replace(job, state="RUNNING", on=on, start_s=now, end_s=end, reason="None")
                     break
+            else:
+                if job.reason in ORDINARY or job.reason in self.refused.values():
+                    fake.job = replace(job, reason=said)
 
     def _free(self, node: FakeNode, job: Job) -> bool:
         left = NODE
         for other in self._on(node.name):
             left = left - other.job.each
-        return node.record().open and job.each.within(left)
+        return self._record(node).open and job.each.within(left)
+
+    def _record(self, node: FakeNode) -> Node:
+        """As `scontrol show node` has it: a maintenance reservation is a flag beside the power's states."""
+        record = node.record()
+        return replace(record, states=(*record.states, "MAINTENANCE")) if node.name in self.maintained else record
 
     def _on(self, name: str) -> list[FakeJob]:
         return [fake for fake in self.jobs.values() if name in fake.job.on]
@@ -196,7 +220,7 @@ class FakeSlurm:
         self._takes(3)
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
-        nodes = tuple(node.record() for node in self.nodes.values())
+        nodes = tuple(map(self._record, self.nodes.values()))
         return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable))
 
     def claim(self, owner, said, stale_s):

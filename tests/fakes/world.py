@@ -33,14 +33,24 @@ class World:
             self.clock.at = max(self.clock.at, before + self.document.burst.tick_s)
         return report
 
-    def until(self, condition, limit_s=3600.0):
-        """Tick until the condition holds; fails at the limit."""
+    def until(self, condition, limit_s=3600.0, every_s=0.0):
+        """Tick until the condition holds, at most so often; fails at the limit."""
         end = self.clock.now() + limit_s
         while not condition():
             assert self.clock.now() < end, (
                 f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"
             )
+            self.pass_by(every_s)
+
+    def pass_by(self, seconds, every_s=None):
+        """Tick for so long, at most so often; at least once."""
+        end = self.clock.now() + seconds
+        while True:
+            before = self.clock.now()
             self.tick()
+            self.clock.at = max(self.clock.at, min(end, before + (seconds if every_s is None else every_s)))
+            if self.clock.now() >= end:
+                return
 
     def rounds(self):
         """The recorded ticks."""

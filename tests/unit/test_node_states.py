@@ -59,6 +59,7 @@ POWERING_ON = {"POWER_UP", "POWERING_UP"}
 # out of service: nothing is given to it before somebody, or a boot, brings it back
 OUT = {"DOWN", "DRAIN", "FAIL", "FUTURE", "INVALID_REG", "MAINTENANCE", "POWERED_DOWN", "UNKNOWN"}
 OUT |= POWERING_OFF | {"ERROR", "INVALID", "REBOOT_ISSUED"}
+NEVER_LAUNCHED = ("DOWN", "MAINTENANCE", "RESERVED")
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -102,7 +103,7 @@ def test_nodes_and_occupancies_answer_by_the_table():
         off = Node("n", (), Resources(8), ("CLOUD", "DRAIN", "IDLE", "POWERED_DOWN", state))
         seen = Occupancy("n", (), frozenset({"IDLE", state}), registered=False)
         assert node.open == (not node_states.closed([state]))
-        assert off.launchable == (not node_states.moving([state]) and state != "DOWN")
+        assert off.launchable == (not node_states.moving([state]) and state not in NEVER_LAUNCHED)
         assert seen.available == (state not in OUT) and seen.busy == node_states.busy([state])
         assert seen.joined == (seen.busy or not node_states.unregistered([state]))
 

@@ -1,5 +1,7 @@
 """Why a job can't be rented for, or can't start anywhere, each with its sentence."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst.burst import (
@@ -33,6 +35,87 @@ HOUR, DAY = 3600.0, 86400.0
 def test_what_makes_a_job_unrentable_is_said(change, code):
     decision = decide(snapshot([*BUSY, job(**change)]), POLICY)
     assert decision.launches == () and code_of(decision, 1) == code
+
+
+MAINTENANCE = "ReqNodeNotAvail, Reserved for maintenance"
+NOT_PERMITTED = "PartitionConfig, Job's account not permitted to use this partition (home)"
+REFUSED = [
+    "AccountNotAllowed",
+    "BadConstraints",
+    "BurstBufferOperation",
+    "Constraints",
+    "DeadLine",
+    "InvalidAccount",
+    "InvalidQOS",
+    "PartitionDown",
+    "PartitionInactive",
+    "QOSNotAllowed",
+    "ReservationDeleted",
+    "ReservationInvalid",
+]
+SHARE = [
+    "AssocGrpGRES",
+    "AssocGrpCPURunMinutesLimit",
+    "AssocMaxJobsLimit",
+    "AssociationJobLimit",
+    "QOSGrpNodeLimit",
+    "QOSJobLimit",
+    "QOSMaxGRESPerUser",
+    "QOSUsageThreshold",
+    "MaxGRESPerAccount",
+    "MaxNodeRunMinsPerUser",
+    "AccountingPolicy",
+]
+RENTED_FOR = [
+    "None",
+    "Priority",
+    "Resources",
+    "Reservation",
+    "ReqNodeNotAvail",
+    "Prolog",
+    "Cleaning",
+    "NodeDown",
+    "SchedDefer",
+    "JobLaunchFailure",
+    "PartitionConfig",
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+    "MaxMemPerLimit",
+    "SomethingNew",
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        *[(word, "refused") for word in (*REFUSED, MAINTENANCE, NOT_PERMITTED, "AccountNotAllowed, uid 7, home")],
+        *[(word, "share") for word in SHARE],
+        *[("Licenses", "licences_taken"), ("JobArrayTaskLimit", "array_limit"), ("Dependency", "dependency")],
+        *[(word, "renting") for word in (*RENTED_FOR, "ReqNodeNotAvail, UnavailableNodes:dgx[1-2]", "")],
+        ("ReqNodeNotAvail, May be reserved for other job", "renting"),
+    ],
+)
+def test_a_word_of_slurms_says_whether_a_node_would_help(reason, code):
+    decision = decide(snapshot([*BUSY, job(reason=reason)]), POLICY)
+    assert code_of(decision, 1) == code and bool(decision.launches) == (code == "renting")
+
+
+@pytest.mark.parametrize("states", [("MAINTENANCE",), ("RESERVED",)])
+def test_a_node_in_a_reservation_is_not_launched(states):
+    asked = snapshot([*BUSY, job()], pools=[pool(size=1)])
+    off = [replace(node, states=(*node.states, *states)) for node in asked.nodes]
+    assert decide(replace(asked, nodes=tuple(off)), POLICY).launches == ()
+    assert decide(asked, POLICY).launches != ()
+
+
+@pytest.mark.parametrize(
+    ("restarts", "markets"), [(0, ["spot"]), (2, ["spot"]), (3, ["on-demand"]), (9, ["on-demand"])]
+)
+def test_a_job_that_was_started_anew_too_often_goes_on_demand(restarts, markets):
+    decision = decide(snapshot([*BUSY, job(restarts=restarts)]), POLICY)
+    assert [launch.market for launch in decision.launches] == markets
+    spot_alone = decide(snapshot([*BUSY, job(restarts=restarts)], pools=[pool(markets=("spot",))]), POLICY)
+    assert code_of(spot_alone, 1) == ("renting" if markets == ["spot"] else "spot_restarts")
 
 
 @pytest.mark.parametrize(

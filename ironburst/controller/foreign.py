@@ -1,0 +1,69 @@
+"""Jobs in a burst partition that the controller didn't place there: somebody submitted them to it directly.
+
+Each is told once. A rented node that only such jobs are on takes no other job and goes when they have ended; from the
+moment that this is seen, the account of the first of them pays for it, and its ceilings end it, as any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ironburst.controller import money, records, spending
+from ironburst.controller.records import LeaseRow
+from ironburst.controller.site import Site
+from ironburst.ports import Job, Observation
+
+_KEY = "foreign_jobs"  # that a person was told of, as long as they are in the queue
+
+
+def look(site: Site, observation: Observation) -> None:
+    """After the leases' own steps, before a tick decides."""
+    found = _found(site, observation)
+    _tell(site, observation, found)
+    for lease in site.ledger.leases():
+        there = observation.on(lease.node)
+        if lease.state == records.READY and there and all(job.id in found for job in there):
+            _let_go(site, lease, there)
+
+
+def _found(site: Site, observation: Observation) -> dict[int, str]:
+    """By id, the burst partition that each of them is in."""
+    partitions = {pool.partition: pool.name for pool in site.document.pools}
+    nodes = {node: pool.partition for pool in site.document.pools for node in pool.nodes}
+    found = {}
+    for job in observation.jobs:
+        there = [nodes[node] for node in job.on if node in nodes] if job.on else job.partitions
+        partition = next((name for name in there if name in partitions), None)
+        if partition and partitions[partition] not in {lease.pool for lease in site.ledger.leases_for(job.id)}:
+            found[job.id] = partition
+    return found
+
+
+def _tell(site: Site, observation: Observation, found: dict[int, str]) -> None:
+    before = set(json.loads(site.ledger.noted(_KEY) or "[]"))
+    told = before & {job.id for job in observation.jobs} | found.keys()
+    if told == before:
+        return
+    with site.ledger.transaction():
+        site.ledger.note(_KEY, json.dumps(sorted(told)))
+        for job in observation.jobs:
+            if job.id in found.keys() - before:
+                whose = f"{job.user}, account {job.account}" if job.account else job.user
+                where = f"is in {found[job.id]}{' on ' + ','.join(job.on) if job.on else ''}"
+                text = f"job {job.id} of {whose} {where}: submitted there directly, nothing was rented for it"
+                site.event("needs_a_person", text, job=job.id)
+
+
+def _let_go(site: Site, lease: LeaseRow, there: Sequence[Job]) -> None:
+    """Nobody else's money keeps the node; the job there isn't hurt."""
+    budget, first = spending.budget_of(site), there[0]
+    account = budget.payer(first.account) if budget else ""
+    last = money.rates_of(lease, spending.rates(site.ledger, site.now))[-1]
+    why = f"only job {first.id} is on it, which nothing was rented for"
+    with site.ledger.transaction():
+        if account != last.account:
+            site.ledger.rate(lease.id, site.now, account, last.usd_per_hour)
+        site.ledger.update([lease], site.now, state=records.RELEASING, end_reason=why)
+        pays = f"; account {account} pays for it from now on" if account else ""
+        site.event("release", f"{lease.node}: {why}{pays}", launch=lease.launch, lease=lease.id)

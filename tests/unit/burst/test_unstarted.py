@@ -1,0 +1,65 @@
+"""Which jobs give their rented nodes up: a rule of values, from tick to tick."""
+
+import json
+
+from ironburst.burst import decide, from_json, to_json
+from ironburst.burst.unstarted import PATIENCE_S, Unstarted, look
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot, text_of
+
+KEPT = Unstarted()
+
+
+def test_it_takes_all_of_its_patience_and_then_once():
+    waits = [job(reason="Priority")]
+    kept, gives_up = look(KEPT, [1], waits, NOW)
+    assert kept.offered_s == {"1": NOW} and gives_up == []
+    kept, gives_up = look(kept, [1], waits, NOW + PATIENCE_S - 1)
+    assert gives_up == []
+    kept, gives_up = look(kept, [1], waits, NOW + PATIENCE_S)
+    assert [(each.job.id, each.open_s) for each in gives_up] == [(1, PATIENCE_S)] and kept.offered_s == {}
+    assert look(kept, [1], waits, NOW + 9 * PATIENCE_S) == (kept, [])
+
+
+def test_the_count_begins_anew_when_its_nodes_were_not_open_meanwhile():
+    kept, _ = look(KEPT, [1], [job()], NOW)
+    kept, _ = look(kept, [], [job()], NOW + 200)
+    kept, gives_up = look(kept, [1], [job()], NOW + PATIENCE_S)
+    assert kept.offered_s == {"1": NOW + PATIENCE_S} and gives_up == []
+
+
+def test_a_clock_that_went_back_makes_nobody_impatient():
+    kept, _ = look(KEPT, [1], [job()], NOW)
+    kept, gives_up = look(kept, [1], [job()], NOW - 1e6)
+    assert kept.offered_s == {"1": NOW - 1e6} and gives_up == []
+
+
+def test_what_is_refused_in_words_is_given_up_at_once():
+    _, gives_up = look(KEPT, [1], [job(reason="PartitionConfig, uid 7 not in group permitted to use it")], NOW)
+    assert [each.job.id for each in gives_up] == [1]
+
+
+def test_it_holds_until_the_job_is_changed_held_or_gone():
+    kept, _ = look(KEPT, [1], [job(reason="BadConstraints")], NOW)
+    assert kept.given_up.keys() == {"1"}
+    same = [job(reason="Resources", priority=9, partitions=("home", "burst-p5"), excluded=("p5-2",))]
+    assert look(kept, [], same, NOW)[0] == kept
+    for change in ({"limit_s": 60.0}, {"nodes": 2}, {"account": "x"}, {"restarts": 1}, {"held": True}):
+        assert look(kept, [], [job(**change)], NOW)[0] == KEPT
+    assert look(kept, [], [running(1, ["dgx1"], 60)], NOW)[0] == KEPT == look(kept, [], [], NOW)[0]
+
+
+def test_it_is_the_same_through_json():
+    kept, _ = look(KEPT, [1, 2], [job(reason="BadConstraints"), job(2)], NOW)
+    assert from_json(Unstarted, json.loads(json.dumps(to_json(kept)))) == kept
+
+
+def test_nothing_is_rented_kept_or_widened_for_it():
+    ready = [lease("p5-1", jobs=(1,))]
+    widened = job(partitions=("home", "burst-p5"), reason="Priority")
+    decision = decide(snapshot([*BUSY, widened], leases=ready, unstarted=(1,)), POLICY)
+    assert decision.launches == decision.assigns == decision.widen == ()
+    assert [(narrow.job, narrow.partitions) for narrow in decision.narrow] == [(1, ("home",))]
+    assert code_of(decision, 1) == "unstarted" and "didn't start it there (Priority)" in text_of(decision)
+    same_price = pool(markets=("on-demand",))
+    decision = decide(snapshot([*BUSY, widened, job(2)], pools=[same_price], leases=ready, unstarted=(1,)), POLICY)
+    assert [(assign.job, assign.leases) for assign in decision.assigns] == [(2, ("l1/p5-1",))]
