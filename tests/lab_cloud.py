@@ -3,7 +3,7 @@
 import pytest
 
 from lab.aws.cloud import Cloud
-from lab.aws.testing import Clients
+from lab.aws.testing import Clients, allow_spot
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,8 @@ def clients(server):
 
 
 @pytest.fixture
-def cloud(server):
-    """The module's cloud with nothing in it."""
+def cloud(server, clients):
+    """The module's cloud with nothing in it but the role that an account needs once for the spot market."""
     server.reset()
+    allow_spot(clients("iam"))
     return server
