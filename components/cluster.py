@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components import estimates
+from components import account, estimates
 from components.access import ControllerAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
@@ -39,6 +39,8 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        if config.cloud:
+            account.check(config.cloud)
         for hall in config.halls:
             BareMetalNodes(hall.name, hall=hall, opts=self._child)
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})

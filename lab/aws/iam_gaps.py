@@ -19,8 +19,7 @@ def need_spot_role(backend: Any) -> None:
     if SPOT_ROLE not in [role.name for role in roles]:
         raise Ec2Error(
             "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
-            "The provided credentials do not have permission to create the service-linked role for EC2 Spot "
-            "Instances.",
+            "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
             403,
         )
 

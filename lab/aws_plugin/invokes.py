@@ -8,7 +8,9 @@ import json
 import re
 from collections.abc import Callable
 
-from lab.aws_plugin.spec import Aws, PluginError, from_boto, pick
+from botocore import xform_name
+
+from lab.aws_plugin.spec import Aws, PluginError, pick
 from lab.aws_plugin.wire import Props, secret
 
 Call = Callable[[Aws, Props], Props]
@@ -24,13 +26,15 @@ IMAGE = (
 
 
 def disk(shown: Props) -> Props:
-    """A block device of an image; the real provider gives its figures as text."""
-    ebs = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in from_boto(shown.get("Ebs", {})).items()}
+    """A block device of an image; the real provider gives a map of texts, with Terraform's own names."""
+    ebs = {xform_name(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in shown.get("Ebs", {}).items()}
     return {"deviceName": shown["DeviceName"], "ebs": ebs, "noDevice": "", "virtualName": ""}
 
 
 def get_ami(aws: Aws, args: Props) -> Props:
-    asked = {"Owners": args["owners"]} if args.get("owners") else {}
+    asked: Props = {"Owners": args["owners"]} if args.get("owners") else {}
+    if args.get("includeDeprecated"):
+        asked["IncludeDeprecated"] = True
     described = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
     if not described:
         raise PluginError(f"no image matches owners {args.get('owners')} and filters {args.get('filters')}")
@@ -172,7 +176,7 @@ def get_parameter(aws: Aws, args: Props) -> Props:
 
 
 INVOKES: dict[str, tuple[str, Call]] = {
-    "aws:ec2/getAmi:getAmi": ("mostRecent owners filters region", get_ami),
+    "aws:ec2/getAmi:getAmi": ("mostRecent owners filters includeDeprecated region", get_ami),
     "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": ("locationType filters region", get_offerings),
     "aws:iam/getRoles:getRoles": ("nameRegex pathPrefix", get_roles),
