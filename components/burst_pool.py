@@ -87,7 +87,8 @@ class BurstPool(pulumi.ComponentResource):
         key_name: str | None,
     ) -> aws.ec2.LaunchTemplate:
         """Everything of a launch but the image, the market and the number: those are the controller's. One a zone,
-        because EC2 refuses a subnet beside a template's network interfaces.
+        because EC2 refuses a subnet beside a template's network interfaces. No disk: the root disk is the baked
+        image's, which knows its device's name; a mapping under another name would add a second one.
         """
         return aws.ec2.LaunchTemplate(
             logical(self._name, zone),
@@ -95,7 +96,6 @@ class BurstPool(pulumi.ComponentResource):
             network_interfaces=launch.interfaces(
                 catalog.network_interfaces(pool.instance_type), subnet_id, security_group_id
             ),
-            block_device_mappings=launch.root_disk(pool.root_disk_gb),
             metadata_options=launch.metadata(),
             iam_instance_profile={"name": instance_profile},
             key_name=key_name,

@@ -190,7 +190,9 @@ class _RentedAlone(Strict):
     capacity_reservation: str | None = Field(
         default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
     )
-    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
+    root_disk_gb: int = Field(
+        default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
+    )
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(
         default="10m", validate_default=True, description="an idle node is given back after this at the latest"
