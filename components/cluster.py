@@ -12,6 +12,7 @@ from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
+from components.interruptions import Interruptions
 from components.network import Network
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document.build import Observed, build
@@ -43,14 +44,22 @@ class Cluster(pulumi.ComponentResource):
             account.check(config.cloud)
         for hall in config.halls:
             BareMetalNodes(hall.name, hall=hall, opts=self._child)
+        self._interruptions: Interruptions | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
         observed = pulumi.Output.all(
             instances={node: instance for group in groups for node, instance in group.instances.items()},
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
-            interruption_queue_urls={declared: pool.queue_url for declared, pool in pools.items()},
+            interruption_queue_urls=self._queue_urls(),
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
+
+    def _queue_urls(self) -> dict[str, pulumi.Output[str]]:
+        """Pool -> where its interruption warnings come; none for one without spot."""
+        cloud, interruptions = self._config.cloud, self._interruptions
+        if not cloud or not interruptions:
+            return {}
+        return {pool.name: interruptions.queue_url for pool in cloud.pools if "spot" in pool.markets}
 
     def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
         name, config = self._name, self._config
@@ -90,11 +99,14 @@ class Cluster(pulumi.ComponentResource):
             )
             for pool in cloud.pools
         }
+        if any("spot" in pool.markets for pool in cloud.pools):
+            self._interruptions = Interruptions(name, opts=self._child)
         if pools:
             access = ControllerAccess(
                 name,
                 config=config,
                 pools=list(pools.values()),
+                interruptions=self._interruptions,
                 security_group_id=network.security_group_id,
                 node_role_arn=nodes.role_arn,
                 where=where,

@@ -20,7 +20,7 @@ def test_the_document_is_complete(cluster, value):
         ("us-east-1a", "lab-private-us-east-1a-id", "burst-p5-us-east-1a-id"),
         ("us-east-1b", "lab-private-us-east-1b-id", "burst-p5-us-east-1b-id"),
     ]
-    assert pool.interruption_queue_url == "http://sqs/burst-p5-interruptions"
+    assert pool.interruption_queue_url == "http://sqs/lab-interruptions"
 
 
 def test_every_resource_lies_under_the_cluster(cluster, value):
