@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Cloud
+from ironburst.config.models import Cloud, Group, Pool
 
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _Answer = TypeVar("_Answer")
@@ -34,7 +34,8 @@ def _asked(what: str, question: Callable[[], _Answer]) -> _Answer | None:
 
 def _zones(cloud: Cloud) -> Iterator[Finding]:
     """The catalogue warned before; which zone has which letter is the account's own."""
-    used = [(path_of("cloud", "groups", g, "zone"), each.zone, each) for g, each in enumerate(cloud.groups)]
+    used: list[tuple[str, str, Group | Pool]] = []
+    used += [(path_of("cloud", "groups", g, "zone"), group.zone, group) for g, group in enumerate(cloud.groups)]
     for p, pool in enumerate(cloud.pools):
         used += [(path_of("cloud", "pools", p, "zones", z), zone, pool) for z, zone in enumerate(pool.zones)]
     types = sorted({nodes.instance_type for _, _, nodes in used})

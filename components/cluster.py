@@ -14,6 +14,7 @@ from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
 from components.interruptions import Interruptions
 from components.network import Network
+from ironburst.config import subnets
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.naming import logical
@@ -68,6 +69,7 @@ class Cluster(pulumi.ComponentResource):
             network=cloud.network,
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
+            zones_in_use=subnets.zones_in_use(cloud),
             opts=self._child,
         )
         where = scope(cloud.region)
@@ -116,6 +118,7 @@ class Cluster(pulumi.ComponentResource):
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
+        fixed += [estimates.network(cloud)] if not cloud.network.existing else []
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
         self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]

@@ -129,6 +129,13 @@ class HallLink(Strict):
     gateway_id: str | None = Field(
         default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
     )
+    gb_per_month: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="GB that go from the cloud to the hall in a month (results, checkpoints), for the estimate; none: "
+        "the price of one is said",
+    )
 
 
 class ExistingVpc(Strict):
