@@ -15,7 +15,7 @@ HOURS_PER_MONTH = 730
 @dataclass(frozen=True)
 class Estimate:
     """USD per hour with every declared node running;
-    None where a price isn't known. `as_of`: the oldest list price in it. `beside`: what isn't in the sum, as a sentence.
+    None where a price isn't known. `as_of`: the oldest list price in it. `beside`: what isn't in the sum.
     """
 
     what: str
@@ -52,8 +52,8 @@ def group(cloud: Cloud, declared: Group) -> Estimate:
 
 
 def network(cloud: Cloud) -> Estimate:
-    """What the network of the stack's own costs by the hour, with the data to the hall where it is declared; else, and of
-    all other data, the price of a GB.
+    """What the stack's own network costs by the hour, with the data to the hall where it is declared; of other data the
+    price of a GB.
     """
     zones, link = len(subnets.zones_in_use(cloud)), cloud.network.hall_link
     parts: list[tuple[str, int, list[catalog.NetworkItem]]] = []
