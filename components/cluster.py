@@ -23,12 +23,13 @@ from ironburst.software.solve import Solution
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
-    `estimates` (worst cases, as sentences), `controller_role_arn`.
+    `estimates` (worst cases, as sentences), `controller_role_arn`, `hall_tunnels` (secret).
     """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
+    hall_tunnels: pulumi.Output[list[dict[str, str]]]
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        self.hall_tunnels = pulumi.Output.from_input([])
         if config.cloud:
             account.check(config.cloud)
         for hall in config.halls:
@@ -72,6 +74,7 @@ class Cluster(pulumi.ComponentResource):
             zones_in_use=subnets.zones_in_use(cloud),
             opts=self._child,
         )
+        self.hall_tunnels = network.hall_tunnels
         where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
         groups = [
@@ -117,9 +120,13 @@ class Cluster(pulumi.ComponentResource):
             self.controller_role_arn = access.role_arn
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
+        self._estimate(cloud, list(pools.values()))
+        return groups, pools
+
+    def _estimate(self, cloud: Cloud, pools: list[BurstPool]) -> None:
+        """Says what costs money all the time; a pool has said its own."""
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
         fixed += [estimates.network(cloud)] if not cloud.network.existing else []
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
-        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]
-        return groups, pools
+        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]

@@ -17,11 +17,14 @@ ENDPOINTS = ("secretsmanager",)
 
 
 class Network(pulumi.ComponentResource):
-    """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules)."""
+    """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules),
+    `hall_tunnels` (what the hall's VPN device is set up with, secret; empty without a VPN).
+    """
 
     vpc_id: pulumi.Output[str]
     subnet_ids: dict[str, pulumi.Output[str]]
     security_group_id: pulumi.Output[str]
+    hall_tunnels: pulumi.Output[list[dict[str, str]]]
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Network(pulumi.ComponentResource):
         super().__init__("ironburst:components:Network", name, None, opts)
         self._name, self._network, self._region, self._in_use = name, network, region, zones_in_use
         self._child = pulumi.ResourceOptions(parent=self)
+        self.hall_tunnels = pulumi.Output.from_input([])
         if network.existing:
             assert not network.hall_link  # config's checks
             self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
@@ -206,7 +210,7 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("hall", link.hall),
                 opts=self._child,
             )
-            aws.ec2.VpnConnection(
+            connection = aws.ec2.VpnConnection(
                 logical(name, "hall", link.hall),
                 customer_gateway_id=peer.id,
                 vpn_gateway_id=gateway.id,
@@ -215,6 +219,7 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("hall", link.hall),
                 opts=self._child,
             )
+            self.hall_tunnels = pulumi.Output.secret(_tunnels(connection))
         else:
             assert link.gateway_id is not None  # config's checks
             aws.directconnect.GatewayAssociation(
@@ -225,3 +230,22 @@ class Network(pulumi.ComponentResource):
                 opts=self._child,
             )
         return gateway
+
+
+def _tunnels(connection: aws.ec2.VpnConnection) -> pulumi.Output[list[dict[str, str]]]:
+    """What the hall's side needs of each of the two tunnels. AWS draws addresses and keys."""
+    names = {
+        "outside_address": "address",
+        "inside_address": "vgw_inside_address",
+        "hall_inside_address": "cgw_inside_address",
+        "asn": "bgp_asn",
+        "preshared_key": "preshared_key",
+    }
+    return pulumi.Output.all(
+        *(
+            pulumi.Output.all(
+                **{name: getattr(connection, f"tunnel{n}_{attribute}") for name, attribute in names.items()}
+            )
+            for n in (1, 2)
+        )
+    )

@@ -170,8 +170,14 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert [host.name for host in parsed.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
     assert parsed.host("fixed-1").address.startswith("10.90.")
     assert {zone.zone for zone in parsed.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
+    shown = json.loads(done(engine("stack", "output", "--json", "--show-secrets")))["hall_tunnels"]
+    assert [set(tunnel) for tunnel in shown] == [
+        {"outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
+    ] * 2
+    assert all(all(tunnel.values()) for tunnel in shown) and exported["hall_tunnels"] == "[secret]"
     state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert "fixed-1" in state and "secret-of-the-test" not in state
+    assert not any(tunnel["preshared_key"] in state for tunnel in shown)
 
     assert root_disks(cloud, parsed.host("fixed-1").instance_id) == {"/dev/sda1": 200}
     rented = launched(cloud, parsed.pool("p5").zones[0].launch_template_id)
