@@ -9,8 +9,6 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from lab.aws.iam_gaps import SPOT_SERVICE
-
 REGION = "us-east-1"
 
 
@@ -31,11 +29,6 @@ class Clients:
         if service not in self.made:
             self.made[service] = client(self.url, service)
         return self.made[service]
-
-
-def allow_spot(iam: Any) -> None:
-    """What an operator does once in an account before anybody may rent on the spot market."""
-    iam.create_service_linked_role(AWSServiceName=SPOT_SERVICE)
 
 
 def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, int]:

@@ -14,9 +14,10 @@ import yaml
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
-from lab.aws.testing import allow_spot, client
+from lab.aws.testing import client
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from tests.lab_cloud import allow_spot
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "ami-0ba5e0000000000a1"

@@ -10,8 +10,9 @@ from lab.aws import client as control_client
 from lab.aws.cloud import Cloud
 from lab.aws.control import Control
 from lab.aws.imds import tree
-from lab.aws.testing import allow_spot, client, live, network, refused
+from lab.aws.testing import client, live, network, refused
 from lab.system import wait_for
+from tests.lab_cloud import allow_spot
 
 P5, IMAGE = "p5.48xlarge", "ami-0123456789abcdef0"
 
