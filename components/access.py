@@ -7,6 +7,7 @@ import pulumi_aws as aws
 
 from components import policies
 from components.burst_pool import BurstPool
+from components.interruptions import Interruptions
 from ironburst import secrets
 from ironburst.config.models import ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
@@ -58,6 +59,7 @@ class ControllerAccess(pulumi.ComponentResource):
         *,
         config: ClusterConfig,
         pools: list[BurstPool],
+        interruptions: Interruptions | None,
         security_group_id: pulumi.Output[str],
         node_role_arn: pulumi.Output[str],
         where: pulumi.Output[policies.Scope],
@@ -77,7 +79,7 @@ class ControllerAccess(pulumi.ComponentResource):
             templates=[arn for pool in pools for arn in pool.template_arns],
             subnets=[subnet for pool in pools for subnet in pool.subnet_ids],
             group=security_group_id,
-            queues=[pool.queue_arn for pool in pools],
+            queues=[interruptions.queue_arn] if interruptions else [],
             node_role=node_role_arn,
         )
         rights = known.apply(lambda parts: json.dumps(_controller_policy(config, **parts)))

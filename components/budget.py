@@ -10,9 +10,19 @@ from ironburst.naming import POOL_TAG, logical, tags
 ALARMS = (("ACTUAL", 80), ("FORECASTED", 100), ("ACTUAL", 100))
 
 
+# Said, not done: only a payer account may activate a tag, and only one that AWS has seen in use, up to a day after
+# the first node. Nor asked: the provider's one question about tags (GetTags) is paid for by the call.
+INACTIVE = (
+    f"the budget alarm counts by the tag {POOL_TAG} and reads 0 until that tag is active for cost allocation; "
+    "a day after the first rented node, run in the payer account: "
+    "aws ce update-cost-allocation-tags-status --cost-allocation-tags-status "
+    f"TagKey={POOL_TAG},Status=Active (the controller's own ceiling doesn't need it)"
+)
+
+
 class BudgetAlarm(pulumi.ComponentResource):
     """Mails when the rented nodes of these pools reach the budget.
-    Counts by tag, so the tag must be active for cost allocation.
+    Counts by tag, so the tag must be active for cost allocation; the preview says so.
     """
 
     def __init__(
@@ -43,4 +53,5 @@ class BudgetAlarm(pulumi.ComponentResource):
             tags=tags(name, "rented"),
             opts=pulumi.ResourceOptions(parent=self),
         )
+        pulumi.log.info(INACTIVE, self)
         self.register_outputs({})

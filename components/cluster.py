@@ -6,13 +6,15 @@ from typing import Any
 
 import pulumi
 
-from components import estimates
+from components import account, estimates
 from components.access import ControllerAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
+from components.interruptions import Interruptions
 from components.network import Network
+from ironburst.config import subnets
 from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.naming import logical
@@ -21,12 +23,13 @@ from ironburst.software.solve import Solution
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
-    `estimates` (worst cases, as sentences), `controller_role_arn`.
+    `estimates` (worst cases, as sentences), `controller_role_arn`, `hall_tunnels` (secret).
     """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
+    hall_tunnels: pulumi.Output[list[dict[str, str]]]
 
     def __init__(
         self,
@@ -39,16 +42,27 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        self.hall_tunnels = pulumi.Output.from_input([])
+        if config.cloud:
+            account.check(config.cloud)
         for hall in config.halls:
             BareMetalNodes(hall.name, hall=hall, opts=self._child)
+        self._interruptions: Interruptions | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
         observed = pulumi.Output.all(
             instances={node: instance for group in groups for node, instance in group.instances.items()},
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
-            interruption_queue_urls={declared: pool.queue_url for declared, pool in pools.items()},
+            interruption_queue_urls=self._queue_urls(),
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
+
+    def _queue_urls(self) -> dict[str, pulumi.Output[str]]:
+        """Pool -> where its interruption warnings come; none for one without spot."""
+        cloud, interruptions = self._config.cloud, self._interruptions
+        if not cloud or not interruptions:
+            return {}
+        return {pool.name: interruptions.queue_url for pool in cloud.pools if "spot" in pool.markets}
 
     def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
         name, config = self._name, self._config
@@ -57,8 +71,10 @@ class Cluster(pulumi.ComponentResource):
             network=cloud.network,
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
+            zones_in_use=subnets.zones_in_use(cloud),
             opts=self._child,
         )
+        self.hall_tunnels = network.hall_tunnels
         where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
         groups = [
@@ -88,11 +104,14 @@ class Cluster(pulumi.ComponentResource):
             )
             for pool in cloud.pools
         }
+        if any("spot" in pool.markets for pool in cloud.pools):
+            self._interruptions = Interruptions(name, opts=self._child)
         if pools:
             access = ControllerAccess(
                 name,
                 config=config,
                 pools=list(pools.values()),
+                interruptions=self._interruptions,
                 security_group_id=network.security_group_id,
                 node_role_arn=nodes.role_arn,
                 where=where,
@@ -101,8 +120,13 @@ class Cluster(pulumi.ComponentResource):
             self.controller_role_arn = access.role_arn
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
+        self._estimate(cloud, list(pools.values()))
+        return groups, pools
+
+    def _estimate(self, cloud: Cloud, pools: list[BurstPool]) -> None:
+        """Says what costs money all the time; a pool has said its own."""
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
+        fixed += [estimates.network(cloud)] if not cloud.network.existing else []
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
-        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]
-        return groups, pools
+        self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]

@@ -1,9 +1,11 @@
-"""What the declaration can cost at worst. Pure; every figure is an estimate from prices that have a date."""
+"""What the declaration can cost at worst. Every figure is an estimate from prices that have a date."""
 
 from dataclasses import dataclass
 from datetime import date
 
+from components.network import ENDPOINTS
 from ironburst import catalog
+from ironburst.config import subnets
 from ironburst.config.models import Cloud, Group, Pool
 from ironburst.config.prices import price
 
@@ -13,12 +15,14 @@ HOURS_PER_MONTH = 730
 @dataclass(frozen=True)
 class Estimate:
     """USD per hour with every declared node running;
-    None where a price isn't known. `as_of`: the oldest list price in it.
+    None where a price isn't known. `as_of`: the oldest list price in it. `beside`: what isn't in the sum.
     """
 
     what: str
     usd_per_hour: float | None
     as_of: date | None
+    beside: str = ""
+    remedy: str = "give one under cloud.price"
 
     @property
     def usd_per_month(self) -> float | None:
@@ -27,10 +31,11 @@ class Estimate:
 
     def __str__(self) -> str:
         if self.usd_per_hour is None:
-            return f"{self.what}: price unknown, so no estimate; give one under cloud.price"
+            return f"{self.what}: price unknown, so no estimate; {self.remedy}"
         dated = f", list prices of {self.as_of}" if self.as_of else ", declared prices"
         hour, month = f"{self.usd_per_hour:,.2f} USD an hour", f"{self.usd_per_month:,.0f} USD a month"
-        return f"{self.what}: at worst {hour}, {month} (estimate{dated})"
+        beside = f"; {self.beside}" if self.beside else ""
+        return f"{self.what}: at worst {hour}, {month} (estimate{dated}){beside}"
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:
@@ -44,6 +49,43 @@ def group(cloud: Cloud, declared: Group) -> Estimate:
     """The fixed nodes at the on-demand price (a reservation or a capacity block is paid for apart, and differently)."""
     what = f"fixed group {declared.name}, {declared.count} x {declared.instance_type}"
     return _estimate(what, [price(cloud, declared.instance_type, "on-demand")], declared.count)
+
+
+def network(cloud: Cloud) -> Estimate:
+    """What the stack's own network costs by the hour, with the data to the hall where it is declared; of other data the
+    price of a GB.
+    """
+    zones, link = len(subnets.zones_in_use(cloud)), cloud.network.hall_link
+    parts: list[tuple[str, int, list[catalog.NetworkItem]]] = []
+    data: list[tuple[str, catalog.NetworkItem]] = []
+    if cloud.network.egress == "nat" and zones:
+        parts.append(("NAT gateway", zones, ["nat-gateway", "public-ipv4"]))
+        data.append(("through NAT", "nat-gateway-data"))
+    if cloud.network.egress == "endpoints" and zones:
+        parts.append(("interface endpoint", zones * len(ENDPOINTS), ["interface-endpoint"]))
+        data.append(("through an endpoint", "interface-endpoint-data"))
+    if link and link.kind == "vpn":
+        parts.append(("VPN connection", 1, ["vpn-connection"]))
+    way: catalog.NetworkItem = "direct-connect-out" if link and link.kind == "direct-connect" else "internet-out"
+    if link and link.gb_per_month is None:
+        data.append((f"to {link.hall}", way))
+    if zones > 1:
+        data.append(("between zones, each way", "between-zones"))
+    sums: list[tuple[float, catalog.NetworkPrice | None]] = []
+    sums += [(count, catalog.network_price(item, cloud.region)) for _, count, items in parts for item in items]
+    names = [f"{count} {name}{'s' if count > 1 else ''}" for name, count, _ in parts]
+    if link and link.gb_per_month:
+        names.append(f"{link.gb_per_month:,g} GB a month to {link.hall}")
+        sums.append((link.gb_per_month / HOURS_PER_MONTH, catalog.network_price(way, cloud.region)))
+    per_gb = [(name, catalog.network_price(item, cloud.region)) for name, item in data]
+    what = ", ".join(["network", *names]) if names else "network"
+    known = [(count, found) for count, found in sums if found]
+    if len(known) < len(sums) or not all(found for _, found in per_gb):
+        return Estimate(what, None, None, remedy=f"the catalogue has no network prices of {cloud.region}")
+    beside = ", ".join(f"{found.usd:g} USD a GB {name}" for name, found in per_gb if found)
+    dates = [found.as_of for _, found in known if found.as_of]
+    total = sum(count * found.usd for count, found in known)
+    return Estimate(what, total, min(dates, default=None), beside=f"beside that {beside}" if beside else "")
 
 
 def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Estimate:

@@ -45,6 +45,10 @@ class GpuNodeGroup(pulumi.ComponentResource):
             ),
             metadata_options=launch.metadata(),
             tag_specifications=launch.tagged(label),
+            # Not on the Instance: the provider reads back no market but spot, so its next `up` would replace the node;
+            # and another reservation could only be written to a stopped one.
+            capacity_reservation_specification=_reservation(group),
+            instance_market_options=_market(group),
             update_default_version=True,
             tags=label,
             opts=child,
@@ -59,15 +63,13 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 key_name=key_name,
                 launch_template={"id": template.id, "version": template.latest_version.apply(str)},
                 placement_group=placement.name if placement else None,
-                root_block_device={
+                root_block_device={  # the provider looks up the device's name in the image
                     "volume_size": group.root_disk_gb,
-                    "volume_type": launch.DISK_TYPE,
+                    "volume_type": "gp3",
                     "encrypted": True,
                     "delete_on_termination": True,
                 },
                 tags=tags(cluster, node, group=group.name),
-                capacity_reservation_specification=_reservation(group),
-                instance_market_options=_market(group),
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
             )
             self.instances[node] = pulumi.Output.all(instance.id, instance.private_ip).apply(
@@ -82,19 +84,19 @@ def _plain(instance: CloudInstance) -> dict[str, str]:
     return instance.model_dump()
 
 
-def _reservation(group: Group) -> aws.ec2.InstanceCapacityReservationSpecificationArgs | None:
+def _reservation(group: Group) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
     """The reservation or capacity block that somebody bought, by id; None: on demand."""
     reserved = group.capacity_block.id if group.capacity_block else group.capacity_reservation
     if reserved is None:
         return None
-    target = aws.ec2.InstanceCapacityReservationSpecificationCapacityReservationTargetArgs(
+    target = aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
         capacity_reservation_id=reserved
     )
-    return aws.ec2.InstanceCapacityReservationSpecificationArgs(capacity_reservation_target=target)
+    return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(capacity_reservation_target=target)
 
 
-def _market(group: Group) -> aws.ec2.InstanceInstanceMarketOptionsArgs | None:
+def _market(group: Group) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
     """EC2 asks that a capacity block be named as a market, too."""
     if group.capacity_block is None:
         return None
-    return aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="capacity-block")
+    return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")

@@ -1,5 +1,5 @@
-"""What fixed and rented nodes have in common at launch: network interfaces,
-metadata service, root disk. Pure but for outputs inside.
+"""What fixed and rented nodes have in common at launch: network interfaces, metadata service,
+tags. Pure but for outputs inside.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,6 @@ import pulumi
 import pulumi_aws as aws
 
 from ironburst.catalog import NetworkInterface
-
-DISK_TYPE = "gp3"
-# The root disk's name in Debian's images.
-# A template without an image can't look it up; another name would add a second disk.
-ROOT_DEVICE = "/dev/xvda"
 
 
 def interfaces(
@@ -55,11 +50,3 @@ def tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecificationA
         aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
         for kind in ("instance", "volume", "network-interface")
     ]
-
-
-def root_disk(size_gb: int) -> list[aws.ec2.LaunchTemplateBlockDeviceMappingArgs]:
-    """An encrypted root disk that goes with its instance."""
-    ebs = aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-        volume_size=size_gb, volume_type=DISK_TYPE, encrypted="true", delete_on_termination="true"
-    )
-    return [aws.ec2.LaunchTemplateBlockDeviceMappingArgs(device_name=ROOT_DEVICE, ebs=ebs)]

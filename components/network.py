@@ -12,16 +12,19 @@ from ironburst.config.models import CloudNetwork, HallLink
 from ironburst.naming import logical, tags
 
 EVERYWHERE = "0.0.0.0/0"
-# What a node without a way to the internet must still reach: its secret, its image parameter, its tags, its logs.
-ENDPOINTS = ("ec2", "ssm", "secretsmanager", "sts", "sqs", "logs")
+# All that a node asks of AWS: the munge key. Each service costs by the hour in each zone.
+ENDPOINTS = ("secretsmanager",)
 
 
 class Network(pulumi.ComponentResource):
-    """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules)."""
+    """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules),
+    `hall_tunnels` (what the hall's VPN device is set up with, secret; empty without a VPN).
+    """
 
     vpc_id: pulumi.Output[str]
     subnet_ids: dict[str, pulumi.Output[str]]
     security_group_id: pulumi.Output[str]
+    hall_tunnels: pulumi.Output[list[dict[str, str]]]
 
     def __init__(
         self,
@@ -30,14 +33,16 @@ class Network(pulumi.ComponentResource):
         network: CloudNetwork,
         region: str,
         hall_cidrs: dict[str, str],
+        zones_in_use: list[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`hall_cidrs`: hall name -> network of its nodes.
-        An existing network gets a security group and nothing else.
+        """`hall_cidrs`: hall name -> network of its nodes. `zones_in_use`: those with nodes; only they get what costs
+        by the hour. An existing network gets a security group and nothing else.
         """
         super().__init__("ironburst:components:Network", name, None, opts)
-        self._name, self._network, self._region = name, network, region
+        self._name, self._network, self._region, self._in_use = name, network, region, zones_in_use
         self._child = pulumi.ResourceOptions(parent=self)
+        self.hall_tunnels = pulumi.Output.from_input([])
         if network.existing:
             assert not network.hall_link  # config's checks
             self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
@@ -47,8 +52,8 @@ class Network(pulumi.ComponentResource):
         else:
             self._own()
         self.security_group_id = self._security_group(hall_cidrs)
-        if network.egress == "endpoints" and not network.existing:
-            self._endpoints()
+        if network.egress == "endpoints" and not network.existing and zones_in_use:
+            self._interface_endpoints()
         self.register_outputs(
             {"vpc_id": self.vpc_id, "subnet_ids": self.subnet_ids, "security_group_id": self.security_group_id}
         )
@@ -72,11 +77,10 @@ class Network(pulumi.ComponentResource):
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
         hall = self._link(network.hall_link) if network.hall_link else None
         outward: dict[str, aws.ec2.RouteTableRouteArgs] = {}
-        if network.egress == "nat":
-            outward = self._nat({zone: self._subnet("public", zone, divided[zone].public) for zone in network.zones})
-        self._route_tables = [
-            self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones
-        ]
+        if network.egress == "nat" and self._in_use:
+            outward = self._nat({zone: self._subnet("public", zone, divided[zone].public) for zone in self._in_use})
+        tables = [self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones]
+        self._s3_endpoint(tables)
 
     def _subnet(self, kind: str, zone: str, cidr: str) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(
@@ -119,7 +123,7 @@ class Network(pulumi.ComponentResource):
 
     def _nat(self, public: dict[str, aws.ec2.Subnet]) -> dict[str, aws.ec2.RouteTableRouteArgs]:
         """Zone -> its route outward. A NAT gateway a zone, so that the loss of a zone doesn't cut off another (and no
-        traffic is paid for between zones).
+        traffic is paid for between zones); none where no nodes are.
         """
         name = self._name
         gateway = aws.ec2.InternetGateway(
@@ -142,17 +146,20 @@ class Network(pulumi.ComponentResource):
             outward[zone] = aws.ec2.RouteTableRouteArgs(cidr_block=EVERYWHERE, nat_gateway_id=nat.id)
         return outward
 
-    def _endpoints(self) -> None:
-        """Private ways to AWS's own services; without a NAT there is no other way out."""
+    def _s3_endpoint(self, tables: list[aws.ec2.RouteTable]) -> None:
+        """It is free, and what goes by it isn't paid for at a NAT gateway."""
         aws.ec2.VpcEndpoint(
             logical(self._name, "endpoint", "s3"),
             vpc_id=self.vpc_id,
             service_name=f"com.amazonaws.{self._region}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=[table.id for table in self._route_tables],
+            route_table_ids=[table.id for table in tables],
             tags=self._tags("endpoint", "s3"),
             opts=self._child,
         )
+
+    def _interface_endpoints(self) -> None:
+        """Private ways to AWS's own services; without a NAT there is no other way out."""
         for service in ENDPOINTS:
             aws.ec2.VpcEndpoint(
                 logical(self._name, "endpoint", service),
@@ -160,7 +167,7 @@ class Network(pulumi.ComponentResource):
                 service_name=f"com.amazonaws.{self._region}.{service}",
                 vpc_endpoint_type="Interface",
                 private_dns_enabled=True,
-                subnet_ids=list(self.subnet_ids.values()),
+                subnet_ids=[self.subnet_ids[zone] for zone in self._in_use],
                 security_group_ids=[self.security_group_id],
                 tags=self._tags("endpoint", service),
                 opts=self._child,
@@ -203,7 +210,7 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("hall", link.hall),
                 opts=self._child,
             )
-            aws.ec2.VpnConnection(
+            connection = aws.ec2.VpnConnection(
                 logical(name, "hall", link.hall),
                 customer_gateway_id=peer.id,
                 vpn_gateway_id=gateway.id,
@@ -212,6 +219,7 @@ class Network(pulumi.ComponentResource):
                 tags=self._tags("hall", link.hall),
                 opts=self._child,
             )
+            self.hall_tunnels = pulumi.Output.secret(_tunnels(connection))
         else:
             assert link.gateway_id is not None  # config's checks
             aws.directconnect.GatewayAssociation(
@@ -222,3 +230,22 @@ class Network(pulumi.ComponentResource):
                 opts=self._child,
             )
         return gateway
+
+
+def _tunnels(connection: aws.ec2.VpnConnection) -> pulumi.Output[list[dict[str, str]]]:
+    """What the hall's side needs of each of the two tunnels. AWS draws addresses and keys."""
+    names = {
+        "outside_address": "address",
+        "inside_address": "vgw_inside_address",
+        "hall_inside_address": "cgw_inside_address",
+        "asn": "bgp_asn",
+        "preshared_key": "preshared_key",
+    }
+    return pulumi.Output.all(
+        *(
+            pulumi.Output.all(
+                **{name: getattr(connection, f"tunnel{n}_{attribute}") for name, attribute in names.items()}
+            )
+            for n in (1, 2)
+        )
+    )

@@ -104,7 +104,11 @@ def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> 
             {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
         ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
-        _allow("Interruptions", ["sqs:ReceiveMessage", "sqs:DeleteMessage"], list(pools.queue_arns)),
+        *(
+            [_allow("Interruptions", ["sqs:ReceiveMessage", "sqs:DeleteMessage"], list(pools.queue_arns))]
+            if pools.queue_arns
+            else []
+        ),
     )
 
 

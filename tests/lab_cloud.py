@@ -3,7 +3,13 @@
 import pytest
 
 from lab.aws.cloud import Cloud
+from lab.aws.iam_gaps import SPOT_SERVICE
 from lab.aws.testing import Clients
+
+
+def allow_spot(iam):
+    """What an operator does once in an account before anybody may rent on the spot market."""
+    iam.create_service_linked_role(AWSServiceName=SPOT_SERVICE)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +26,8 @@ def clients(server):
 
 
 @pytest.fixture
-def cloud(server):
-    """The module's cloud with nothing in it."""
+def cloud(server, clients):
+    """The module's cloud with nothing in it but the role that an account needs once for the spot market."""
     server.reset()
+    allow_spot(clients("iam"))
     return server

@@ -24,7 +24,15 @@ from ironburst.catalog.instances import (
     instance_types,
     network_interfaces,
 )
-from ironburst.catalog.prices import Interruptions, Price, interruptions, price
+from ironburst.catalog.prices import (
+    Interruptions,
+    NetworkItem,
+    NetworkPrice,
+    Price,
+    interruptions,
+    network_price,
+    price,
+)
 from ironburst.catalog.software import (
     Cuda,
     DriverBranch,
@@ -56,6 +64,8 @@ __all__ = [
     "Interruptions",
     "MigProfile",
     "NetworkInterface",
+    "NetworkItem",
+    "NetworkPrice",
     "Platform",
     "Price",
     "Rule",
@@ -75,6 +85,7 @@ __all__ = [
     "lock_rules",
     "mig_profiles",
     "network_interfaces",
+    "network_price",
     "nvswitch_pci_ids",
     "package_names",
     "platform",

@@ -9,6 +9,17 @@ from ironburst.catalog.instances import instance_type
 from ironburst.catalog.tables import table
 
 Market = Literal["on-demand", "spot"]
+NetworkItem = Literal[
+    "nat-gateway",
+    "nat-gateway-data",
+    "public-ipv4",
+    "interface-endpoint",
+    "interface-endpoint-data",
+    "vpn-connection",
+    "internet-out",
+    "direct-connect-out",
+    "between-zones",
+]
 # of the spot advisor; the last one has no upper end there, so it is taken to be 30%
 _BANDS = {"<5%": (0.0, 0.05), "5-10%": (0.05, 0.1), "10-15%": (0.1, 0.15), "15-20%": (0.15, 0.2), ">20%": (0.2, 0.3)}
 _LIST_REGION = "us-east-1"  # the only region whose on-demand prices the data has
@@ -20,6 +31,14 @@ class Price:
 
     usd_per_hour: float
     source: str
+    as_of: date | None
+
+
+@dataclass(frozen=True)
+class NetworkPrice:
+    """USD for an hour of a thing or a GB of data (`between-zones`: in each direction)."""
+
+    usd: float
     as_of: date | None
 
 
@@ -50,6 +69,15 @@ def price(name: str, market: Market, region: str, override: float | None = None)
     if market == "on-demand" and kind.od_usd_per_hour is not None:
         return Price(kind.od_usd_per_hour, "list price", kind.prices_as_of)
     return _spot(name, region) if market == "spot" else None
+
+
+def network_price(item: NetworkItem, region: str) -> NetworkPrice | None:
+    """What a part of a network costs; None where it isn't known."""
+    prices = table("aws_network_prices.csv")
+    for row in prices.rows:
+        if (row["region"], row["item"]) == (region, item) and row["usd"]:
+            return NetworkPrice(float(row["usd"]), prices.as_of)
+    return None
 
 
 def interruptions(name: str, region: str) -> Interruptions | None:

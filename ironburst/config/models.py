@@ -129,6 +129,13 @@ class HallLink(Strict):
     gateway_id: str | None = Field(
         default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
     )
+    gb_per_month: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="GB that go from the cloud to the hall in a month (results, checkpoints), for the estimate; none: "
+        "the price of one is said",
+    )
 
 
 class ExistingVpc(Strict):
@@ -190,7 +197,9 @@ class _RentedAlone(Strict):
     capacity_reservation: str | None = Field(
         default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
     )
-    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
+    root_disk_gb: int = Field(
+        default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
+    )
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(
         default="10m", validate_default=True, description="an idle node is given back after this at the latest"

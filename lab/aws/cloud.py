@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, ec2_gaps, events_gaps, images, placement
+from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam_gaps, images, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -175,6 +175,8 @@ class Cloud:
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
         replace(NetworkInterface, "attachment", property(attachment))
         replace(AmiBackend, "_load_amis", lambda _backend: None)  # only what register_image gives can boot
+        disks.patch(replace)
+        iam_gaps.patch(replace)
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)
@@ -194,7 +196,15 @@ class Cloud:
         return call
 
     # ---- images
-    def register_image(self, folder: str, image_id: str | None = None, name: str = "") -> str:
+    def register_image(
+        self,
+        folder: str,
+        image_id: str | None = None,
+        name: str = "",
+        *,
+        root_device: str = disks.ROOT_DEVICE,
+        root_gb: int = disks.ROOT_GB,
+    ) -> str:
         """An image id for something that on_launch can boot. Registering the same id again replaces it.
 
         Raises ValueError for an id that EC2 wouldn't have."""
@@ -212,6 +222,7 @@ class Cloud:
             hypervisor="xen",
             region_name=self.region + "a",
         )
+        disks.registered(image, root_device, root_gb)
         image.folder = folder
         self.backend.amis[image_id] = image
         return image_id

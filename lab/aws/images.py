@@ -10,6 +10,7 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
+from lab.aws import disks
 from lab.aws.capacity import tagged
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
@@ -42,6 +43,7 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
         root_device_type="ebs",
         hypervisor="xen",
     )
+    disks.taken_from(image, instance)
     image.state_reason = None
     for kind, resource in (("image", image), ("snapshot", image.ebs_snapshot)):
         resource.add_tags({t["Key"]: t["Value"] for t in tagged(p, kind)})
@@ -54,8 +56,9 @@ def deregister_image(backend: Any, p: Params) -> Params:
     """Instances that run from it go on. Its snapshot stays unless the request says otherwise."""
     image = backend.amis.get(p["ImageId"])
     backend.deregister_image(p["ImageId"])
-    if str(p.get("DeleteAssociatedSnapshots", "")).lower() == "true" and image.ebs_snapshot.id in backend.snapshots:
-        backend.delete_snapshot(image.ebs_snapshot.id)
+    if str(p.get("DeleteAssociatedSnapshots", "")).lower() == "true":
+        for snapshot in set(disks.snapshots(image)) & set(backend.snapshots):
+            backend.delete_snapshot(snapshot)
     return {"Return": True}
 
 

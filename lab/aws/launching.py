@@ -14,6 +14,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import InstanceState
 from moto.iam.models import iam_backends
 
+from lab.aws import disks, iam_gaps
 from lab.aws.capacity import Capacity, stash
 from lab.aws.faults import Ec2Error
 from lab.aws.fleet import create_fleet
@@ -75,19 +76,17 @@ class Launcher:
         Whatever can be refused is refused before the first instance exists."""
         nics, (subnet, zone) = spec.get("NetworkInterfaces", []), zone_of(backend, spec)
         market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
-        check(backend, spec)
+        check(backend, spec, zone)
+        if market == "spot":
+            iam_gaps.need_spot_role(backend)
         profile = instance_profile(backend, spec.get("IamInstanceProfile"))
+        volumes = disks.launched(backend, spec["ImageId"], spec.get("BlockDeviceMappings", []))
         most = self.addresses_for(backend, spec, subnet, least, most)
         sources = self.capacity.allocate(backend, spec, zone, market, least, most)
         cards = [
             {"SubnetId": subnet, **n, "DeviceIndex": i} for i, n in enumerate(nics)
         ]  # moto keys interfaces by this index
         tags = {t["ResourceType"]: {x["Key"]: x["Value"] for x in t["Tags"]} for t in spec.get("TagSpecifications", [])}
-        disks = [
-            {**d, "Ebs": {"VolumeSize": 8, "DeleteOnTermination": True, **d["Ebs"]}}
-            for d in spec.get("BlockDeviceMappings", [])
-            if d.get("Ebs")
-        ]
         reservation = backend.run_instances(
             spec["ImageId"],
             len(sources),
@@ -110,7 +109,7 @@ class Launcher:
             client_token=spec.get("ClientToken"),
             instance_initiated_shutdown_behavior=spec.get("InstanceInitiatedShutdownBehavior"),
             monitoring_state="enabled" if (spec.get("Monitoring") or {}).get("Enabled") else "disabled",
-            **({"block_device_mappings": disks} if disks else {}),
+            block_device_mappings=volumes,
         )
         for instance, source in zip(reservation.instances, sources, strict=True):
             self.complete(backend, instance, source, spec, market, tags, profile)
@@ -194,7 +193,7 @@ def no_addresses(subnet: Any) -> Ec2Error:
     )
 
 
-def check(backend: Any, spec: Params) -> None:
+def check(backend: Any, spec: Params, zone: str) -> None:
     """Refuse what EC2 refuses and moto would accept."""
     image, kind = spec.get("ImageId"), spec.get("InstanceType")
     if not image:
@@ -206,6 +205,12 @@ def check(backend: Any, spec: Params) -> None:
         raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceType")
     if kind not in INSTANCE_TYPES:
         raise Ec2Error("InvalidParameterValue", f"Invalid value '{kind}' for InstanceType.")
+    asked = {"instance-type": [kind], "location": [zone]}
+    if not backend.describe_instance_type_offerings("availability-zone", asked):
+        raise Ec2Error(
+            "Unsupported",
+            f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone}).",
+        )
     if group := (spec.get("Placement") or {}).get("GroupName"):
         need_group(backend, group)
     if spec.get("KeyName") and spec["KeyName"] not in backend.key_pairs:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Callable
+
+from botocore import xform_name
 
 from lab.aws_plugin.spec import Aws, PluginError, pick
 from lab.aws_plugin.wire import Props, secret
@@ -22,8 +25,16 @@ IMAGE = (
 )
 
 
+def disk(shown: Props) -> Props:
+    """A block device of an image; the real provider gives a map of texts, with Terraform's own names."""
+    ebs = {xform_name(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in shown.get("Ebs", {}).items()}
+    return {"deviceName": shown["DeviceName"], "ebs": ebs, "noDevice": "", "virtualName": ""}
+
+
 def get_ami(aws: Aws, args: Props) -> Props:
-    asked = {"Owners": args["owners"]} if args.get("owners") else {}
+    asked: Props = {"Owners": args["owners"]} if args.get("owners") else {}
+    if args.get("includeDeprecated"):
+        asked["IncludeDeprecated"] = True
     described = aws.ec2.describe_images(Filters=filters(args), **asked)["Images"]
     if not described:
         raise PluginError(f"no image matches owners {args.get('owners')} and filters {args.get('filters')}")
@@ -32,6 +43,7 @@ def get_ami(aws: Aws, args: Props) -> Props:
     image = max(described, key=lambda i: dt.datetime.fromisoformat(i["CreationDate"]))
     return {
         **pick(image, IMAGE),
+        "blockDeviceMappings": [disk(shown) for shown in image.get("BlockDeviceMappings", [])],
         "id": image["ImageId"],
         "arn": f"arn:aws:ec2:{aws.region}::image/{image['ImageId']}",
         **args,
@@ -48,6 +60,27 @@ def get_zones(aws: Aws, args: Props) -> Props:
         "id": aws.region,
         **args,
     }
+
+
+def get_offerings(aws: Aws, args: Props) -> Props:
+    pages = aws.ec2.get_paginator("describe_instance_type_offerings")
+    where = args.get("locationType", "region")
+    rows = [o for p in pages.paginate(LocationType=where, Filters=filters(args)) for o in p["InstanceTypeOfferings"]]
+    return {
+        "instanceTypes": [row["InstanceType"] for row in rows],
+        "locations": [row["Location"] for row in rows],
+        "locationTypes": [row["LocationType"] for row in rows],
+        "id": aws.region,
+        **args,
+    }
+
+
+def get_roles(aws: Aws, args: Props) -> Props:
+    prefix = {"PathPrefix": args["pathPrefix"]} if args.get("pathPrefix") else {}
+    pages = aws.client("iam").get_paginator("list_roles").paginate(**prefix)
+    fits = re.compile(args.get("nameRegex", "")).search
+    rows = [role for page in pages for role in page["Roles"] if fits(role["RoleName"])]
+    return {"names": [r["RoleName"] for r in rows], "arns": [r["Arn"] for r in rows], "id": aws.region, **args}
 
 
 def get_identity(aws: Aws, _args: Props) -> Props:
@@ -143,8 +176,10 @@ def get_parameter(aws: Aws, args: Props) -> Props:
 
 
 INVOKES: dict[str, tuple[str, Call]] = {
-    "aws:ec2/getAmi:getAmi": ("mostRecent owners filters region", get_ami),
+    "aws:ec2/getAmi:getAmi": ("mostRecent owners filters includeDeprecated region", get_ami),
     "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": ("locationType filters region", get_offerings),
+    "aws:iam/getRoles:getRoles": ("nameRegex pathPrefix", get_roles),
     "aws:index/getCallerIdentity:getCallerIdentity": ("", get_identity),
     "aws:index/getRegion:getRegion": ("region", get_region),
     "aws:index/getPartition:getPartition": ("", get_partition),

@@ -187,7 +187,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, _context: Any) -> Any:
         spec, news = self._spec(request.urn), plain(decode(request.news))
         olds = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
-        olds = {k: v for k, v in olds.items() if k in spec.tree or k in ("tagsAll", st.DEFAULTS)}
+        lost = set(spec.lost(olds))
+        olds = {k: v for k, v in olds.items() if (k in spec.tree or k in ("tagsAll", st.DEFAULTS)) and k not in lost}
         moved = st.changes(olds, news)
         hard = {p for p in moved if st.replaces(p, self._rules(spec, news))}
         named = (

@@ -86,6 +86,10 @@ def no_problems(_olds: Props, _news: Props) -> Iterable[Problem]:
     return ()
 
 
+def nothing(_inputs: Props) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Resource:
     """A kind of resource, as a table row.
@@ -104,6 +108,7 @@ class Resource:
     secret:  outputs (and inputs) that are always secret.
     volatile: outputs that an update in place changes.
     check:   (old inputs, new inputs) -> further problems.
+    lost:    inputs -> those that the real provider's Read forgets: the next preview takes them for new.
     """
 
     token: str
@@ -120,6 +125,7 @@ class Resource:
     secret: str = ""
     volatile: str = ""
     check: Callable[[Props, Props], Iterable[Problem]] = no_problems
+    lost: Callable[[Props], Iterable[str]] = nothing
     regional: bool = True
 
     @cached_property

@@ -20,6 +20,7 @@ CREATE_SECRET = (
     "import boto3, sys; client = boto3.client('secretsmanager');"
     "client.create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
 )
+ALLOW_SPOT = "import boto3; boto3.client('iam').create_service_linked_role(AWSServiceName='spot.amazonaws.com')"
 Say = Callable[[str], None]
 
 
@@ -59,6 +60,7 @@ def start_world(site: Site, say: Say) -> Inside:
     inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
     log = site.log("bmc")
     wait_for(lambda: "ready" in log.read_text(), 30, f"the BMCs (see {log})")
+    inside.run([sys.executable, "-c", ALLOW_SPOT])
     control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
     key = base64.b64encode(secrets.token_bytes(96)).decode()
     inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=key)

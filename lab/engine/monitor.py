@@ -160,13 +160,16 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
                 answer = self._deployment.invoke(
                     request.tok, from_struct(request.args), request.provider, request.version, list(request.dependsOn)
                 )
-            except StepFailed as error:  # the program may handle it
-                context.abort(grpc.StatusCode.UNKNOWN, f"invocation of {request.tok} failed: {error}")
-            if answer is None:
-                return resource_pb2.ResourceInvokeResponse(unknown=True)
-            return resource_pb2.ResourceInvokeResponse(
-                **{"return": getattr(answer, "return")}, failures=answer.failures
-            )
+            except StepFailed as error:
+                refused = f"invocation of {request.tok} failed: {error}"
+            else:
+                if answer is None:
+                    return resource_pb2.ResourceInvokeResponse(unknown=True)
+                return resource_pb2.ResourceInvokeResponse(
+                    **{"return": getattr(answer, "return")}, failures=answer.failures
+                )
+        # outside, for it is no failure of the deployment: the program may handle it
+        return context.abort(grpc.StatusCode.UNKNOWN, refused)
 
     def RegisterStackTransform(self, request, _context):
         self._deployment.callbacks.add_stack_transform(request)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pulumi
 import pytest
 from pulumi.runtime import mocks, rpc
@@ -50,6 +51,35 @@ class Recording:
         return resources[0]
 
 
+def _identity(_args):
+    return {"accountId": "123456789012", "arn": "arn:aws:iam::123456789012:user/ci", "userId": "u", "id": "u"}
+
+
+def _offerings(args):
+    (types,) = [each["values"] for each in args["filters"]]
+    rows = [(kind, zone) for kind in types for zone in ("us-east-1a", "us-east-1b")]
+    return {"instanceTypes": [kind for kind, _ in rows], "locations": [zone for _, zone in rows]}
+
+
+def _image(_args):
+    return {
+        "rootDeviceName": "/dev/sda1",
+        "blockDeviceMappings": [
+            {"deviceName": "/dev/sdb", "ebs": {}, "noDevice": "", "virtualName": "ephemeral0"},
+            {"deviceName": "/dev/sda1", "ebs": {"volume_size": "30"}, "noDevice": "", "virtualName": ""},
+        ],
+    }
+
+
+ACCOUNT = {
+    "aws:index/getCallerIdentity:getCallerIdentity": _identity,
+    "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _offerings,
+    "aws:ec2/getAmi:getAmi": _image,
+    "aws:iam/getRoles:getRoles": lambda _args: {"names": ["AWSServiceRoleForEC2Spot"], "arns": ["arn"]},
+}
+"""What the account answers: function -> arguments -> result, in the wire's names; a test changes it by monkeypatch."""
+
+
 class _Cloud(mocks.Mocks):
     """Gives every resource an id, an ARN and what else the program reads."""
 
@@ -62,14 +92,27 @@ class _Cloud(mocks.Mocks):
         return f"{args.name}-id", extra | args.inputs
 
     def call(self, args: mocks.MockCallArgs) -> dict:
-        assert args.token == "aws:index/getCallerIdentity:getCallerIdentity", args.token
-        return {"accountId": "123456789012", "arn": "arn:aws:iam::123456789012:user/ci", "userId": "u", "id": "u"}
+        return ACCOUNT[args.token](args.args)
+
+
+class _RefusedByAws(grpc.RpcError):
+    def code(self):
+        return grpc.StatusCode.UNKNOWN
+
+    def details(self):
+        return self.args[0]
 
 
 class _Monitor(mocks.MockMonitor):
     def __init__(self, recording: Recording) -> None:
         super().__init__(_Cloud())
         self.recording = recording
+
+    def Invoke(self, request):
+        try:
+            return super().Invoke(request)
+        except ValueError as error:  # as the engine sends a refusal
+            raise _RefusedByAws(str(error)) from None
 
     def RegisterResource(self, request):
         reply = super().RegisterResource(request)

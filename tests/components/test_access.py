@@ -135,7 +135,11 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
         "arn:aws:ec2:us-east-1::image/*",
     ]
     assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
-    assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"]
+
+
+def test_the_controller_reads_the_queue_of_interruptions(cluster, value):
+    by_sid = attached(cluster(value), "lab-controller")
+    assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:lab-interruptions"]
 
 
 def test_who_may_take_the_roles(cluster, value):

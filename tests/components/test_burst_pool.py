@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from components.burst_pool import BurstPool
@@ -42,10 +40,11 @@ def test_a_template_a_zone_with_that_zones_subnet(pool):
     assert [zone.launch_template_id for zone in recording.result] == expected
 
 
-def test_templates_leave_image_market_and_data_to_the_controller(pool):
+def test_templates_leave_image_disk_market_and_data_to_the_controller(pool):
     for template in pool().all("LaunchTemplate"):
         absent = {
             "imageId",
+            "blockDeviceMappings",
             "instanceMarketOptions",
             "userData",
             "capacityReservationSpecification",
@@ -62,8 +61,6 @@ def test_a_template(pool):
     assert not any("associatePublicIpAddress" in each for each in template["networkInterfaces"])
     assert template["metadataOptions"]["httpTokens"] == "required"
     assert template["metadataOptions"]["instanceMetadataTags"] == "enabled"
-    (disk,) = template["blockDeviceMappings"]
-    assert disk["ebs"] == {"volumeSize": 200, "volumeType": "gp3", "encrypted": "true", "deleteOnTermination": "true"}
     assert template["instanceInitiatedShutdownBehavior"] == "terminate"
     wanted = {"Name": "lab-p5", "ironburst:cluster": "lab", "ironburst:pool": "p5"}
     assert {each["resourceType"]: each["tags"] for each in template["tagSpecifications"]} == dict.fromkeys(
@@ -73,28 +70,6 @@ def test_a_template(pool):
 
 def test_it_holds_no_instance(pool):
     assert not pool().all("Instance")
-
-
-def test_interruptions_come_by_the_pools_queue(pool):
-    recording = pool()
-    queue = "arn:aws:mock:us-east-1:123456789012:burst-p5-interruptions"
-    patterns = {each.name: json.loads(each.inputs["eventPattern"]) for each in recording.all("EventRule")}
-    expected = ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"]
-    assert patterns["burst-p5-interruption"]["detail-type"] == expected
-    assert patterns["burst-p5-end"]["detail"]["state"] == ["stopping", "stopped", "shutting-down", "terminated"]
-    assert all(pattern["source"] == ["aws.ec2"] for pattern in patterns.values())
-    assert {each.inputs["rule"]: each.inputs["arn"] for each in recording.all("EventTarget")} == dict.fromkeys(
-        patterns, queue
-    )
-    assert recording.one("sqs/queue:Queue").inputs["sqsManagedSseEnabled"] is True
-
-
-def test_only_the_rules_may_send_to_the_queue(pool):
-    recording = pool()
-    (statement,) = json.loads(recording.one("QueuePolicy").inputs["policy"])["Statement"]
-    assert statement["Principal"] == {"Service": "events.amazonaws.com"} and statement["Action"] == "sqs:SendMessage"
-    arns = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
-    assert sorted(arns) == [f"arn:aws:mock:us-east-1:123456789012:burst-p5-{rule}" for rule in ("end", "interruption")]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_the_document_is_complete(cluster, value):
         ("us-east-1a", "lab-private-us-east-1a-id", "burst-p5-us-east-1a-id"),
         ("us-east-1b", "lab-private-us-east-1b-id", "burst-p5-us-east-1b-id"),
     ]
-    assert pool.interruption_queue_url == "http://sqs/burst-p5-interruptions"
+    assert pool.interruption_queue_url == "http://sqs/lab-interruptions"
 
 
 def test_every_resource_lies_under_the_cluster(cluster, value):
@@ -95,7 +95,14 @@ def test_aws_resources_carry_the_clusters_tag(cluster, value):
 def test_worst_cases_are_said_in_the_preview(cluster, value):
     value["cloud"]["price"] = {"p5.48xlarge": {"on_demand": 50, "spot": 20}}
     basis = "(estimate, declared prices)"
-    assert cluster(value).logged == [
+    pool, alarm, fixed, network = cluster(value).logged
+    assert alarm.startswith("the budget alarm counts by the tag ironburst:pool and reads 0 until that tag is active")
+    assert network == (
+        "network, 2 NAT gateways, 1 VPN connection: at worst 0.15 USD an hour, 110 USD a month (estimate, list prices "
+        "of 2026-05-31); beside that 0.045 USD a GB through NAT, 0.09 USD a GB to hall-a, 0.01 USD a GB between zones, "
+        "each way"
+    )
+    assert [pool, fixed] == [
         f"burst pool p5, 3 x p5.48xlarge: at worst 150.00 USD an hour, 109,500 USD a month {basis}",
         f"fixed group fixed, 1 x p5.48xlarge: at worst 50.00 USD an hour, 36,500 USD a month {basis}",
     ]

@@ -14,8 +14,10 @@ import yaml
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
+from lab.aws.testing import client
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from tests.lab_cloud import allow_spot
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "ami-0ba5e0000000000a1"
@@ -37,7 +39,7 @@ class On:
 @pytest.fixture
 def cloud():
     cloud = Cloud()
-    cloud.register_image("base", IMAGE)
+    cloud.register_image("base", IMAGE, root_gb=30)
     yield cloud
     cloud.close()
 
@@ -56,7 +58,9 @@ def bmcs():
 
 @pytest.fixture
 def engine(tmp_path, cloud, bmcs):
-    """`engine("up", ...)` -> its finished process: the lab's stack, moved to loopback."""
+    """`engine("up", ...)` -> its finished process: the lab's stack, moved to loopback.
+    `engine.declare(change)` changes the declaration.
+    """
     project = tmp_path / "project"
     (project / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
@@ -68,7 +72,12 @@ def engine(tmp_path, cloud, bmcs):
     hall["bmc_cidr"] = "127.0.0.0/24"
     for nodes, names in zip(hall["nodes"], (["head"], ["dgx01", "dgx02"]), strict=True):
         nodes["bmc"] |= {"addresses": [bmcs[name] for name in names], "password": "env:TEST_BMC_PASSWORD"}
-    (project / "stacks" / "Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
+
+    def declare(change):
+        change(settings["ironburst:cluster"])
+        (project / "stacks" / "Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
+
+    declare(lambda cluster: None)
     (tmp_path / "state").mkdir()
     environment = {
         **os.environ,
@@ -83,6 +92,7 @@ def engine(tmp_path, cloud, bmcs):
         command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", "lab", "--non-interactive"]
         return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
+    run.declare = declare
     return run
 
 
@@ -91,7 +101,64 @@ def done(process):
     return process.stdout
 
 
+def root_disks(cloud, instance):
+    """device -> size in GiB of an instance's volumes."""
+    attached = [{"Name": "attachment.instance-id", "Values": [instance]}]
+    volumes = client(cloud.url).describe_volumes(Filters=attached)["Volumes"]
+    return {volume["Attachments"][0]["Device"]: volume["Size"] for volume in volumes}
+
+
+def launched(cloud, template):
+    """An instance of a pool's template, as the controller launches it."""
+    answer = client(cloud.url).run_instances(
+        ImageId=IMAGE, LaunchTemplate={"LaunchTemplateId": template}, MinCount=1, MaxCount=1
+    )
+    return answer["Instances"][0]["InstanceId"]
+
+
+def failed(process):
+    assert process.returncode == 1, process.stdout + process.stderr
+    return process.stdout + process.stderr
+
+
+def test_what_the_account_lacks_is_said_before_anything_is_made(engine, cloud):
+    done(engine("stack", "init"))
+    before = leftovers.leftovers(cloud.url)
+    said = failed(engine("up", "--yes", "--skip-preview"))
+    assert "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in said
+    assert leftovers.leftovers(cloud.url) == before
+    allow_spot(client(cloud.url, "iam"))
+    cloud.fault("DescribeInstanceTypeOfferings", "UnauthorizedOperation", status=403, times=-1)
+    said = done(engine("preview"))
+    assert "AWS could not be asked for the zones of instance types, so that isn't checked" in said
+
+
+def bought(cloud):
+    """The id of a capacity block for one node that has begun."""
+    asked = {"InstanceType": "p5.48xlarge", "AvailabilityZone": "us-east-1a", "InstanceCount": 1}
+    made = cloud.capacity.reserve(
+        cloud.backend, asked, ReservationType="capacity-block", InstanceMatchCriteria="targeted"
+    )
+    return made["CapacityReservation"]["CapacityReservationId"]
+
+
+def test_a_capacity_blocks_nodes_are_not_replaced_by_the_next_up(engine, cloud):
+    block = {"id": bought(cloud), "ends": "2099-01-01T11:30:00Z"}
+
+    def fixed_in_a_block(cluster):
+        cluster["cloud"]["groups"][0] |= {"placement_group": False, "capacity_block": block}
+        del cluster["cloud"]["pools"], cluster["budget"]
+
+    engine.declare(fixed_in_a_block)
+    done(engine("stack", "init"))
+    done(engine("up", "--yes", "--skip-preview"))
+    (fixed,) = cloud.instances()
+    assert fixed.market == "capacity-block"
+    done(engine("preview", "--expect-no-changes"))
+
+
 def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
+    allow_spot(client(cloud.url, "iam"))
     done(engine("stack", "init"))
     before = leftovers.leftovers(cloud.url)
     planned = done(engine("preview"))
@@ -104,8 +171,19 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert [host.name for host in parsed.hosts] == ["head", "dgx01", "dgx02", "fixed-1"]
     assert parsed.host("fixed-1").address.startswith("10.90.")
     assert {zone.zone for zone in parsed.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
+    shown = json.loads(done(engine("stack", "output", "--json", "--show-secrets")))["hall_tunnels"]
+    assert [set(tunnel) for tunnel in shown] == [
+        {"outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
+    ] * 2
+    assert all(all(tunnel.values()) for tunnel in shown) and exported["hall_tunnels"] == "[secret]"
     state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
     assert "fixed-1" in state and "secret-of-the-test" not in state
+    assert not any(tunnel["preshared_key"] in state for tunnel in shown)
+
+    assert root_disks(cloud, parsed.host("fixed-1").instance_id) == {"/dev/sda1": 200}
+    rented = launched(cloud, parsed.pool("p5").zones[0].launch_template_id)
+    assert root_disks(cloud, rented) == {"/dev/sda1": 30}, "its image's, and no second one"
+    client(cloud.url).terminate_instances(InstanceIds=[rented])
 
     done(engine("preview", "--expect-no-changes"))
     done(engine("destroy", "--yes", "--skip-preview"))

@@ -92,11 +92,15 @@ def test_metadata_needs_a_token(group):
     }
 
 
+OPTIONS = {"capacityReservationSpecification", "instanceMarketOptions"}
+
+
 def test_on_demand_by_default(group):
     recording = group()
     assert not recording.all("PlacementGroup")
+    assert not OPTIONS & set(recording.one("LaunchTemplate").inputs)
     for each in recording.all("ec2/instance:Instance"):
-        assert not {"placementGroup", "capacityReservationSpecification", "instanceMarketOptions"} & set(each.inputs)
+        assert not {"placementGroup", *OPTIONS} & set(each.inputs)
 
 
 def test_a_placement_group(group):
@@ -110,15 +114,17 @@ TARGET = {"capacityReservationTarget": {"capacityReservationId": "cr-0a1b"}}
 
 def test_a_capacity_reservation_is_used_by_id(group):
     recording = group(capacity_reservation="cr-0a1b")
-    inputs = recording.one("ec2/instance:Instance", "fixed-1").inputs
-    assert inputs["capacityReservationSpecification"] == TARGET
-    assert "instanceMarketOptions" not in inputs
+    template = recording.one("LaunchTemplate").inputs
+    assert template["capacityReservationSpecification"] == TARGET
+    assert "instanceMarketOptions" not in template
+    assert not OPTIONS & set(recording.one("ec2/instance:Instance", "fixed-1").inputs)
     assert not recording.all("CapacityReservation")
 
 
 def test_a_capacity_block_is_used_by_id_and_never_bought(group):
     recording = group(capacity_block={"id": "cr-0a1b", "ends": "2026-12-24T11:30:00Z"})
-    inputs = recording.one("ec2/instance:Instance", "fixed-1").inputs
-    assert inputs["capacityReservationSpecification"] == TARGET
-    assert inputs["instanceMarketOptions"] == {"marketType": "capacity-block"}
+    template = recording.one("LaunchTemplate").inputs
+    assert template["capacityReservationSpecification"] == TARGET
+    assert template["instanceMarketOptions"] == {"marketType": "capacity-block"}
+    assert not OPTIONS & set(recording.one("ec2/instance:Instance", "fixed-1").inputs)
     assert not recording.all("CapacityBlockReservation") and not recording.all("PlacementGroup")

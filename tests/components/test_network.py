@@ -11,10 +11,16 @@ VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_as
 
 @pytest.fixture
 def network(run):
-    def build(**changes):
+    def build(in_use=ZONES, **changes):
         declared = CloudNetwork.model_validate({"cidr": "10.90.0.0/16", "zones": ZONES} | changes)
         halls = {"hall-a": "10.78.0.0/21"}
-        return run(lambda: Network("lab", network=declared, region="us-east-1", hall_cidrs=halls).subnet_ids)
+        return run(
+            lambda: (
+                Network(
+                    "lab", network=declared, region="us-east-1", hall_cidrs=halls, zones_in_use=list(in_use)
+                ).subnet_ids
+            )
+        )
 
     return build
 
@@ -47,6 +53,25 @@ def test_private_routes_leave_by_the_nat_of_their_zone_and_not_by_the_internet_g
     assert public["propagatingVgws"] == []
     members = [each.inputs["subnetId"] for each in recording.all("RouteTableAssociation") if "public" in each.name]
     assert members == [f"lab-public-{zone}-id" for zone in ZONES]
+
+
+def test_the_way_to_s3_costs_nothing_and_is_always_there(network):
+    for egress in ("nat", "endpoints"):
+        recording = network(egress=egress)
+        s3 = recording.one("VpcEndpoint", "lab-endpoint-s3").inputs
+        assert (s3["vpcEndpointType"], s3["serviceName"]) == ("Gateway", "com.amazonaws.us-east-1.s3")
+        assert s3["routeTableIds"] == [f"lab-routes-{zone}-id" for zone in ZONES]
+
+
+def test_a_zone_without_nodes_has_nothing_that_costs_by_the_hour(network):
+    recording = network(in_use=["us-east-1b"])
+    assert [each.name for each in recording.all("NatGateway")] == ["lab-nat-us-east-1b"]
+    assert [each.name for each in recording.all("Eip")] == ["lab-nat-us-east-1b"]
+    assert recording.one("RouteTable", "lab-routes-us-east-1a").inputs["routes"] == []
+    endpoint = network(in_use=["us-east-1b"], egress="endpoints").one("VpcEndpoint", "lab-endpoint-secretsmanager")
+    assert endpoint.inputs["subnetIds"] == ["lab-private-us-east-1b-id"]
+    recording = network(in_use=[])
+    assert not recording.all("NatGateway") and not recording.all("InternetGateway")
 
 
 def test_the_security_group_lets_efa_talk_to_itself_both_ways(network):

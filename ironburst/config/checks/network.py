@@ -85,8 +85,11 @@ def zones(config: ClusterConfig) -> Findings:
         except catalog.Unknown:
             continue  # said by cloud.instance_types()
         if offered and zone not in offered:
-            message = f"{instance_type} is not offered in {zone}; the catalogue lists {', '.join(offered)}"
-            yield Finding(path, zone, "not-offered", message)
+            message = (
+                f"{instance_type} may not be offered in {zone}: the catalogue lists {', '.join(offered)}; "
+                "zones have other letters in other accounts, so the preview asks EC2"
+            )
+            yield Finding(path, zone, "not-offered", message, "warning")
 
 
 def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, str]]:

@@ -179,6 +179,12 @@ def read_instance(aws: Aws, rid: str, _state: Props) -> Props | None:
     return {k: v for k, v in out.items() if v is not None}
 
 
+def lost_options(inputs: Props) -> list[str]:
+    """The real provider reads the market from the spot request alone: any other market it forgets."""
+    market = (inputs.get("instanceMarketOptions") or {}).get("marketType", "spot")
+    return [] if market == "spot" else ["instanceMarketOptions"]
+
+
 def delete_instance(aws: Aws, rid: str, _state: Props) -> None:
     aws.ec2.terminate_instances(InstanceIds=[rid])
     aws.wait(
@@ -272,6 +278,7 @@ SPECS = [
         tag=ec2_tag,
         ready=running,
         check=check_instance,
+        lost=lost_options,
         replace=INSTANCE_REPLACED,
     ),
     Resource(

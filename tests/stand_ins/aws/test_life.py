@@ -12,6 +12,7 @@ from lab.aws.control import Control
 from lab.aws.imds import tree
 from lab.aws.testing import client, live, network, refused
 from lab.system import wait_for
+from tests.lab_cloud import allow_spot
 
 P5, IMAGE = "p5.48xlarge", "ami-0123456789abcdef0"
 
@@ -46,8 +47,9 @@ def server(hooks):
 
 
 @pytest.fixture
-def cloud(server, hooks):
+def cloud(server, hooks, clients):
     server.reset()
+    allow_spot(clients("iam"))
     server.register_image("baked", IMAGE)
     hooks.seen.clear()
     return server

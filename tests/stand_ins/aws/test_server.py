@@ -34,6 +34,7 @@ from lab.aws.testing import Clients, network
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "launch":
     iam = clients("iam")
+    iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")
     iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")

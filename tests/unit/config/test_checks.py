@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironburst.config import load, stack
+from ironburst.config.checks import network
 
 ROOT = Path(__file__).parents[3]
 LAB = ROOT / "stacks/Pulumi.lab.yaml"
@@ -217,6 +218,12 @@ def test_bad_input_is_one_sentence_with_its_path(declared, name):
     hits = [f for f in findings(declared) if f.path == f"config.ironburst:cluster.{path}" and words in f.message]
     assert hits, [str(f) for f in findings(declared)]
     assert "\n" not in hits[0].message and len(hits[0].message) < 250
+
+
+def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accounts(declared):
+    put(declared, "cloud.pools[0].instance_type", "p4de.24xlarge")  # b and c alone
+    found = [(f.path.split(".")[-1], f.severity) for f in network.zones(load.from_value(declared))]
+    assert found == [("zones[0]", "warning")]
 
 
 def test_opensm_beside_jobs_is_a_warning(declared):

@@ -1,0 +1,91 @@
+"""What the account and region must have before anything is made in them, asked of AWS at every preview and up: a first
+`up` ends in one sentence, not half way.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pulumi
+import pulumi_aws as aws
+
+from ironburst.config.load import Finding, path_of
+from ironburst.config.models import Cloud, Group, Pool
+
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+_Answer = TypeVar("_Answer")
+
+
+def check(cloud: Cloud) -> None:
+    """Raises pulumi.RunError with everything that is missing. A question that AWS refuses (no such right, an image that
+    is gone and that fixed nodes still run from) is a warning.
+    """
+    missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud))]
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
+
+
+def _asked(what: str, question: Callable[[], _Answer]) -> _Answer | None:
+    try:
+        return question()
+    except Exception as error:  # pulumi raises nothing narrower for a refused question
+        pulumi.log.warn(f"AWS could not be asked for {what}, so that isn't checked: {error}")
+        return None
+
+
+def _zones(cloud: Cloud) -> Iterator[Finding]:
+    """The catalogue warned before; which zone has which letter is the account's own."""
+    used: list[tuple[str, str, Group | Pool]] = []
+    used += [(path_of("cloud", "groups", g, "zone"), group.zone, group) for g, group in enumerate(cloud.groups)]
+    for p, pool in enumerate(cloud.pools):
+        used += [(path_of("cloud", "pools", p, "zones", z), zone, pool) for z, zone in enumerate(pool.zones)]
+    types = sorted({nodes.instance_type for _, _, nodes in used})
+    if not types:
+        return
+    answer = _asked(
+        "the zones of instance types",
+        lambda: aws.ec2.get_instance_type_offerings(
+            location_type="availability-zone", filters=[{"name": "instance-type", "values": types}]
+        ),
+    )
+    if answer is None:
+        return
+    offered = set(zip(answer.instance_types, answer.locations, strict=True))
+    for path, zone, nodes in used:
+        if (nodes.instance_type, zone) not in offered:
+            others = sorted(place for kind, place in offered if kind == nodes.instance_type)
+            has = f"zones of this account that have it: {', '.join(others)}" if others else f"{cloud.region} has none"
+            yield Finding(path, zone, "not-offered", f"EC2 offers no {nodes.instance_type} in {zone}; {has}")
+
+
+def _root_disks(cloud: Cloud) -> Iterator[Finding]:
+    """Of fixed nodes: a rented one's image is baked with its disk, and EC2 refuses a build on one that is too small."""
+    for g, group in enumerate(cloud.groups):
+        least = _root_gb(group.image)
+        if least and group.root_disk_gb < least:
+            message = f"{group.root_disk_gb} GiB is less than the root volume of {group.image}: write {least} or more"
+            yield Finding(path_of("cloud", "groups", g, "root_disk_gb"), group.root_disk_gb, "root-disk", message)
+
+
+def _root_gb(image_id: str) -> int | None:
+    """Size of an image's root volume, GiB; None: not known."""
+    image = _asked(
+        f"image {image_id}",
+        lambda: aws.ec2.get_ami(filters=[{"name": "image-id", "values": [image_id]}], include_deprecated=True),
+    )
+    disks = {disk.device_name: disk.ebs for disk in image.block_device_mappings} if image else {}
+    size = disks.get(image.root_device_name, {}).get("volume_size") if image else None
+    return int(size) if size else None
+
+
+def _spot_role(cloud: Cloud) -> Iterator[Finding]:
+    """EC2's own role for spot. It is the account's: a stack that made it would take it from others when destroyed."""
+    pools = [p for p, pool in enumerate(cloud.pools) if "spot" in pool.markets]
+    if not pools:
+        return
+    answer = _asked(f"the role {SPOT_ROLE}", lambda: aws.iam.get_roles(name_regex=f"^{SPOT_ROLE}$"))
+    if answer and not answer.names:
+        message = (
+            f"spot needs the role {SPOT_ROLE}, which this account lacks; an administrator makes it once: "
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+        )
+        yield Finding(path_of("cloud", "pools", pools[0], "markets"), "spot", "spot-role", message)

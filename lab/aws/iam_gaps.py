@@ -1,0 +1,37 @@
+"""What EC2 asks of IAM before it rents on the spot market, and moto doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moto.iam.exceptions import InvalidInput
+from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, iam_backends
+
+from lab.aws.faults import Ec2Error
+
+SPOT_SERVICE, SPOT_ROLE = "spot.amazonaws.com", "AWSServiceRoleForEC2Spot"
+
+
+def need_spot_role(backend: Any) -> None:
+    """EC2 makes the service-linked role itself only for callers who may, and asks API callers to have it made."""
+    roles = iam_backends[backend.account_id]["aws"].roles.values()
+    if SPOT_ROLE not in [role.name for role in roles]:
+        raise Ec2Error(
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+            "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
+            403,
+        )
+
+
+def patch(replace: Callable[[Any, str, Any], None]) -> None:
+    """A service-linked role has its name from AWS, and is there once."""
+    SERVICE_NAME_CONVERSION["spot"] = SPOT_ROLE.removeprefix("AWSServiceRoleFor")
+    create = IAMBackend.create_service_linked_role
+
+    def call(backend: Any, service_name: str, *args: Any, **kwargs: Any) -> Any:
+        if service_name == SPOT_SERVICE and SPOT_ROLE in [role.name for role in backend.roles.values()]:
+            raise InvalidInput(f"Service role name {SPOT_ROLE} has been taken in this account.")
+        return create(backend, service_name, *args, **kwargs)
+
+    replace(IAMBackend, "create_service_linked_role", call)

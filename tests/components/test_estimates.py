@@ -1,0 +1,64 @@
+"""What the network costs: counted where it is declared, unknown where no price is known, never zero."""
+
+import pytest
+
+from components import estimates
+from ironburst.config.models import Cloud
+
+ZONES = ["us-east-1a", "us-east-1b"]
+VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
+DIRECT = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d"}
+
+
+def network(region="us-east-1", zones=ZONES, **changes):
+    pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": zones}
+    declared = {"cidr": "10.90.0.0/16", "zones": ZONES, **changes}
+    return estimates.network(Cloud.model_validate({"region": region, "network": declared, "pools": [pool]}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "usd", "what", "beside"),
+    [
+        ({}, 2 * 0.05, "2 NAT gateways", "0.045 USD a GB through NAT, 0.01 USD a GB between zones, each way"),
+        ({"zones": ZONES[:1]}, 0.05, "1 NAT gateway", "0.045 USD a GB through NAT"),
+        (
+            {"egress": "endpoints", "zones": ZONES[:1]},
+            0.01,
+            "1 interface endpoint",
+            "0.01 USD a GB through an endpoint",
+        ),
+        (
+            {"zones": ZONES[:1], "hall_link": VPN},
+            0.05 + 0.05,
+            "1 NAT gateway, 1 VPN connection",
+            "0.045 USD a GB through NAT, 0.09 USD a GB to hall-a",
+        ),
+        (
+            {"zones": ZONES[:1], "hall_link": VPN | {"gb_per_month": 7300}},
+            0.05 + 0.05 + 10 * 0.09,
+            "1 NAT gateway, 1 VPN connection, 7,300 GB a month to hall-a",
+            "0.045 USD a GB through NAT",
+        ),
+        (
+            {"zones": ZONES[:1], "hall_link": DIRECT | {"gb_per_month": 7300}},
+            0.05 + 10 * 0.02,
+            "1 NAT gateway, 7,300 GB a month to hall-a",
+            "0.045 USD a GB through NAT",
+        ),
+    ],
+)
+def test_what_is_counted_and_what_a_gb_costs_beside(changes, usd, what, beside):
+    estimate = network(**changes)
+    assert estimate.usd_per_hour == pytest.approx(usd)
+    assert (estimate.what, estimate.beside) == (f"network, {what}", f"beside that {beside}")
+
+
+def test_an_unknown_regions_network_has_no_estimate():
+    estimate = network(region="eu-west-1", hall_link=VPN)
+    assert estimate.usd_per_hour is None
+    assert str(estimate).endswith("price unknown, so no estimate; the catalogue has no network prices of eu-west-1")
+
+
+def test_no_data_to_the_hall_is_a_declaration_too():
+    estimate = network(zones=ZONES[:1], hall_link=VPN | {"gb_per_month": 0})
+    assert "hall-a" not in str(estimate)
