@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -10,11 +11,14 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 REGION = "us-east-1"
+TRUSTS_EC2 = json.dumps(
+    {"Statement": {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}}
+)
 
 
-def client(url: str, service: str = "ec2", **config: Any) -> Any:
-    """A boto3 client without retries, with the lab's credentials; `config` are botocore Config fields."""
-    return boto3.Session("lab", "lab", region_name=REGION).client(
+def client(url: str, service: str = "ec2", *, session: boto3.Session | None = None, **config: Any) -> Any:
+    """A boto3 client without retries; `config` are botocore Config fields. `session` None: the lab's administrator."""
+    return (session or boto3.Session("lab", "lab", region_name=REGION)).client(
         service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, **config)
     )
 
@@ -22,13 +26,29 @@ def client(url: str, service: str = "ec2", **config: Any) -> Any:
 class Clients:
     """clients("sqs"): one boto3 client a service, made on first use (making one costs 0.1 s)."""
 
-    def __init__(self, url: str):
-        self.url, self.made = url, {}
+    def __init__(self, url: str, session: boto3.Session | None = None):
+        self.url, self.session, self.made = url, session, {}
 
     def __call__(self, service: str = "ec2") -> Any:
         if service not in self.made:
-            self.made[service] = client(self.url, service)
+            self.made[service] = client(self.url, service, session=self.session)
         return self.made[service]
+
+
+def user(clients: Clients, name: str, *documents: Mapping[str, Any]) -> boto3.Session:
+    """The session of a new IAM user who may what `documents` say."""
+    iam = clients("iam")
+    iam.create_user(UserName=name)
+    for number, document in enumerate(documents):
+        iam.put_user_policy(UserName=name, PolicyName=str(number), PolicyDocument=json.dumps(document))
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    return boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+
+
+def assumed(clients: Clients, role_arn: str, session_name: str = "test") -> boto3.Session:
+    """A session of a role. Raises ClientError where its trust policy, or the caller's own, says no."""
+    got = clients("sts").assume_role(RoleArn=role_arn, RoleSessionName=session_name)["Credentials"]
+    return boto3.Session(got["AccessKeyId"], got["SecretAccessKey"], got["SessionToken"], region_name=REGION)
 
 
 def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, int]:

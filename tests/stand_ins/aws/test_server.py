@@ -30,11 +30,11 @@ print(json.dumps({"id": get("meta-data/instance-id"), "data": get("user-data"),
 """
 IN_THE_NET = """
 import json, sys
-from lab.aws.testing import Clients, network
+from lab.aws.testing import TRUSTS_EC2, Clients, network
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "launch":
     iam = clients("iam")
-    iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
+    iam.create_role(RoleName="node", AssumeRolePolicyDocument=TRUSTS_EC2)
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
     got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=2, MaxCount=2,
