@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from components import estimates
-from components.access import ControllerAccess, NodeAccess, scope
+from components.access import BakingAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
@@ -21,12 +21,14 @@ from ironburst.software.solve import Solution
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
-    `estimates` (worst cases, as sentences), `controller_role_arn`.
+    `estimates` (worst cases, as sentences), `controller_role_arn`,
+    `baking_policy_arn` (for those who bake images).
     """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
+    baking_policy_arn: pulumi.Output[str | None]
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        self.baking_policy_arn = pulumi.Output.from_input(None)
         for hall in config.halls:
             BareMetalNodes(hall.name, hall=hall, opts=self._child)
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
@@ -52,14 +55,17 @@ class Cluster(pulumi.ComponentResource):
 
     def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
         name, config = self._name, self._config
+        where = scope(cloud.region)
+        # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended
+        access = ControllerAccess(name, where=where, opts=self._child)
+        self.controller_role_arn = access.role_arn
         network = Network(
             name,
             network=cloud.network,
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
-            opts=self._child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[access]),
         )
-        where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
         groups = [
             GpuNodeGroup(
@@ -68,7 +74,7 @@ class Cluster(pulumi.ComponentResource):
                 group=group,
                 subnet_id=network.subnet_ids[group.zone],
                 security_group_id=network.security_group_id,
-                instance_profile=nodes.profile_name,
+                instance_profile=nodes.fixed_profile_name,
                 key_name=config.ssh.key_name,
                 opts=self._child,
             )
@@ -89,16 +95,18 @@ class Cluster(pulumi.ComponentResource):
             for pool in cloud.pools
         }
         if pools:
-            access = ControllerAccess(
+            LaunchAccess(
                 name,
                 config=config,
                 pools=list(pools.values()),
+                controller_role=access.role_name,
                 security_group_id=network.security_group_id,
                 node_role_arn=nodes.role_arn,
                 where=where,
                 opts=self._child,
             )
-            self.controller_role_arn = access.role_arn
+            baking = BakingAccess(name, node_role_arn=nodes.role_arn, where=where, opts=self._child)
+            self.baking_policy_arn = baking.policy_arn
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         fixed = [estimates.group(cloud, group) for group in cloud.groups]

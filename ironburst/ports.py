@@ -166,6 +166,7 @@ class LaunchRequest:
     image_id: str
     user_data: str
     capacity_reservation_id: str | None = None
+    launch_template_version: str = "$Latest"  # a number; an intent of before 0.2 is repeated as it was asked
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
@@ -184,6 +185,8 @@ class Instance:
     token: str
     launched_s: float
     reason: str = ""  # why it ended, the provider's code
+    instance_type: str = ""  # empty: not known
+    image_id: str = ""  # empty: not known
 
     @property
     def alive(self) -> bool:

@@ -72,12 +72,14 @@ class Aws:
             ending = call(self._ec2.terminate_instances, InstanceIds=list(ids))["TerminatingInstances"]
             return {raw["InstanceId"] for raw in ending if raw["CurrentState"]["Name"] not in ALIVE}
         except CloudError as error:
-            if error.code != "InvalidInstanceID.NotFound":
+            # of one that is gone the tags are gone too, and with them the right
+            if error.code not in ("InvalidInstanceID.NotFound", "UnauthorizedOperation"):
                 raise
-            if len(ids) == 1:  # it may also be so new that it isn't known everywhere
-                return set()
-            # one that is gone must not keep the others alive
-            return set().union(*(self.terminate([id]) for id in ids))
+            if len(ids) > 1:  # one that is gone must not keep the others alive
+                return set().union(*(self.terminate([id]) for id in ids))
+            if error.code == "UnauthorizedOperation" and self._described({"instance-id": ids[0]}):
+                raise
+            return set()  # it may also be so new that it isn't known everywhere
 
     def interruptions(self, queues: Iterable[str]) -> list[Interruption]:
         """Spot warnings from the queues; other messages are deleted."""
@@ -125,7 +127,10 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         "MaxCount": request.count,
         "ClientToken": request.token,
         "ImageId": request.image_id,
-        "LaunchTemplate": {"LaunchTemplateId": request.launch_template_id, "Version": "$Latest"},
+        "LaunchTemplate": {
+            "LaunchTemplateId": request.launch_template_id,
+            "Version": request.launch_template_version,
+        },
         "UserData": request.user_data,  # botocore encodes it as base64
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")
@@ -156,6 +161,8 @@ def _instance(raw: dict[str, Any]) -> Instance:
         token=raw.get("ClientToken") or "",
         launched_s=raw["LaunchTime"].timestamp(),
         reason=(raw.get("StateReason") or {}).get("Code", ""),
+        instance_type=raw.get("InstanceType", ""),
+        image_id=raw.get("ImageId", ""),
     )
 
 

@@ -159,6 +159,7 @@ class PoolZone(_Part):
     zone: str
     subnet_id: str
     launch_template_id: str
+    launch_template_version: str = Field(default="$Latest", description="a number; documents of before 0.2: $Latest")
 
 
 class PoolDocument(_Part):

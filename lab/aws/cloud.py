@@ -195,7 +195,7 @@ class Cloud:
         return call
 
     # ---- images
-    def register_image(self, folder: str, image_id: str | None = None, name: str = "") -> str:
+    def register_image(self, folder: str, image_id: str | None = None, name: str = "", *, owner: str = ACCOUNT) -> str:
         """An image id for something that on_launch can boot. Registering the same id again replaces it.
 
         Raises ValueError for an id that EC2 wouldn't have."""
@@ -206,7 +206,7 @@ class Cloud:
             self.backend,
             image_id,
             name=name or image_id,
-            owner_id=ACCOUNT,
+            owner_id=owner,
             virtualization_type="hvm",
             architecture="x86_64",
             root_device_type="ebs",

@@ -141,7 +141,7 @@ READS_THE_KEY = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
         "Resource": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/munge-key-??????",
-    }
+    },
 }
 
 
