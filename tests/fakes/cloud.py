@@ -35,6 +35,7 @@ class FakeCloud:
         self.requests: list[LaunchRequest] = []
         self.queue: list[Interruption] = []
         self.hidden: set[str] = set()  # not shown by describe calls yet
+        self.wrong_type = self.wrong_image = ""  # what the next launches give instead of what was asked for
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
@@ -78,6 +79,8 @@ class FakeCloud:
             instance = Instance(
                 id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
+            shown = {"instance_type": self.wrong_type, "image_id": self.wrong_image or request.image_id}
+            instance = replace(instance, **shown)  # a request names no type: the template does
             self.all[id] = FakeInstance(instance, names[index], now + self.boot_s)
             ids.append(id)
         self.tokens[request.token] = (request, ids)
