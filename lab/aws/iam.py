@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
+from moto.core.exceptions import ServiceException
 from moto.core.responses import BaseResponse
 from moto.iam.models import iam_backends
 from moto.sqs.models import sqs_backends
@@ -84,7 +85,11 @@ def authorise(response: Any, account: str) -> None:
     if principal.documents is None and (service, action) != ("sts", "AssumeRole"):
         return
     where = Account(account, response.region)
-    for check in checks(where, service, action, _parameters(response)):
+    try:
+        asked = checks(where, service, action, _parameters(response))
+    except ServiceException as error:  # a launch template that isn't there: nothing to ask about
+        raise Ec2Error(str(error.code), str(error.message)) from None
+    for check in asked:
         try:
             verdict = _judged(where, service, principal, check)
         except NotJudged as error:

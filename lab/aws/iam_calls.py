@@ -35,6 +35,8 @@ TYPES = {
     "sir": "spot-instances-request",
 }
 WITHOUT_ACCOUNT = {"image", "snapshot"}
+BORN = {"instance", "volume", "network-interface", "spot-instances-request"}
+"""in a launch; moto keeps a template's own tags beside these"""
 ON_INSTANCES = {"TerminateInstances", "StopInstances", "StartInstances", "RebootInstances"}
 ON_INSTANCE = {"GetConsoleOutput", "GetConsoleScreenshot", "ModifyInstanceAttribute"}
 
@@ -109,7 +111,7 @@ def _tagged_at(where: Account, action: str, kinds: dict[str, dict[str, str]]) ->
 def run_instances(where: Account, p: Params) -> list[Check]:
     """Every resource of the launch, CreateTags for those that are born with tags, PassRole for the nodes' role."""
     spec, action = spec_of(where.ec2, p), "ec2:RunInstances"
-    tags, used = asked_tags(spec), spec.get("LaunchTemplate")
+    tags, used = {kind: own for kind, own in asked_tags(spec).items() if kind in BORN}, spec.get("LaunchTemplate")
     template = where.ec2_arn("launch-template", used["Id"]) if used else ""
     subnet, zone = zone_of(where.ec2, spec)
     market = (spec.get("InstanceMarketOptions") or {}).get("MarketType") or "on-demand"
