@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components import estimates
+from components import estimates, policies
 from components.access import BakingAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
@@ -95,18 +95,7 @@ class Cluster(pulumi.ComponentResource):
             for pool in cloud.pools
         }
         if pools:
-            LaunchAccess(
-                name,
-                config=config,
-                pools=list(pools.values()),
-                controller_role=access.role_name,
-                security_group_id=network.security_group_id,
-                node_role_arn=nodes.role_arn,
-                where=where,
-                opts=self._child,
-            )
-            baking = BakingAccess(name, node_role_arn=nodes.role_arn, where=where, opts=self._child)
-            self.baking_policy_arn = baking.policy_arn
+            self._rights(list(pools.values()), access, nodes, network.security_group_id, where)
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
@@ -114,3 +103,25 @@ class Cluster(pulumi.ComponentResource):
             pulumi.log.info(str(estimate), self)
         self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools.values()))]
         return groups, pools
+
+    def _rights(
+        self,
+        pools: list[BurstPool],
+        access: ControllerAccess,
+        nodes: NodeAccess,
+        security_group_id: pulumi.Output[str],
+        where: pulumi.Output[policies.Scope],
+    ) -> None:
+        """To launch the pools' nodes, and to bake their images."""
+        LaunchAccess(
+            self._name,
+            config=self._config,
+            pools=pools,
+            controller_role=access.role_name,
+            security_group_id=security_group_id,
+            node_role_arn=nodes.role_arn,
+            where=where,
+            opts=self._child,
+        )
+        baking = BakingAccess(self._name, node_role_arn=nodes.role_arn, where=where, opts=self._child)
+        self.baking_policy_arn = baking.policy_arn

@@ -145,7 +145,7 @@ def test_an_owner_is_an_account_or_one_of_two_words(value, owner):
 def test_fixed_nodes_have_a_role_without_any_right(cluster, value):
     recording = cluster(value)
     (instance,) = recording.all("ec2/instance:Instance")
-    assert instance.inputs["iamInstanceProfile"] == recording.one("InstanceProfile", "lab-fixed").inputs["name"]
+    assert instance.inputs["iamInstanceProfile"] == recording.one("InstanceProfile", "lab-fixed").name
     assert [each.inputs["role"] for each in recording.all("RolePolicy")] == [
         "lab-controller",
         "lab-controller",
