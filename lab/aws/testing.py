@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -11,9 +10,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 REGION = "us-east-1"
-TRUSTS_EC2 = json.dumps(
-    {"Statement": {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}}
-)
 
 
 def client(url: str, service: str = "ec2", *, session: boto3.Session | None = None, **config: Any) -> Any:
@@ -33,22 +29,6 @@ class Clients:
         if service not in self.made:
             self.made[service] = client(self.url, service, session=self.session)
         return self.made[service]
-
-
-def user(clients: Clients, name: str, *documents: Mapping[str, Any]) -> boto3.Session:
-    """The session of a new IAM user who may what `documents` say."""
-    iam = clients("iam")
-    iam.create_user(UserName=name)
-    for number, document in enumerate(documents):
-        iam.put_user_policy(UserName=name, PolicyName=str(number), PolicyDocument=json.dumps(document))
-    key = iam.create_access_key(UserName=name)["AccessKey"]
-    return boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
-
-
-def assumed(clients: Clients, role_arn: str, session_name: str = "test") -> boto3.Session:
-    """A session of a role. Raises ClientError where its trust policy, or the caller's own, says no."""
-    got = clients("sts").assume_role(RoleArn=role_arn, RoleSessionName=session_name)["Credentials"]
-    return boto3.Session(got["AccessKeyId"], got["SecretAccessKey"], got["SessionToken"], region_name=REGION)
 
 
 def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, int]:

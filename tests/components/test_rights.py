@@ -13,8 +13,8 @@ from components import policies
 from ironburst.adapters.aws import Aws, parameters
 from ironburst.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
-from lab.aws.testing import REGION, TRUSTS_EC2, Clients, assumed, client, network, refused, user
-from tests.lab_cloud import clients, server
+from lab.aws.testing import REGION, Clients, client, network, refused
+from tests.lab_cloud import TRUSTS_EC2, assumed, clients, server, user
 
 __all__ = ["clients", "server"]
 

@@ -11,7 +11,8 @@ from moto.sts.models import sts_backends
 from lab.aws import iam_calls
 from lab.aws.iam_calls import Account
 from lab.aws.iam_policy import judge
-from lab.aws.testing import REGION, TRUSTS_EC2, Clients, assumed, client, network, refused, user
+from lab.aws.testing import REGION, Clients, client, network, refused
+from tests.lab_cloud import TRUSTS_EC2, assumed, user
 
 ACCOUNT = "123456789012"
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"

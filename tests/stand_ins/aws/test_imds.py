@@ -14,8 +14,9 @@ import pytest
 
 from lab.aws.cloud import Cloud
 from lab.aws.imds import Imds, tree
-from lab.aws.testing import TRUSTS_EC2, Clients, network
+from lab.aws.testing import Clients, network
 from lab.aws.view import InstanceView
+from tests.lab_cloud import TRUSTS_EC2
 
 A = InstanceView(
     instance_id="i-a",

@@ -19,8 +19,9 @@ from ironburst.adapters.aws import Aws
 from ironburst.ports import Instance, LaunchRequest, Refused
 from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
-from lab.aws.testing import REGION, Clients, assumed, user
+from lab.aws.testing import REGION, Clients
 from lab.aws_plugin.harness import BIN, SERVICES
+from tests.lab_cloud import assumed, user
 
 ROOT = Path(__file__).parents[3]
 IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
