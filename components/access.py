@@ -1,4 +1,4 @@
-"""Roles with least privilege: one for nodes, one that the controller assumes."""
+"""Roles with least privilege: two for nodes, one that the controller assumes; a policy for those who bake images."""
 
 import json
 
@@ -9,7 +9,7 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
-from ironburst.config.models import ClusterConfig
+from ironburst.config.models import Cloud, ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
 
 
@@ -21,10 +21,13 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """What a cloud node may do. Outputs: `profile_name` (instance profile), `role_arn`."""
+    """What a cloud node may do. Outputs: `profile_name` (instance profile of rented nodes: it reads the munge key),
+    `role_arn` (its role), `fixed_profile_name` (of fixed nodes: it may nothing, Ansible writes their key).
+    """
 
     profile_name: pulumi.Output[str]
     role_arn: pulumi.Output[str]
+    fixed_profile_name: pulumi.Output[str]
 
     def __init__(
         self,
@@ -35,33 +38,43 @@ class NodeAccess(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
-        label, its_tags, child = logical(name, "node"), tags(name, "node"), pulumi.ResourceOptions(parent=self)
-        trust = json.dumps(policies.assumed_by_ec2())
-        role = aws.iam.Role(
-            label, description="GPU nodes: reads the munge key", assume_role_policy=trust, tags=its_tags, opts=child
-        )
+        rented, self.profile_name = self._role(name, "node", "rented GPU nodes: reads the munge key")
+        _, self.fixed_profile_name = self._role(name, "fixed", "fixed GPU nodes: no rights")
+        self.role_arn = rented.arn
         if secrets.in_secretsmanager(munge_key):
             rights = where.apply(lambda known: json.dumps(policies.node(known, munge_key)))
-            aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
-        profile = aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child)
-        self.profile_name, self.role_arn = profile.name, role.arn
-        self.register_outputs({"profile_name": self.profile_name, "role_arn": self.role_arn})
+            child = pulumi.ResourceOptions(parent=self)
+            aws.iam.RolePolicy(logical(name, "node"), role=rented.name, policy=rights, opts=child)
+        self.register_outputs(
+            {
+                "profile_name": self.profile_name,
+                "role_arn": self.role_arn,
+                "fixed_profile_name": self.fixed_profile_name,
+            }
+        )
+
+    def _role(self, name: str, kind: str, description: str) -> tuple[aws.iam.Role, pulumi.Output[str]]:
+        """A role that EC2 gives to instances, and the name of its instance profile."""
+        label, its_tags, child = logical(name, kind), tags(name, kind), pulumi.ResourceOptions(parent=self)
+        trust = json.dumps(policies.assumed_by_ec2())
+        role = aws.iam.Role(label, description=description, assume_role_policy=trust, tags=its_tags, opts=child)
+        return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name
 
 
 class ControllerAccess(pulumi.ComponentResource):
-    """What the burst controller may do, as a role that it assumes. Output: `role_arn`."""
+    """The role that the burst controller assumes, with the right to see and end what it rented. It names nothing of the
+    network or the pools, so it can be there before them and go after them: a `destroy` that finds nodes stops at
+    their subnets and security group, and the controller can still end them.
+    Outputs: `role_arn`, `role_name`.
+    """
 
     role_arn: pulumi.Output[str]
+    role_name: pulumi.Output[str]
 
     def __init__(
         self,
         name: str,
         *,
-        config: ClusterConfig,
-        pools: list[BurstPool],
-        interruptions: Interruptions | None,
-        security_group_id: pulumi.Output[str],
-        node_role_arn: pulumi.Output[str],
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -74,6 +87,30 @@ class ControllerAccess(pulumi.ComponentResource):
             tags=tags(name, "controller"),
             opts=child,
         )
+        rights = where.apply(lambda known: json.dumps(policies.ending(known, name)))
+        aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
+        self.role_arn, self.role_name = role.arn, role.name
+        self.register_outputs({"role_arn": self.role_arn, "role_name": self.role_name})
+
+
+class LaunchAccess(pulumi.ComponentResource):
+    """The controller's right to launch, as narrow as the pools that are declared."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        config: ClusterConfig,
+        pools: list[BurstPool],
+        interruptions: Interruptions | None,
+        controller_role: pulumi.Output[str],
+        security_group_id: pulumi.Output[str],
+        node_role_arn: pulumi.Output[str],
+        where: pulumi.Output[policies.Scope],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`controller_role`: the name of the controller's role."""
+        super().__init__("ironburst:components:LaunchAccess", name, None, opts)
         known = pulumi.Output.all(
             where=where,
             templates=[arn for pool in pools for arn in pool.template_arns],
@@ -82,13 +119,39 @@ class ControllerAccess(pulumi.ComponentResource):
             queues=[interruptions.queue_arn] if interruptions else [],
             node_role=node_role_arn,
         )
-        rights = known.apply(lambda parts: json.dumps(_controller_policy(config, **parts)))
-        aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
-        self.role_arn = role.arn
-        self.register_outputs({"role_arn": self.role_arn})
+        rights = known.apply(lambda parts: json.dumps(_launching(config, **parts)))
+        child = pulumi.ResourceOptions(parent=self)
+        aws.iam.RolePolicy(logical(name, "launch"), role=controller_role, policy=rights, opts=child)
+        self.register_outputs({})
 
 
-def _controller_policy(
+class BakingAccess(pulumi.ComponentResource):
+    """A policy to attach to the people and the CI that bake images. Output: `policy_arn`."""
+
+    policy_arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        node_role_arn: pulumi.Output[str],
+        where: pulumi.Output[policies.Scope],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("ironburst:components:BakingAccess", name, None, opts)
+        known = pulumi.Output.all(where, node_role_arn)
+        policy = aws.iam.Policy(
+            logical(name, "baking"),
+            description="bakes the images of the burst pools",
+            policy=known.apply(lambda parts: json.dumps(policies.baking(parts[0], name, parts[1]))),
+            tags=tags(name, "baking"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.policy_arn = policy.arn
+        self.register_outputs({"policy_arn": self.policy_arn})
+
+
+def _launching(
     config: ClusterConfig,
     where: policies.Scope,
     templates: list[str],
@@ -112,5 +175,10 @@ def _controller_policy(
         image_parameter_arns=[
             where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
         ],
+        image_owners=_image_owners(config.cloud, where),
     )
-    return policies.controller(where, config.name, allowed, node_role)
+    return policies.launching(where, config.name, allowed, node_role)
+
+
+def _image_owners(cloud: Cloud, where: policies.Scope) -> list[str]:
+    return [where.account, *(owner for owner in cloud.image_owners if owner != where.account)]

@@ -82,7 +82,9 @@ class BurstPool(pulumi.ComponentResource):
 
 
 def _zone(zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate) -> pulumi.Output[PoolZone]:
-    """What a launch in this zone needs."""
-    return pulumi.Output.all(subnet_id, template.id).apply(
-        lambda known: PoolZone(zone=zone, subnet_id=known[0], launch_template_id=known[1])
+    """What a launch in this zone needs. The template's version is fixed: what is launched is what was published."""
+    return pulumi.Output.all(subnet_id, template.id, template.latest_version).apply(
+        lambda known: PoolZone(
+            zone=zone, subnet_id=known[0], launch_template_id=known[1], launch_template_version=str(int(known[2]))
+        )
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 
-from components import account, estimates
-from components.access import ControllerAccess, NodeAccess, scope
+from components import account, estimates, policies
+from components.access import BakingAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
@@ -23,13 +23,15 @@ from ironburst.software.solve import Solution
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
-    `estimates` (worst cases, as sentences), `controller_role_arn`, `hall_tunnels` (secret).
+    `estimates` (worst cases, as sentences), `controller_role_arn`, `hall_tunnels` (secret),
+    `baking_policy_arn` (for those who bake images).
     """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
     hall_tunnels: pulumi.Output[list[dict[str, str]]]
+    baking_policy_arn: pulumi.Output[str | None]
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Cluster(pulumi.ComponentResource):
         self.hall_tunnels = pulumi.Output.from_input([])
         if config.cloud:
             account.check(config.cloud)
+        self.baking_policy_arn = pulumi.Output.from_input(None)
         for hall in config.halls:
             BareMetalNodes(hall.name, hall=hall, opts=self._child)
         self._interruptions: Interruptions | None = None
@@ -66,16 +69,19 @@ class Cluster(pulumi.ComponentResource):
 
     def _cloud(self, cloud: Cloud) -> tuple[list[GpuNodeGroup], dict[str, BurstPool]]:
         name, config = self._name, self._config
+        where = scope(cloud.region)
+        # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended
+        access = ControllerAccess(name, where=where, opts=self._child)
+        self.controller_role_arn = access.role_arn
         network = Network(
             name,
             network=cloud.network,
             region=cloud.region,
             hall_cidrs={hall.name: hall.cidr for hall in config.halls},
             zones_in_use=subnets.zones_in_use(cloud),
-            opts=self._child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[access]),
         )
         self.hall_tunnels = network.hall_tunnels
-        where = scope(cloud.region)
         nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
         groups = [
             GpuNodeGroup(
@@ -84,7 +90,7 @@ class Cluster(pulumi.ComponentResource):
                 group=group,
                 subnet_id=network.subnet_ids[group.zone],
                 security_group_id=network.security_group_id,
-                instance_profile=nodes.profile_name,
+                instance_profile=nodes.fixed_profile_name,
                 key_name=config.ssh.key_name,
                 opts=self._child,
             )
@@ -107,17 +113,7 @@ class Cluster(pulumi.ComponentResource):
         if any("spot" in pool.markets for pool in cloud.pools):
             self._interruptions = Interruptions(name, opts=self._child)
         if pools:
-            access = ControllerAccess(
-                name,
-                config=config,
-                pools=list(pools.values()),
-                interruptions=self._interruptions,
-                security_group_id=network.security_group_id,
-                node_role_arn=nodes.role_arn,
-                where=where,
-                opts=self._child,
-            )
-            self.controller_role_arn = access.role_arn
+            self._rights(list(pools.values()), access, nodes, network.security_group_id, where)
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
         self._estimate(cloud, list(pools.values()))
@@ -130,3 +126,26 @@ class Cluster(pulumi.ComponentResource):
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
         self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]
+
+    def _rights(
+        self,
+        pools: list[BurstPool],
+        access: ControllerAccess,
+        nodes: NodeAccess,
+        security_group_id: pulumi.Output[str],
+        where: pulumi.Output[policies.Scope],
+    ) -> None:
+        """To launch the pools' nodes, and to bake their images."""
+        LaunchAccess(
+            self._name,
+            config=self._config,
+            pools=pools,
+            interruptions=self._interruptions,
+            controller_role=access.role_name,
+            security_group_id=security_group_id,
+            node_role_arn=nodes.role_arn,
+            where=where,
+            opts=self._child,
+        )
+        baking = BakingAccess(self._name, node_role_arn=nodes.role_arn, where=where, opts=self._child)
+        self.baking_policy_arn = baking.policy_arn

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironburst.naming import CLUSTER_TAG, POOL_TAG
+from ironburst.naming import CLUSTER_TAG, LEASE_TAG, POOL_TAG, ROLE_TAG, image_parameter
 
 Document = dict[str, Any]
 
@@ -45,7 +45,10 @@ def assumed_within(scope: Scope) -> Document:
 
 
 def node(scope: Scope, munge_key: str) -> Document:
-    """A node reads its munge key (a reference into Secrets Manager), nothing else."""
+    """A rented node reads its munge key (a reference into Secrets Manager), nothing else.
+
+    A secret under a key of one's own in KMS needs kms:Decrypt on that key, too: in the key's policy, for this role.
+    """
     name = munge_key.partition(":")[2].partition("#")[0]
     # Secrets Manager puts a hyphen and six random characters behind the name.
     secret = name if name.startswith("arn:") else scope.arn("secretsmanager", f"secret:{name}-??????")
@@ -65,50 +68,116 @@ class Pools:
     """whether any pool may rent in the spot market"""
     queue_arns: Sequence[str]
     image_parameter_arns: Sequence[str]
+    image_owners: Sequence[str]
+    """account numbers, amazon or aws-marketplace"""
 
 
-def controller(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> Document:
-    """The controller launches the declared types from the pools' templates with the cluster's
-    tags, and ends only instances of the pools.
+def _rented(cluster: str) -> Document:
+    """The instances that a controller of this cluster launched, of whichever pool: only those carry a lease."""
+    return {
+        "StringEquals": {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster},
+        "Null": {f"ec2:ResourceTag/{LEASE_TAG}": "false"},
+    }
+
+
+def ending(scope: Scope, cluster: str) -> Document:
+    """The controller sees instances, and ends those that it rented. By their tags, not by what is declared: a pool
+    that is declared no more still has to be given back.
+    """
+    instances = [scope.arn("ec2", "instance/*")]
+    return _document(
+        _allow("EndRented", ["ec2:TerminateInstances"], instances, _rented(cluster)),
+        _allow("LastWords", ["ec2:GetConsoleOutput"], instances, _rented(cluster)),
+        # they know no resource-level permission
+        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
+    )
+
+
+def launching(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> Document:
+    """The controller launches the declared types from the pools' templates and images of the declared owners, with the
+    tags by which it may end them.
 
     IAM can limit kinds and tags, not how many: the count is the ledger's,
-    the budget's and the account's quotas' business.
+    the budget's and the account's quotas' business. Nor the version of a template: the document names it.
     """
     wanted = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{POOL_TAG}": list(pools.names)}
-    present = {f"ec2:ResourceTag/{CLUSTER_TAG}": cluster, f"ec2:ResourceTag/{POOL_TAG}": list(pools.names)}
     launched = {
         "StringEquals": wanted | {"ec2:InstanceType": list(pools.instance_types)},
+        "Null": {f"aws:RequestTag/{LEASE_TAG}": "false"},
         "ArnEquals": {"ec2:LaunchTemplate": list(pools.template_arns)},
     }
     instance = scope.arn("ec2", "instance/*")
     parts = [scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
-    used = [*pools.template_arns, *pools.used_arns, scope.arn("ec2", "image/*", account="")]
-    used += [scope.arn("ec2", "spot-instances-request/*")] if pools.spot else []
+    spot = [scope.arn("ec2", "spot-instances-request/*")] if pools.spot else []
+    images, owners = [scope.arn("ec2", "image/*", account="")], {"ec2:Owner": list(pools.image_owners)}
     return _document(
         _allow("LaunchInstances", ["ec2:RunInstances"], [instance], launched),
         _allow("LaunchParts", ["ec2:RunInstances"], parts, {"StringEquals": wanted}),
-        _allow("LaunchFrom", ["ec2:RunInstances"], used),
+        _allow("LaunchFrom", ["ec2:RunInstances"], [*pools.template_arns, *pools.used_arns, *spot]),
+        _allow("LaunchImages", ["ec2:RunInstances"], images, {"StringEquals": owners}),
         _allow(
             "TagAtLaunch",
             ["ec2:CreateTags"],
             [instance, *parts],
             {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         ),
-        _allow("EndPoolInstances", ["ec2:TerminateInstances"], [instance], {"StringEquals": present}),
-        # these know no resource-level permission
-        _allow("Look", ["ec2:DescribeInstances", "ec2:DescribeInstanceStatus"], ["*"]),
-        _allow(
-            "PassNodeRole",
-            ["iam:PassRole"],
-            [node_role_arn],
-            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
-        ),
+        _pass_node_role(node_role_arn),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
-        *(
-            [_allow("Interruptions", ["sqs:ReceiveMessage", "sqs:DeleteMessage"], list(pools.queue_arns))]
-            if pools.queue_arns
-            else []
+        *_interruptions(pools.queue_arns),
+    )
+
+
+def _interruptions(queue_arns: Sequence[str]) -> list[Document]:
+    """None where there is no queue. DeleteMessage covers DeleteMessageBatch."""
+    received = ["sqs:ReceiveMessage", "sqs:DeleteMessage"]
+    return [_allow("Interruptions", received, list(queue_arns))] if queue_arns else []
+
+
+def _pass_node_role(node_role_arn: str) -> Document:
+    to_ec2 = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    return _allow("PassNodeRole", ["iam:PassRole"], [node_role_arn], to_ec2)
+
+
+def baking(scope: Scope, cluster: str, node_role_arn: str) -> Document:
+    """What `ironburst image` needs, for the people and the CI that bake: build instances and images by their tags, and
+    the pools' parameters. Any base image may be built on.
+    """
+    mine = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{ROLE_TAG}": "image-build"}
+    there = f"ec2:ResourceTag/{CLUSTER_TAG}", f"ec2:ResourceTag/{ROLE_TAG}"
+    building, baked = (
+        {"StringEquals": dict(zip(there, (cluster, role), strict=True))} for role in ("image-build", "image")
+    )
+    instance, image, snapshot = (
+        scope.arn("ec2", "instance/*"),
+        scope.arn("ec2", "image/*", account=""),
+        scope.arn("ec2", "snapshot/*", account=""),
+    )
+    made = [instance, scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
+    used = [
+        scope.arn("ec2", f"{kind}/*")
+        for kind in ("launch-template", "subnet", "security-group", "key-pair", "capacity-reservation")
+    ]
+    creating = {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateImage"]}}
+    parameters = [scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")]
+    return _document(
+        _allow("Build", ["ec2:RunInstances"], made, {"StringEquals": mine}),
+        _allow("BuildFrom", ["ec2:RunInstances"], [*used, image]),
+        _allow("TagAtBirth", ["ec2:CreateTags"], [*made, image, snapshot], creating),
+        _allow(
+            "EndBuild",
+            ["ec2:StopInstances", "ec2:TerminateInstances", "ec2:GetConsoleOutput", "ec2:CreateImage"],
+            [instance],
+            building,
         ),
+        _allow("MakeImage", ["ec2:CreateImage"], [image, snapshot]),
+        _allow("ForgetImage", ["ec2:DeregisterImage", "ec2:DeleteSnapshot"], [image, snapshot], baked),
+        _allow(
+            "Look",
+            ["ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions"],
+            ["*"],
+        ),
+        _pass_node_role(node_role_arn),
+        _allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], parameters),
     )
 
 

@@ -198,6 +198,7 @@ class LaunchRequest:
     account: str = ""
     usd_per_hour: float | None = None  # an instance
     max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: what it costs
+    launch_template_version: str = "$Latest"  # a number; an intent of before 0.2 is repeated as it was asked
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will
@@ -222,6 +223,8 @@ class Instance:
     owner: str = ""
     account: str = ""
     usd_per_hour: float | None = None
+    instance_type: str = ""  # empty: not known
+    image_id: str = ""  # empty: not known
 
     @property
     def alive(self) -> bool:

@@ -138,6 +138,8 @@ class Aws:
                 return self._terminated_by_halves(ids)
             if error.code == "InvalidInstanceID.NotFound":  # it may also be so new that it isn't known everywhere
                 return set()
+            if error.code == "UnauthorizedOperation" and not self.described(ids):
+                return set()  # of one that is gone the tags are gone too, and with them the right
             raise
 
     def _terminated_by_halves(self, ids: Sequence[str]) -> set[str]:
@@ -229,7 +231,10 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         "MaxCount": request.count,
         "ClientToken": request.token,
         "ImageId": request.image_id,
-        "LaunchTemplate": {"LaunchTemplateId": request.launch_template_id, "Version": "$Latest"},
+        "LaunchTemplate": {
+            "LaunchTemplateId": request.launch_template_id,
+            "Version": request.launch_template_version,
+        },
         "UserData": request.user_data,  # botocore encodes it as base64
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": spelled} for kind in ("instance", "volume", "network-interface")
@@ -271,6 +276,8 @@ def _instance(raw: dict[str, Any]) -> Instance:
         owner=tags.get(naming.OWNER_TAG, ""),
         account=naming.untagged(tags.get(naming.ACCOUNT_TAG, "")),
         usd_per_hour=_price(tags.get(naming.PRICE_TAG, "")),
+        instance_type=raw.get("InstanceType", ""),
+        image_id=raw.get("ImageId", ""),
     )
 
 

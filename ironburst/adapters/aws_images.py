@@ -1,9 +1,7 @@
 """The EC2 and SSM side of baking the image of a pool: one build instance, its image, and the pool's parameter.
 
-The operator's rights, not the controller's: ec2:RunInstances, CreateTags, DescribeInstances, TerminateInstances,
-DescribeImages, CreateImage, DeregisterImage, DeleteSnapshot, ssm:GetParameter, ssm:PutParameter, and iam:PassRole for
-the nodes' role. A build instance has no tag `ironburst:lease`, by which the controller and its reaper know their
-instances: they never touch it.
+The operator's rights, not the controller's: components/policies.py (`baking`). A build instance has no tag
+`ironburst:lease`, by which the controller and its reaper know their instances: they never touch it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ironburst.config.types import (
     Account,
     Address,
     Duration,
+    ImageOwner,
     Mac,
     Name,
     Network,
@@ -241,6 +242,11 @@ class Cloud(Strict):
     groups: list[Group] = Field(default=[])
     pools: list[Pool] = Field(default=[])
     price: dict[str, Price] = Field(default={}, description="instance type: price")
+    image_owners: list[ImageOwner] = Field(
+        default=[],
+        description="who else's images the pools may launch: account numbers, amazon or aws-marketplace; "
+        "none: only the account's own",
+    )
 
 
 class Filesystem(Strict):

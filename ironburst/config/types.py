@@ -103,3 +103,4 @@ SecretRef = Annotated[
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]

@@ -46,6 +46,7 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         market=launch.market,
         count=len(launch.nodes),
         launch_template_id=place.launch_template_id,
+        launch_template_version=place.launch_template_version,
         image_id=launch.image_id,
         user_data=user_data(document, pool, launch.nodes, launch.boot_s),
         capacity_reservation_id=pool.capacity_reservation_id,

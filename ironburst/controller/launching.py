@@ -219,6 +219,18 @@ def _answered(
     return True
 
 
+def _other(launch: LaunchRow, instances: list[Instance]) -> str:
+    """What was launched instead of what was asked for; empty: all is as asked, or not told."""
+    for instance in instances:
+        for what, got, asked in (
+            ("type", instance.instance_type, launch.instance_type),
+            ("image", instance.image_id, launch.image_id),
+        ):
+            if got and got != asked:
+                return f"{instance.id} has {what} {got}, asked for was {asked}"
+    return ""
+
+
 def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, instances: list[Instance]) -> None:
     """The instances exist: node names go by the launch index, as on the nodes themselves."""
     by_index = {instance.index: instance for instance in instances}
@@ -241,6 +253,17 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
             )
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
         site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
+        if other := _other(launch, instances):
+            _not_as_asked(site, launch, other)
+
+
+def _not_as_asked(site: Site, launch: LaunchRow, other: str) -> None:
+    """Its template or image was changed behind us: end it at once, and close the pool until somebody looked."""
+    for zone in launch.zones:
+        cool_downs.close(site.ledger, Place(launch.pool, zone, launch.market, 1), None, other, site.now, launch.serial)
+    text = f"pool {launch.pool} ({launch.market}) is closed until it is cured: {other}"
+    site.event("needs_a_person", text, launch=launch.id)
+    leave(site, site.ledger.leases_of(launch.id), other)
 
 
 def _refused(

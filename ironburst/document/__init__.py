@@ -159,6 +159,7 @@ class PoolZone(_Part):
     zone: str
     subnet_id: str
     launch_template_id: str
+    launch_template_version: str = Field(default="$Latest", description="a number; documents of before 0.2: $Latest")
 
 
 class PoolDocument(_Part):
@@ -259,6 +260,30 @@ class ClusterDocument(_Part):
     def pool(self, name: str) -> PoolDocument | None:
         """The pool with this name; None: it isn't declared, or no more."""
         return next((pool for pool in self.pools if pool.name == name), None)
+
+
+# ---- what a new document takes away
+
+
+def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:
+    """The pools, zones and nodes of pools that `after` has no more, for people. Pure."""
+    gone = []
+    for pool in before.pools:
+        if (still := after.pool(pool.name)) is None:
+            gone.append(f"pool {pool.name}")
+            continue
+        left = {zone.zone for zone in still.zones}
+        gone += [f"zone {zone.zone} of pool {pool.name}" for zone in pool.zones if zone.zone not in left]
+        gone += [f"node {node}" for node in pool.nodes if node not in still.nodes]
+    return gone
+
+
+def has_place(document: ClusterDocument, pool: str, node: str, zone: str) -> bool:
+    """Whether a node that is rented there is declared. `zone` empty: not known yet. Pure."""
+    declared = document.pool(pool)
+    return (
+        declared is not None and node in declared.nodes and (not zone or zone in {each.zone for each in declared.zones})
+    )
 
 
 # ---- publishing and reading

@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam_gaps, images, placement
+from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -180,6 +180,7 @@ class Cloud:
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)
+        iam.patch(replace, ACCOUNT)
         ec2_utils.filter_dict_attribute_mapping.update(FILTERS)
 
     def _refused_with_hosts(self, name: str, method: Callable) -> Callable:
@@ -204,6 +205,7 @@ class Cloud:
         *,
         root_device: str = disks.ROOT_DEVICE,
         root_gb: int = disks.ROOT_GB,
+        owner: str = ACCOUNT,
     ) -> str:
         """An image id for something that on_launch can boot. Registering the same id again replaces it.
 
@@ -215,7 +217,7 @@ class Cloud:
             self.backend,
             image_id,
             name=name or image_id,
-            owner_id=ACCOUNT,
+            owner_id=owner,
             virtualization_type="hvm",
             architecture="x86_64",
             root_device_type="ebs",
@@ -344,9 +346,9 @@ class Cloud:
 
     def credentials(self, view: InstanceView) -> dict[str, str] | None:
         """The role's credentials for one instance, as the metadata service sends them; renewed an hour before they
-        end.
+        end. None: no role, or one that doesn't trust EC2.
         """
-        if not view.role_arn:
+        if not view.role_arn or not iam.may_be_taken_by(ACCOUNT, self.region, view.role_arn, "ec2.amazonaws.com"):
             return None
         key, now = (view.instance_id, view.role_arn), dt.datetime.now(dt.UTC)
         with self.lock:

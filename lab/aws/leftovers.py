@@ -40,6 +40,7 @@ KINDS = (
     Kind("capacity reservations", "describe_capacity_reservations", RESERVATIONS),
     Kind("key pairs", "describe_key_pairs", "KeyPairs[].KeyName"),
     Kind("roles", "list_roles", "Roles[?!starts_with(Path, '/aws-service-role/')].RoleName", "iam"),
+    Kind("users", "list_users", "Users[].UserName", "iam"),
     Kind("instance profiles", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName", "iam"),
     Kind("policies", "list_policies", "Policies[?!starts_with(Arn, 'arn:aws:iam::aws:')].PolicyName", "iam"),
     Kind("queues", "list_queues", "QueueUrls[]", "sqs"),

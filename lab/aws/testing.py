@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 REGION = "us-east-1"
 
 
-def client(url: str, service: str = "ec2", **config: Any) -> Any:
-    """A boto3 client without retries, with the lab's credentials; `config` are botocore Config fields."""
-    return boto3.Session("lab", "lab", region_name=REGION).client(
+def client(url: str, service: str = "ec2", *, session: boto3.Session | None = None, **config: Any) -> Any:
+    """A boto3 client without retries; `config` are botocore Config fields. `session` None: the lab's administrator."""
+    return (session or boto3.Session("lab", "lab", region_name=REGION)).client(
         service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, **config)
     )
 
@@ -22,12 +22,12 @@ def client(url: str, service: str = "ec2", **config: Any) -> Any:
 class Clients:
     """clients("sqs"): one boto3 client a service, made on first use (making one costs 0.1 s)."""
 
-    def __init__(self, url: str):
-        self.url, self.made = url, {}
+    def __init__(self, url: str, session: boto3.Session | None = None):
+        self.url, self.session, self.made = url, session, {}
 
     def __call__(self, service: str = "ec2") -> Any:
         if service not in self.made:
-            self.made[service] = client(self.url, service)
+            self.made[service] = client(self.url, service, session=self.session)
         return self.made[service]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
-from lab.demo import boot, trace
+from lab.demo import boot, rights, trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
 from lab.system import LabError, wait_for
@@ -100,9 +100,10 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
 
 
 def start_controller(inside: Inside) -> int:
-    """`ironburst run`, as the service on the head would; its pid in the box."""
+    """`ironburst run`, as the service on the head would, with its role's rights; its pid in the box."""
     prefix = shlex.join(inside.head_prefix())
-    return inside.spawn(inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix), "controller")
+    command = inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix)
+    return inside.spawn(rights.as_controller(inside, command), "controller")
 
 
 def _ledger(inside: Inside) -> Ledger | None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
+from lab.demo import rights
 from lab.demo.inside import STACK, Inside
 from lab.site import Site
 from lab.system import CHECKOUT, LabError, wait_for
@@ -80,7 +81,9 @@ def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
         say(f"up: {made}; head, dgx01 and dgx02 were verified over Redfish before they were accepted")
     except PulumiError as error:
         raise LabError(str(error)) from None
-    document = json.dumps(pulumi.outputs()["cluster"])
+    outputs = pulumi.outputs()
+    rights.prepare(inside, outputs["controller_role_arn"])
+    document = json.dumps(outputs["cluster"])
     said = inside.run(inside.ironburst("publish", "--to", str(inside.document)), stdin=document, log="declare")
     say(f"document published: {said.strip().split(': ', 1)[-1]}")
     return pulumi

@@ -9,6 +9,7 @@ from typing import Any
 
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
+from lab.demo import rights
 from lab.demo.declare import MUNGE_SECRET, control
 from lab.demo.inside import Inside
 from lab.system import LabError
@@ -31,6 +32,7 @@ def give_back(inside: Inside, pulumi: Pulumi, ledger: Ledger, say: Callable[[str
     done = pulumi.destroy()
     say(f"destroy: {', '.join(f'{count} {what}' for what, count in done.changes.items() if count)}")
     inside.run([sys.executable, "-c", PREPARED])
+    rights.take_away(inside)
     left: Any = control(inside, "GET", "/lab/leftovers")
     say("nothing is left in the cloud" if not left else f"left in the cloud: {json.dumps(left)}")
     return {"cloud " + kind: len(names) for kind, names in left.items()} or {"cloud": 0}

@@ -27,6 +27,7 @@ class Inside:
         self.site = site
         self.document = site.dir / "run" / "document.json"
         self.ledger = site.dir / "run" / "ledger.sqlite"
+        self.aws_config = site.dir / "run" / "aws-config"
         self.state = site.dir / "run" / "pulumi"
         self.ansible = site.dir / "run" / "ansible"
         for folder in (self.state, self.ansible):

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from components import policies
+from ironburst.config.load import ConfigError
+from tests.components.conftest import valid
 
 WHERE = policies.Scope("aws", "us-east-1", "123456789012")
 POOLS = policies.Pools(
@@ -16,6 +18,7 @@ POOLS = policies.Pools(
     spot=True,
     queue_arns=["arn:aws:sqs:us-east-1:123456789012:q"],
     image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
+    image_owners=["123456789012"],
 )
 NODE_ROLE = "arn:aws:iam::123456789012:role/node"
 
@@ -39,7 +42,7 @@ def test_no_statement_allows_every_action_and_only_looking_has_no_resource(clust
         for policy in recording.all("RolePolicy")
         for statement in json.loads(policy.inputs["policy"])["Statement"]
     ]
-    assert len(granted) == 10
+    assert len(granted) == 12
     for statement in granted:
         assert statement["Effect"] == "Allow" and "NotAction" not in statement and "NotResource" not in statement
         assert not any("*" in action for action in listed(statement["Action"])), statement
@@ -75,11 +78,11 @@ def test_the_resource_of_a_secret(reference, resource):
 def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, value):
     value["cloud"]["pools"] = []  # nobody could resolve it on a rented node
     value["scheduler"]["munge_key"] = "file:munge.key"
-    assert not cluster(value).all("RolePolicy")
+    assert [each.name for each in cluster(value).all("RolePolicy")] == ["lab-controller"]
 
 
 def test_launching_is_limited_to_type_tags_and_the_pools_templates():
-    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))
     assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
     limits = by_sid["LaunchInstances"]["Condition"]["StringEquals"]
     assert limits == {
@@ -94,35 +97,66 @@ def test_launching_is_limited_to_type_tags_and_the_pools_templates():
 def test_a_spot_request_is_allowed_where_a_pool_has_that_market():
     request = "arn:aws:ec2:us-east-1:123456789012:spot-instances-request/*"
     for spot in (True, False):
-        by_sid = statements(policies.controller(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
+        by_sid = statements(policies.launching(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
         assert (request in by_sid["LaunchFrom"]["Resource"]) is spot
 
 
-def test_only_instances_of_the_pools_can_be_ended():
-    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
-    assert by_sid["EndPoolInstances"]["Condition"]["StringEquals"] == {
-        "ec2:ResourceTag/ironburst:cluster": "lab",
-        "ec2:ResourceTag/ironburst:pool": ["p5", "p4d"],
+def test_what_was_rented_can_be_ended_whatever_is_declared_now(cluster, value):
+    """A pool that is declared no more still has nodes to give back."""
+    by_sid = attached(cluster(value), "lab-controller")
+    assert by_sid["EndRented"]["Condition"] == {
+        "StringEquals": {"ec2:ResourceTag/ironburst:cluster": "lab"},
+        "Null": {"ec2:ResourceTag/ironburst:lease": "false"},
     }
-    ending = [statement for statement in by_sid.values() if "ec2:TerminateInstances" in statement["Action"]]
-    assert len(ending) == 1
+    before = cluster(value).one("RolePolicy", "lab-controller").inputs
+    value["cloud"]["pools"] = []
+    recording = cluster(value)
+    assert recording.one("RolePolicy", "lab-controller").inputs == before
+    assert recording.all("LaunchAccess") == []
 
 
 def test_tags_are_written_at_launch_only():
-    by_sid = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))
+    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))
     assert by_sid["TagAtLaunch"]["Condition"] == {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
 
 
 def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
-    passing = statements(policies.controller(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
+    passing = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
     assert passing["Resource"] == [NODE_ROLE]
     assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+
+
+def test_images_are_launched_of_declared_owners_only(cluster, value):
+    def owners():
+        return attached(cluster(value), "lab-launch")["LaunchImages"]["Condition"]
+
+    assert owners() == {"StringEquals": {"ec2:Owner": ["123456789012"]}}
+    value["cloud"]["image_owners"] = ["999999999999", "123456789012", "amazon"]
+    assert owners() == {"StringEquals": {"ec2:Owner": ["123456789012", "999999999999", "amazon"]}}
+
+
+@pytest.mark.parametrize("owner", ["self", "99", "Amazon"])
+def test_an_owner_is_an_account_or_one_of_two_words(value, owner):
+    value["cloud"]["image_owners"] = [owner]
+    with pytest.raises(ConfigError, match="image_owners"):
+        valid(value)
+
+
+def test_fixed_nodes_have_a_role_without_any_right(cluster, value):
+    recording = cluster(value)
+    (instance,) = recording.all("ec2/instance:Instance")
+    assert instance.inputs["iamInstanceProfile"] == recording.one("InstanceProfile", "lab-fixed").name
+    assert [each.inputs["role"] for each in recording.all("RolePolicy")] == [
+        "lab-controller",
+        "lab-controller",
+        "lab-node",
+    ]
 
 
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
     value["ssh"] = {"key_name": "ops"}
     value["cloud"]["pools"][0] |= {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"]}
-    by_sid = attached(cluster(value), "lab-controller")
+    by_sid = attached(cluster(value), "lab-launch")
     ec2 = "arn:aws:ec2:us-east-1:123456789012"
     assert by_sid["LaunchFrom"]["Resource"] == [
         "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a",
@@ -132,7 +166,6 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
         f"{ec2}:security-group/lab-nodes-id",
         f"{ec2}:capacity-reservation/cr-0a1b",
         f"{ec2}:key-pair/ops",
-        "arn:aws:ec2:us-east-1::image/*",
     ]
     assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
 
@@ -147,7 +180,9 @@ def test_who_may_take_the_roles(cluster, value):
     trust = {
         each.name: json.loads(each.inputs["assumeRolePolicy"])["Statement"] for each in recording.all("iam/role:Role")
     }
-    assert [each["Principal"] for each in trust["lab-node"]] == [{"Service": "ec2.amazonaws.com"}]
+    assert set(trust) == {"lab-node", "lab-fixed", "lab-controller"}
+    for name in ("lab-node", "lab-fixed"):
+        assert [each["Principal"] for each in trust[name]] == [{"Service": "ec2.amazonaws.com"}]
     assert [each["Principal"] for each in trust["lab-controller"]] == [{"AWS": "arn:aws:iam::123456789012:root"}]
 
 

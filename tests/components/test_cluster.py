@@ -118,9 +118,10 @@ def test_without_a_cloud_there_are_owned_nodes_only(cluster, value):
 def test_without_pools_nobody_may_rent(cluster, value):
     value["cloud"]["pools"] = []
     recording = cluster(value)
-    assert [each.name for each in recording.all("iam/role:Role")] == ["lab-node"]
-    for token in ("sqs/queue:Queue", "budgets/budget:Budget", "components:ControllerAccess"):
+    for token in ("sqs/queue:Queue", "budgets/budget:Budget", "components:LaunchAccess", "components:BakingAccess"):
         assert not recording.all(token)
+    rights = [each.inputs["policy"] for each in recording.all("RolePolicy")]
+    assert not any("ec2:RunInstances" in policy for policy in rights)
 
 
 def test_a_network_of_somebody_else_is_not_linked(cluster, value):

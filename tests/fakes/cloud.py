@@ -51,6 +51,7 @@ class FakeCloud:
         self.most_at_once = 0  # launches
         self.spot_usd: dict[str, float] = {}  # what spot costs an hour now, by zone; missing: less than anybody offers
         self.consoles: dict[str, str] = {}  # what a node's console shows, by node name; missing: nothing yet
+        self.wrong_type = self.wrong_image = ""  # what the next launches give instead of what was asked for
         self.ids = itertools.count(1)
 
     def booted(self, node: str) -> Instance | None:
@@ -142,6 +143,8 @@ class FakeCloud:
                 id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
             instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
+            shown = {"instance_type": self.wrong_type, "image_id": self.wrong_image or request.image_id}
+            instance = replace(instance, **shown)  # a request names no type: the template does
             self.all[id] = FakeInstance(
                 instance, names[index], now + self.boot_s, dead_man.switch_of(said, names[index])
             )

@@ -16,6 +16,7 @@ from lab.aws.cloud import Cloud
 from lab.aws.imds import Imds, tree
 from lab.aws.testing import Clients, network
 from lab.aws.view import InstanceView
+from tests.lab_cloud import TRUSTS_EC2
 
 A = InstanceView(
     instance_id="i-a",
@@ -135,6 +136,15 @@ print(json.dumps({"key": credentials.get_frozen_credentials().access_key, "metho
                   "arn": session.client("sts").get_caller_identity()["Arn"], "secret": secret["SecretString"]}))
 """
 
+READS_THE_KEY = {
+    "Version": "2012-10-17",
+    "Statement": {
+        "Effect": "Allow",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/munge-key-??????",
+    },
+}
+
 
 def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
     """As ironburst-join.service does: nothing but AWS_ENDPOINT_URL and the metadata service."""
@@ -142,7 +152,8 @@ def test_boto3_on_a_node_reads_a_secret_with_its_roles_credentials():
     try:
         clients = Clients(cloud.url)
         clients("secretsmanager").create_secret(Name="ironburst/lab/munge-key", SecretString="c2VjcmV0")
-        role = clients("iam").create_role(RoleName="node", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+        role = clients("iam").create_role(RoleName="node", AssumeRolePolicyDocument=TRUSTS_EC2)["Role"]["Arn"]
+        clients("iam").put_role_policy(RoleName="node", PolicyName="key", PolicyDocument=json.dumps(READS_THE_KEY))
         clients("iam").create_instance_profile(InstanceProfileName="node")
         clients("iam").add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
         instance = clients().run_instances(

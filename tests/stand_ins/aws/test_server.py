@@ -13,6 +13,7 @@ import pytest
 
 from lab.site import Site
 from lab.system import wait_for
+from tests.lab_cloud import TRUSTS_EC2
 
 ON_THE_HOST = """
 import json, os, socket, urllib.request
@@ -31,11 +32,12 @@ print(json.dumps({"id": get("meta-data/instance-id"), "data": get("user-data"),
 IN_THE_NET = """
 import json, sys
 from lab.aws.testing import Clients, network
+TRUSTS_EC2 = '''{trusts}'''
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "launch":
     iam = clients("iam")
     iam.create_service_linked_role(AWSServiceName="spot.amazonaws.com")
-    iam.create_role(RoleName="node", AssumeRolePolicyDocument="{}")
+    iam.create_role(RoleName="node", AssumeRolePolicyDocument=TRUSTS_EC2)
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
     got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=2, MaxCount=2,
@@ -45,7 +47,7 @@ if sys.argv[1] == "launch":
     print(json.dumps([(i["InstanceId"], i["PrivateIpAddress"]) for i in got]))
 else:
     clients().terminate_instances(InstanceIds=sys.argv[2:])
-"""
+""".replace("{trusts}", TRUSTS_EC2)
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: boots hosts in a lab")]
 
