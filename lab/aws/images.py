@@ -10,9 +10,42 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
-from lab.aws.capacity import tagged
+from lab.aws.capacity import stash, tagged
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
+
+
+ROOT = ("/dev/xvda", 8)  # of a stock image: Debian's name, and the size of its root disk in GiB
+
+
+class Image(Ami):
+    """moto's image with its own root disk: moto's is /dev/sda1 with 15 GiB, always."""
+
+    def __init__(self, *args: Any, root: tuple[str, int] = ROOT, encrypted: bool = False, **kwargs: Any):
+        self.root_gb, self.root_encrypted = root[1], encrypted
+        super().__init__(*args, root_device_name=root[0], **kwargs)
+
+    @property
+    def block_device_mappings(self) -> list[dict[str, Any]]:
+        ebs = {
+            "SnapshotId": self.ebs_snapshot.id,
+            "VolumeSize": self.root_gb,
+            "DeleteOnTermination": True,
+            "VolumeType": "gp3",
+            "Encrypted": self.root_encrypted,
+        }
+        return [{"DeviceName": self.root_device_name, "Ebs": ebs}]
+
+
+def root_of(backend: Any, instance: Any) -> dict[str, Any]:
+    """The root disk that an image of the instance gets: the instance's own."""
+    base = backend.amis.get(instance.image_id)
+    device = getattr(base, "root_device_name", ROOT[0])
+    disk = instance.block_device_mapping.get(device)
+    if not disk:
+        return {"root": (device, getattr(base, "root_gb", ROOT[1]))}
+    volume = backend.volumes[disk.volume_id]
+    return {"root": (device, int(volume.size)), "encrypted": bool(volume.encrypted)}
 
 
 def new_id() -> str:
@@ -20,19 +53,21 @@ def new_id() -> str:
 
 
 def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -> Params:
-    """A pending image of a running instance; `started(instance, image)` makes it available or failed, later."""
+    """A pending image of a running or stopped instance; `started(instance, image)` makes it available or failed, later."""
     instance = backend.get_instance(p["InstanceId"])
     if instance.state not in ("running", "stopped"):
         raise Ec2Error("IncorrectState", f"Instance '{instance.id}' is {instance.state}: it must be running or stopped")
     if same := [i.id for i in backend.amis.values() if i.name == p["Name"]]:
         raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {p['Name']} is already in use by AMI {same[0]}")
-    if str(p.get("NoReboot", "")).lower() == "true":
+    if instance.state == "running" and str(p.get("NoReboot", "")).lower() == "true":
         raise Ec2Error(
-            "UnsupportedOperation", "The lab's cloud makes images of stopped disks only: leave NoReboot out."
+            "UnsupportedOperation",
+            "The lab's cloud copies disks at rest only: stop the instance, or leave NoReboot out.",
         )
-    image = Ami(
+    image = Image(
         backend,
         new_id(),
+        **root_of(backend, instance),
         instance=instance,
         name=p["Name"],
         description=p.get("Description"),
@@ -51,12 +86,17 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
 
 
 def deregister_image(backend: Any, p: Params) -> Params:
-    """Instances that run from it go on. Its snapshot stays unless the request says otherwise."""
+    """Instances that run from it go on. Its snapshot stays unless the request says otherwise, and tells of it."""
     image = backend.amis.get(p["ImageId"])
     backend.deregister_image(p["ImageId"])
-    if str(p.get("DeleteAssociatedSnapshots", "")).lower() == "true" and image.ebs_snapshot.id in backend.snapshots:
-        backend.delete_snapshot(image.ebs_snapshot.id)
-    return {"Return": True}
+    if str(p.get("DeleteAssociatedSnapshots", "")).lower() != "true":
+        return {"Return": True}
+    snapshot, code = image.ebs_snapshot.id, "success"
+    if snapshot in stash(backend, "locked snapshots"):
+        code = "client-error"
+    elif snapshot in backend.snapshots:
+        backend.delete_snapshot(snapshot)
+    return {"Return": True, "DeleteSnapshotResults": [{"SnapshotId": snapshot, "ReturnCode": code}]}
 
 
 def need_available(backend: Any, image_id: str) -> None:

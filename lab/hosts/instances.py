@@ -50,13 +50,29 @@ class InstanceHosts:
         log.info("%s: destroyed", view.instance_id)
 
     def bake(self, view: InstanceView, image: str) -> None:
-        """Make image folder `image` of the instance's disk. The host is off meanwhile and starts again, as CreateImage
-        reboots.
+        """Make image folder `image` of the instance's disk. One that runs is off meanwhile and starts again, as
+        CreateImage reboots.
         """
         host = self._host(view)
         bake(host, image)
-        host.start()
+        if view.state == "running":
+            host.start()
         log.info("%s: baked from %s", image, view.instance_id)
+
+    def stop(self, view: InstanceView) -> None:
+        """A clean shutdown; the disk stays."""
+        self._host(view).stop()
+        log.info("%s: stopped", view.instance_id)
+
+    def start(self, view: InstanceView) -> None:
+        """Boot one that was stopped."""
+        self._host(view).start()
+        log.info("%s: started again", view.instance_id)
+
+    def console(self, view: InstanceView) -> str:
+        """What systemd and the programs in it wrote to the console."""
+        log_file = self._host(view).dir / "console.log"
+        return log_file.read_text(errors="replace") if log_file.exists() else ""
 
     def image_known(self, folder: str) -> bool:
         """True if the lab has this baked image."""
