@@ -49,12 +49,19 @@ def host_keys(console: str) -> list[str]:
 
 
 def _is_key(kind: str, encoded: str) -> bool:
-    """A public key begins with the length and the name of its kind."""
+    """A public key is a row of fields, each with its length before it; the first one is the name of its kind."""
     try:
         content = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         return False
-    return content[:4] == len(kind).to_bytes(4) and content[4 : 4 + len(kind)] == kind.encode()
+    fields = []
+    while content:
+        end = 4 + int.from_bytes(content[:4])
+        fields.append(content[4:end])
+        if len(content) < end:
+            return False
+        content = content[end:]
+    return len(fields) > 1 and fields[0] == kind.encode()
 
 
 def known_hosts(address: str, keys: list[str]) -> str:

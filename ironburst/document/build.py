@@ -178,7 +178,7 @@ def _roles(config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool =
         "cuda": gpu,
         "nvidia_container_toolkit": gpu,
         "container_runtime": gpu and bool(chosen.container_runtimes),
-        "rdma": bool(chosen.packages.get("rdma")),
+        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
         "dcgm": gpu,

@@ -4,6 +4,8 @@ whatever runs, and shows one console for all.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +15,22 @@ from moto.ec2.models.instances import InstanceState
 
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
-from lab.aws.view import view_of
+from lab.aws.view import InstanceView, view_of
 
 if TYPE_CHECKING:
     from lab.aws.cloud import Cloud
 
 CODES = {"pending": 0, "running": 16, "stopping": 64, "stopped": 80}
 log = logging.getLogger(__name__)
+
+
+def booted(view: InstanceView) -> str:
+    """The console of an instance without a host: what cloud-init prints at the first boot."""
+    kind = b"ssh-ed25519"
+    parts = (kind, hashlib.sha256(view.instance_id.encode()).digest())
+    key = base64.b64encode(b"".join(len(part).to_bytes(4) + part for part in parts)).decode()
+    lines = ("-----BEGIN SSH HOST KEY KEYS-----", f"ssh-ed25519 {key} root@{view.hostname}")
+    return "\r\n".join((*lines, "-----END SSH HOST KEY KEYS-----", ""))
 
 
 class Power:
@@ -63,7 +74,7 @@ class Power:
         """What the host has written so far with `Latest`; nothing yet without it, for that is minutes old."""
         instance = backend.get_instance(p["InstanceId"])
         latest = str(p.get("Latest", "")).lower() == "true"
-        text = self.cloud.on_console(view_of(instance)) if latest and self.cloud.on_console else ""
+        text = (self.cloud.on_console or booted)(view_of(instance)) if latest else ""
         # EC2 keeps the last 64 KiB
         output = Base64EncodedString.from_raw_string(text[-65536:])
         return {"InstanceId": instance.id, "Timestamp": utcnow(), "Output": output}
