@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.demo.inside import STACK, Inside
+from lab.hosts import rootfs
 from lab.site import Site
 from lab.system import CHECKOUT, LabError, wait_for
 
@@ -19,6 +20,11 @@ MUNGE_SECRET = "ironburst/lab/munge-key"
 CREATE_SECRET = (
     "import boto3, sys; client = boto3.client('secretsmanager');"
     "client.create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
+)
+KEY_PAIR = "lab"  # ssh.key_name of the stack: what fixed nodes let in
+IMPORT_KEY = (
+    "import boto3, sys; client = boto3.client('ec2');"
+    "client.import_key_pair(KeyName=sys.argv[1], PublicKeyMaterial=sys.stdin.buffer.read())"
 )
 Say = Callable[[str], None]
 
@@ -62,6 +68,8 @@ def start_world(site: Site, say: Say) -> Inside:
     control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
     key = base64.b64encode(secrets.token_bytes(96)).decode()
     inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=key)
+    public = rootfs.ssh_key(site.box.root).with_suffix(".pub").read_text()
+    inside.run([sys.executable, "-c", IMPORT_KEY, KEY_PAIR], stdin=public)
     say("three Redfish BMCs and the AWS API (moto, a stand-in) answer; the munge key lies in Secrets Manager")
     return inside
 
