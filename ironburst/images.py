@@ -376,7 +376,7 @@ class _Bake:
         try:
             if image := self._image or self._images.named(self._name):
                 left = self._images.forget(image)
-                self._say(f"image {image} wasn't finished: deregistered{left and f'; {left} stay' or ''}")
+                self._say(f"image {image} wasn't finished: deregistered{(left and f'; {left} stay') or ''}")
         except CloudError as error:
             self._say(
                 f"image {self._name} wasn't finished and could not be deregistered ({error}): "
@@ -415,7 +415,9 @@ def _running(build: Build, instance: Instance | None) -> Machine | None:
 
 def _stopped(instance: Instance | None) -> bool:
     if instance and instance.state not in ("running", "stopping", "stopped"):
-        raise BakeError(f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})")
+        raise BakeError(
+            f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})"
+        )
     return instance is not None and instance.state == "stopped"
 
 

@@ -83,8 +83,8 @@ class Cloud:
         """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises). on_bake makes the
         image folder that it is given the name of (the image is `pending` until it returns, and `failed` if it raises).
         on_stop shuts a host down, whose disk stays; on_start boots it again; on_console gives what it wrote.
-        All hooks but the last run one after another in a thread of their own, so that no API call waits for a boot. Port 0: any free
-        one.
+        All hooks but the last run one after another in a thread of their own, so that no API call waits for a boot.
+        Port 0: any free one.
 
         Raises OSError if the address can't be listened on.
         """

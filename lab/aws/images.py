@@ -14,7 +14,6 @@ from lab.aws.capacity import stash, tagged
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
 
-
 ROOT = ("/dev/xvda", 8)  # of a stock image: Debian's name, and the size of its root disk in GiB
 
 
@@ -53,7 +52,9 @@ def new_id() -> str:
 
 
 def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -> Params:
-    """A pending image of a running or stopped instance; `started(instance, image)` makes it available or failed, later."""
+    """A pending image of a running or stopped instance; `started(instance, image)` makes it available or failed,
+    later.
+    """
     instance = backend.get_instance(p["InstanceId"])
     if instance.state not in ("running", "stopped"):
         raise Ec2Error("IncorrectState", f"Instance '{instance.id}' is {instance.state}: it must be running or stopped")

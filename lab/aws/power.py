@@ -1,5 +1,5 @@
-"""StopInstances, StartInstances and GetConsoleOutput: what EC2 does to an instance whose disk stays. moto stops at once,
-whatever runs, and shows one console for all.
+"""StopInstances, StartInstances and GetConsoleOutput: what EC2 does to an instance whose disk stays. moto stops at
+once, whatever runs, and shows one console for all.
 """
 
 from __future__ import annotations

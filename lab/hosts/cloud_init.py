@@ -1,7 +1,11 @@
 #!/usr/bin/python3
-# STAND-IN for cloud-init, in the lab's stock image: what it does with EC2's metadata at the first boot of an instance, as far as the lab uses it.
-#   cloud-init init              new instance: host keys, the login user's keys, user data's runcmd; the host keys go to the console
-#   cloud-init status [--wait]   whether that is done
+"""STAND-IN for cloud-init, in the lab's stock image: what it does with EC2's metadata at the first boot of an instance,
+as far as the lab uses it.
+
+cloud-init init              new instance: host keys, which go to the console, the login user's keys, user data's runcmd
+cloud-init status [--wait]   whether that is done
+"""
+
 import json
 import os
 import shutil
@@ -16,7 +20,7 @@ USER = "admin"  # of Debian's images
 SERVICE = "http://169.254.169.254/latest"
 STATE = Path("/var/lib/cloud")
 DONE = Path("/run/cloud-init/result.json")
-REFUSED = 'command="echo \'Please login as the user \\"%s\\" rather than the user \\"root\\".\';echo;sleep 10;exit 142" ' % USER
+REFUSED = f'command="echo Please login as the user {USER} rather than the user root; sleep 10; exit 142" '
 
 
 def get(path, token):
@@ -35,7 +39,10 @@ def metadata():
         token = urllib.request.urlopen(asked, timeout=5).read().decode()
     except OSError:
         return "iid-datasource-none", [], {}
-    keys = [get(f"meta-data/public-keys/{line.split('=')[0]}/openssh-key", token) for line in get("meta-data/public-keys/", token).split()]
+    keys = [
+        get(f"meta-data/public-keys/{line.split('=')[0]}/openssh-key", token)
+        for line in get("meta-data/public-keys/", token).split()
+    ]
     text = get("user-data", token)
     # cloud-config is YAML, of which JSON is a part: no other is read here
     told = json.loads(text.split("\n", 1)[1]) if text.startswith("#cloud-config\n{") else {}
@@ -59,7 +66,7 @@ def make_host_keys():
 
 def show_host_keys():
     keys = "".join(path.read_text() for path in sorted(Path("/etc/ssh").glob("ssh_host_*.pub")))
-    with open("/dev/console", "w") as console:
+    with Path("/dev/console").open("w") as console:
         console.write(f"-----BEGIN SSH HOST KEY KEYS-----\n{keys}-----END SSH HOST KEY KEYS-----\n")
 
 
@@ -77,7 +84,7 @@ def init():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         show_host_keys()
-    with open("/var/log/cloud-init.log", "a") as log:
+    with Path("/var/log/cloud-init.log").open("a") as log:
         log.write(f"{instance}: {len(keys)} keys for {USER}\n")
     DONE.parent.mkdir(exist_ok=True)
     DONE.write_text("{}")

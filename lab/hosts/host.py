@@ -31,9 +31,10 @@ SSH_SETTINGS = (
     "BatchMode=yes",
 )
 SSH_OPTIONS = [word for setting in SSH_SETTINGS for word in ("-o", setting)]
-# Into the namespaces of the host's systemd: the child of nspawn that is process 1 of its own. 255: the host is off, as ssh says
+# Into the namespaces of the host's systemd: the child of nspawn that is process 1 of its own. 255: the host is off
 ENTER = """
-nspawn=$(cat "$1/nspawn.pid" 2>/dev/null) && children=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null) || exit 255
+nspawn=$(cat "$1/nspawn.pid" 2>/dev/null) || exit 255
+children=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null) || exit 255
 for child in $children; do
     [ "$(awk '/^NSpid/ { print $NF }' "/proc/$child/status")" != 1 ] || leader=$child
 done

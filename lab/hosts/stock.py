@@ -1,6 +1,6 @@
 """The cloud's stock image, as Debian's own is: nobody logs in as root, `admin` has sudo and no key yet, no host keys,
-no user of the hall, and cloud-init (a stand-in) for the first boot. The lab's base image is the hall's, as its installer
-left it: this takes away from it what a stock image doesn't have.
+no user of the hall, and cloud-init (a stand-in) for the first boot. The lab's base image is the hall's, as its
+installer left it: this takes away from it what a stock image doesn't have.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from ironburst.adapters.aws import Aws
 from ironburst.adapters.aws_images import AwsImages
 from ironburst.cli import image as cli
 from ironburst.cli import main
-from ironburst.document import Images
 from ironburst.convergence.ports import HostResult, PlaybookRun
+from ironburst.document import Images
 from ironburst.first_contact import Login
 from ironburst.images import BakeError, bake
 from ironburst.ports import CloudError, Refused
@@ -335,7 +335,7 @@ def test_the_root_disk_is_the_base_image_s_own(world, device, declared, size):
 
 def test_a_root_disk_smaller_than_the_base_image_starts_nothing(world):
     world.cloud.register_image("", BASE, root=("/dev/sda1", 50))
-    with pytest.raises(BakeError, match="root_disk_gb 20, and the base image ami-0123456789abcdef0 needs 50"):
+    with pytest.raises(BakeError, match=r"root_disk_gb 20, and the base image ami-0123456789abcdef0 needs 50"):
         world.run(root_disk_gb=20)
     assert changing(world) == []
 
@@ -345,7 +345,7 @@ def test_nothing_is_done_over_ssh_before_the_console_shows_the_host_keys(world, 
     monkeypatch.setattr("ironburst.images.CONSOLE_S", 0.2)
     world.hooks.console = "[    1.0] Linux version 6.12\r\n"
     seen = []
-    with pytest.raises(BakeError, match="in vain until the console of i-.* shows its host keys"):
+    with pytest.raises(BakeError, match=r"in vain until the console of i-.* shows its host keys"):
         world.run(playbook=seen.append, login=Login("ssh-ed25519 AAAA", tmp_path / "known_hosts"), boot_s=0)
     assert seen == [] and nothing_left(world)
 

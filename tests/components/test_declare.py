@@ -2,6 +2,7 @@
 destroy.
 """
 
+import base64
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import yaml
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
+from lab.aws.testing import client
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
 
@@ -38,6 +40,10 @@ class On:
 def cloud():
     cloud = Cloud()
     cloud.register_image("base", IMAGE)
+    fields = (b"ssh-ed25519", bytes(32))
+    encoded = base64.b64encode(b"".join(len(field).to_bytes(4) + field for field in fields))
+    public = b"ssh-ed25519 " + encoded + b" lab"
+    client(cloud.url).import_key_pair(KeyName="lab", PublicKeyMaterial=public)  # ssh.key_name of the stack
     yield cloud
     cloud.close()
 

@@ -1,11 +1,11 @@
 """Inventory of a cluster from its published ClusterDocument: no cloud logic, only a translation of names.
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
-`partition_<name>`. Host variables: `ansible_host`, `node_<field>` for every field of the host in the document
-(`node_software`: its exact set), `ansible_user` and `ansible_become` (anybody but root), and `cluster_software` (host variables, because these beat group_vars: what the
-document fixes no group_vars may change). Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`,
-`cluster_scheduler`, `cluster_hosts`, `cluster_pools`, `cluster_filesystem`, `cluster_subnet_managers`,
-`cluster_data_science`.
+`partition_<name>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but root),
+`node_<field>` for every field of the host in the document (`node_software`: its exact set), and `cluster_software`
+(host variables, because these beat group_vars: what the document fixes no group_vars may change). Variables of `all`:
+`cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`,
+`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`.
 """
 
 from __future__ import annotations
