@@ -251,3 +251,13 @@ def test_a_conflict_gives_no_document():
 
     with pytest.raises(document.DocumentError, match="CUD-001"):
         built(change)
+
+
+@pytest.mark.parametrize(
+    ("os", "user"),
+    [("ubuntu2204", "ubuntu"), ("ubuntu2404", "ubuntu"), ("debian13", "admin"), ("rhel9", "ec2-user"), (None, "root")],
+)
+def test_who_logs_in_at_a_cloud_host(os, user):
+    assert document.Ssh(user="root").user_at("cloud", os) == user
+    assert document.Ssh(user="root", cloud_user="rocky").user_at("cloud", os) == "rocky"
+    assert document.Ssh(user="operator", cloud_user="rocky").user_at("bare_metal", os) == "operator"
