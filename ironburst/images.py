@@ -12,15 +12,17 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from ironburst import catalog, first_contact
+from ironburst import first_contact
 from ironburst.document import ClusterDocument, PoolDocument, PoolZone
 from ironburst.first_contact import Login
+from ironburst.image_choice import hourly, root_of, superfluous
+from ironburst.image_port import BakeError, Build, Image, Images
 from ironburst.ports import CapacityError, CloudError, Instance, OutcomeUnknown
 from ironburst.signals import handled
 
@@ -32,10 +34,6 @@ APPEAR_S = 15.0  # how long EC2 may not show an instance that it has started
 Say = Callable[[str], None]
 Answers = Callable[[str], bool]
 T = TypeVar("T")
-
-
-class BakeError(Exception):
-    """The bake failed; the text is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -51,83 +49,6 @@ class Baked:
     usd_per_hour: float | None  # None: unknown
     seconds: dict[str, float]  # that each step took
     retired: list[str]  # older images of the pool that were deleted
-
-
-@dataclass(frozen=True)
-class Build:
-    """What the build instance is launched from. `token` <= 64 ASCII characters: a repeat with it starts nothing new."""
-
-    cluster: str
-    pool: str
-    instance_type: str
-    subnet_id: str
-    security_groups: tuple[str, ...]
-    base_image: str
-    root_device: str
-    root_gb: int
-    token: str
-    user_data: str = ""
-    capacity_reservation_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Image:
-    """A machine image, as the cloud shows it. `root_gb`: of its root disk; 0: that isn't a network disk."""
-
-    id: str
-    state: str  # pending, available, failed, ...
-    reason: str = ""
-    root_device: str = ""
-    root_gb: int = 0
-    made: str = ""  # the time, so that text sorts as time
-
-
-class Images(Protocol):
-    """What a bake needs of the cloud. All methods raise CloudError."""
-
-    def security_groups(self, launch_template_id: str) -> tuple[str, ...]:
-        """Those of a launch template's nodes."""
-
-    def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id.
-        CapacityError: nothing was started. OutcomeUnknown: repeat unchanged.
-        """
-
-    def instance(self, token: str) -> Instance | None:
-        """The instance of a launch; None while the cloud doesn't show it."""
-
-    def console(self, instance_id: str) -> str:
-        """What the instance has written to its console so far."""
-
-    def stop(self, instance_id: str) -> None:
-        """Shut the instance down; its disk stays. One that is stopped already is fine."""
-
-    def end(self, ids: list[str]) -> None:
-        """Terminate; ids that are gone already are fine."""
-
-    def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
-        """Begin an image of the stopped instance; the image's id."""
-
-    def named(self, name: str) -> str | None:
-        """The id of our image of that name: names are unique in an account and region."""
-
-    def image(self, image_id: str) -> Image | None:
-        """None while (or if) the cloud doesn't know the id."""
-
-    def baked(self, cluster: str, pool: str) -> list[Image]:
-        """Every image that was baked for a pool."""
-
-    def in_use(self, image_ids: Sequence[str]) -> set[str]:
-        """Those that an instance which isn't ended was started from."""
-
-    def forget(self, image_id: str) -> list[str]:
-        """Deregister an image and delete its snapshots; those that the cloud kept."""
-
-    def published(self, parameter: str) -> str | None:
-        """The image that the pool's parameter names."""
-
-    def publish(self, parameter: str, image_id: str) -> None:
-        """Let the parameter name the image."""
 
 
 @dataclass(frozen=True)
@@ -196,28 +117,6 @@ def bake(
         seconds=seconds,
         retired=work.retire(image),
     )
-
-
-def root_of(images: Images, base_image: str, pool: PoolDocument) -> Image:
-    """The base image with the root disk that the pool's nodes are to have. Raises BakeError where it can't have it."""
-    base = images.image(base_image)
-    if base is None or base.state != "available":
-        raise BakeError(f"the base image {base_image} is {base.state if base else 'not there'}: give an available one")
-    if not base.root_gb:
-        raise BakeError(f"the base image {base_image} has no network disk as its root: nothing could be baked on it")
-    wanted = pool.root_disk_gb or base.root_gb
-    if wanted < base.root_gb:
-        raise BakeError(
-            f"pool {pool.name} has root_disk_gb {wanted}, and the base image {base_image} needs {base.root_gb}: "
-            f"declare {base.root_gb} or more"
-        )
-    return replace(base, root_gb=wanted)
-
-
-def superfluous(baked: Sequence[Image], keep: int, kept: set[str]) -> list[str]:
-    """The images to retire: all but the `keep` newest, those in `kept` and those that aren't finished."""
-    newest = sorted(baked, key=lambda image: (image.made, image.id), reverse=True)
-    return [image.id for image in newest[keep:] if image.id not in kept and image.state != "pending"]
 
 
 class _Bake:
@@ -436,20 +335,6 @@ def _appeared(look: Callable[[], Instance | None], pause_s: float) -> str | None
     while (instance := _answered(look, pause_s)) is None and time.monotonic() < deadline:
         time.sleep(pause_s)
     return instance.id if instance else None
-
-
-def hourly(document: ClusterDocument, pool: PoolDocument, kind: str) -> float | None:
-    """USD an hour of an instance type on demand: the document's price (it has the pool's own type), else the
-    catalogue's; None if neither knows.
-    """
-    known = pool.usd_per_hour.get("on-demand") if kind == pool.instance_type else None
-    if known is not None:
-        return known
-    try:
-        listed = catalog.price(kind, "on-demand", document.region or "")
-    except catalog.Unknown:  # it has GPU types
-        return None
-    return listed.usd_per_hour if listed else None
 
 
 def ssh_answers(address: str) -> bool:

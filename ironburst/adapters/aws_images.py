@@ -20,14 +20,14 @@ from ironburst import naming
 from ironburst.adapters import aws_errors
 from ironburst.adapters.aws import CLUSTER, POOL, Aws
 from ironburst.adapters.aws_errors import call
-from ironburst.images import Build, Image
+from ironburst.image_port import Build, Image
 from ironburst.ports import CloudError, Instance
 
 ROLE = naming.ROLE_TAG  # image-build for the instance, image for what it becomes
 
 
 class AwsImages:
-    """The Images (ironburst.images) of one region."""
+    """The Images (ironburst.image_port) of one region."""
 
     def __init__(self, region: str, session: Any = None):
         """`session`: a boto3.Session, for tests."""

@@ -27,7 +27,8 @@ from ironburst.cli.playbook_options import add_declaration, declaration, progres
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument
 from ironburst.first_contact import Login
-from ironburst.images import BakeError, Say, bake, stop
+from ironburst.image_port import BakeError
+from ironburst.images import Say, bake, stop
 from ironburst.ports import CloudError
 from ironburst.signals import handled
 

@@ -19,7 +19,8 @@ from ironburst.cli import main
 from ironburst.convergence.ports import HostResult, PlaybookRun
 from ironburst.document import Images
 from ironburst.first_contact import Login
-from ironburst.images import BakeError, bake
+from ironburst.image_port import BakeError
+from ironburst.images import bake
 from ironburst.ports import CloudError, Refused
 from lab.aws.capacity import stash
 from lab.aws.cloud import Cloud
