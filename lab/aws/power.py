@@ -7,7 +7,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from moto.core.types import Base64EncodedString
 from moto.core.utils import utcnow
@@ -16,9 +17,6 @@ from moto.ec2.models.instances import InstanceState
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
 from lab.aws.view import InstanceView, view_of
-
-if TYPE_CHECKING:
-    from lab.aws.cloud import Cloud
 
 CODES = {"pending": 0, "running": 16, "stopping": 64, "stopped": 80}
 log = logging.getLogger(__name__)
@@ -33,12 +31,27 @@ def booted(view: InstanceView) -> str:
     return "\r\n".join((*lines, "-----END SSH HOST KEY KEYS-----", ""))
 
 
+class Owner(Protocol):
+    """What Power needs of its cloud (lab.aws.cloud.Cloud)."""
+
+    lock: Any
+    on_stop: Callable[[InstanceView], None] | None
+    on_start: Callable[[InstanceView], None] | None
+    on_console: Callable[[InstanceView], str] | None
+
+    def run_hook(self, hook: Callable[[Any], None], instance: Any) -> None:
+        """Call it in the thread of hooks."""
+
+    def state_changed(self, instance: Any, state: str) -> None:
+        """Tell EventBridge."""
+
+
 class Power:
     """Of a cloud's instances. A host behind an instance is shut down in the cloud's thread of hooks, so that no call
     waits for it.
     """
 
-    def __init__(self, cloud: Cloud):
+    def __init__(self, cloud: Owner):
         self.cloud = cloud
 
     def stop_instances(self, backend: Any, p: Params) -> Params:
