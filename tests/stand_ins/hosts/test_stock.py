@@ -43,7 +43,7 @@ def test_the_login_user_has_sudo_and_no_key(root):
 def test_it_is_done_once(root):
     (root / "home/admin/here").write_text("")
     stock.dress(root)
-    assert (root / "home/admin/here").exists() and (root / "etc/passwd").read_text().count("admin:") == 1
+    assert (root / "home/admin/here").exists() and (root / "etc/passwd").read_text().count("admin:x:") == 1
 
 
 def test_cloud_init_is_a_program(root, tmp_path):
