@@ -181,4 +181,4 @@ def _launching(
 
 
 def _image_owners(cloud: Cloud, where: policies.Scope) -> list[str]:
-    return [where.account, *(owner for owner in cloud.image_owners if owner != where.account)]
+    return [where.account, *(owner for owner in cloud.images.owners if owner != where.account)]

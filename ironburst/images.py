@@ -1,7 +1,8 @@
 """Baking the image of a pool's rented nodes: one build instance, its image, and the parameter that names it.
 
-The build instance is ended in every case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a
-failed bake leaves the pool with the image that it had.
+The build instance is stopped before its disk is copied, and ended in every case: after success, an error, Ctrl-C or
+SIGTERM. The parameter changes last: a failed bake leaves the pool with the image that it had. Then images that are
+older than the declared number go, but for those that are still in use.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from ironburst import catalog
-from ironburst.document import ClusterDocument, PoolDocument
+from ironburst import first_contact
+from ironburst.document import ClusterDocument, PoolDocument, PoolZone
+from ironburst.first_contact import Login
+from ironburst.image_choice import hourly, root_of, superfluous
+from ironburst.image_port import BakeError, Build, Image, Images
 from ironburst.ports import CapacityError, CloudError, Instance, OutcomeUnknown
 from ironburst.signals import handled
 
 IMAGE_S = 3600.0  # EC2 copies a big root disk for tens of minutes
+CONSOLE_S = 600.0  # old hypervisors show a console some minutes late
+STOP_S = 900.0  # a shutdown takes seconds; EC2 may take minutes over it
 REPEAT_S = 60.0  # how long a call without an answer is repeated
 APPEAR_S = 15.0  # how long EC2 may not show an instance that it has started
 Say = Callable[[str], None]
 Answers = Callable[[str], bool]
 T = TypeVar("T")
-
-
-class BakeError(Exception):
-    """The bake failed; the text is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -46,59 +48,7 @@ class Baked:
     zone: str
     usd_per_hour: float | None  # None: unknown
     seconds: dict[str, float]  # that each step took
-
-
-@dataclass(frozen=True)
-class Build:
-    """What the build instance is launched from. `token` <= 64 ASCII characters: a repeat with it starts nothing new."""
-
-    cluster: str
-    pool: str
-    launch_template_id: str
-    base_image: str
-    token: str
-
-
-@dataclass(frozen=True)
-class Image:
-    """A machine image, as the cloud shows it."""
-
-    id: str
-    state: str  # pending, available, failed, ...
-    reason: str = ""
-
-
-class Images(Protocol):
-    """What a bake needs of the cloud. All methods raise CloudError."""
-
-    def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id.
-        CapacityError: nothing was started. OutcomeUnknown: repeat unchanged.
-        """
-
-    def instance(self, token: str) -> Instance | None:
-        """The instance of a launch; None while the cloud doesn't show it."""
-
-    def end(self, ids: list[str]) -> None:
-        """Terminate; ids that are gone already are fine."""
-
-    def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
-        """Begin an image of the instance, which is rebooted so that its disk is at rest; the image's id."""
-
-    def named(self, name: str) -> str | None:
-        """The id of our image of that name: names are unique in an account and region."""
-
-    def image(self, image_id: str) -> Image | None:
-        """None while (or if) the cloud doesn't know the id."""
-
-    def forget(self, image_id: str) -> None:
-        """Deregister an image and delete its snapshots."""
-
-    def published(self, parameter: str) -> str | None:
-        """The image that the pool's parameter names."""
-
-    def publish(self, parameter: str, image_id: str) -> None:
-        """Let the parameter name the image."""
+    retired: list[str]  # older images of the pool that were deleted
 
 
 @dataclass(frozen=True)
@@ -120,18 +70,21 @@ def bake(
     say: Say,
     *,
     answers: Answers | None = None,
+    login: Login | None = None,
     pause_s: float = 5.0,
 ) -> Baked:
-    """Bake and publish. `playbook(address)` converges the build instance, `answers(address)`
-    says whether its sshd does (both may raise).
+    """Bake, publish, retire. `playbook(address)` converges the build instance, `answers(address)`
+    says whether its sshd does (both may raise). With a `login` its key is let in, and its known_hosts file has the
+    host keys of the console before the playbook is called.
 
     Raises BakeError or CloudError; whatever is raised, the build instance is ended,
     and an image that wasn't finished is deregistered.
     """
-    price = hourly(document, pool)
+    kind = document.images.build_type or pool.instance_type
+    price = hourly(document, pool, kind)
     estimate = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
-    say(f"one {pool.instance_type} on demand for the time of the bake: {estimate}")
-    work = _Bake(images, document, pool, base_image, say, pause_s)
+    say(f"one {kind} on demand for the time of the bake: {estimate}")
+    work = _Bake(images, document, pool, root_of(images, base_image, pool), login, say, pause_s)
     seconds: dict[str, float] = {}
     try:
         with _timed(seconds, "instance"):
@@ -139,6 +92,7 @@ def bake(
         with _timed(seconds, "playbook"):
             playbook(machine.address)
         with _timed(seconds, "image"):
+            work.stop(machine)
             image = work.make_image(machine)
         previous = work.publish(image)
     finally:
@@ -161,6 +115,7 @@ def bake(
         zone=machine.zone,
         usd_per_hour=price,
         seconds=seconds,
+        retired=work.retire(image),
     )
 
 
@@ -172,12 +127,13 @@ class _Bake:
         images: Images,
         document: ClusterDocument,
         pool: PoolDocument,
-        base_image: str,
+        base: Image,
+        login: Login | None,
         say: Say,
         pause_s: float,
     ):
         self._images, self._document, self._pool = images, document, pool
-        self._base_image, self._say, self._pause_s = base_image, say, pause_s
+        self._base, self._login, self._say, self._pause_s = base, login, say, pause_s
         self._run_id = uuid.uuid4().hex
         moment = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
         self._name = f"ironburst-{document.cluster}-{pool.name}-{moment}-{self._run_id[:4]}"
@@ -186,7 +142,7 @@ class _Bake:
         self._image_begun = self._image_available = False
 
     def start_instance(self, answers: Answers) -> Machine:
-        """The build instance, once its sshd answers."""
+        """The build instance, once its sshd answers and its host keys are known."""
         build, boot_s = self._launch(), self._pool.boot_s
         machine = _until(
             lambda: _running(build, self._images.instance(build.token)),
@@ -197,19 +153,22 @@ class _Bake:
         self._say(f"{machine.id} runs in {machine.zone} at {machine.address}")
         _until(lambda: answers(machine.address), boot_s, f"sshd answers at {machine.address}", self._pause_s)
         self._say("it answers by ssh")
+        if self._login:
+            keys = _until(
+                lambda: first_contact.host_keys(self._images.console(machine.id)),
+                max(boot_s, CONSOLE_S),
+                f"the console of {machine.id} shows its host keys (cloud-init prints them)",
+                self._pause_s,
+            )
+            self._login.known_hosts.write_text(first_contact.known_hosts(machine.address, keys))
+            self._say(f"its console shows {len(keys)} host keys")
         return machine
 
     def _launch(self) -> Build:
         """Zone after zone; the request that was granted."""
         pool = self._pool
         for place in pool.zones:
-            build = Build(
-                cluster=self._document.cluster,
-                pool=pool.name,
-                launch_template_id=place.launch_template_id,
-                base_image=self._base_image,
-                token=f"image-{self._run_id}-{place.zone}",
-            )
+            build = self._build(place)
             self._launches[build] = None
             try:
                 self._launches[build] = _answered(partial(self._images.launch, build), self._pause_s)
@@ -221,19 +180,48 @@ class _Bake:
                 if not isinstance(error, CapacityError):
                     raise
                 self._say(f"none in {place.zone}: {error}")
-        raise BakeError(f"no zone of pool {pool.name} has a {pool.instance_type} on demand now: try again later")
+        raise BakeError(f"no zone of pool {pool.name} has a {build.instance_type} on demand now: try again later")
+
+    def _build(self, place: PoolZone) -> Build:
+        """The request of one zone. The pool's own reservation is for the pool's own type."""
+        pool = self._pool
+        kind = self._document.images.build_type or pool.instance_type
+        return Build(
+            cluster=self._document.cluster,
+            pool=pool.name,
+            instance_type=kind,
+            subnet_id=place.subnet_id,
+            security_groups=_answered(partial(self._images.security_groups, place.launch_template_id), self._pause_s),
+            base_image=self._base.id,
+            root_device=self._base.root_device,
+            root_gb=self._base.root_gb,
+            token=f"image-{self._run_id}-{place.zone}",
+            user_data=first_contact.user_data(self._login.public_key) if self._login else "",
+            capacity_reservation_id=pool.capacity_reservation_id if kind == pool.instance_type else None,
+        )
+
+    def stop(self, machine: Machine) -> None:
+        """Shut the build instance down: only a disk that nobody writes is whole in its copy."""
+        _answered(partial(self._images.stop, machine.id), self._pause_s)
+        _until(
+            lambda: _stopped(self._images.instance(machine.build.token)),
+            STOP_S,
+            f"the build instance {machine.id} is stopped",
+            self._pause_s,
+        )
+        self._say(f"{machine.id} is stopped")
 
     def make_image(self, machine: Machine) -> str:
         """The id of the instance's image, once it is available."""
         software = self._pool.software or self._document.software
         tags = {
-            "ironburst:base-image": self._base_image,
+            "ironburst:base-image": self._base.id,
             "ironburst:serial": str(self._document.serial),
             "ironburst:driver": str(software.driver),
         }
         self._image_begun = True
         self._image = image = self._create(machine, tags)
-        self._say(f"image {image} begun; {machine.id} reboots")
+        self._say(f"image {image} begun")
         _until(lambda: _available(self._images, image), IMAGE_S, f"image {image} is available", self._pause_s)
         self._image_available = True
         return image
@@ -260,6 +248,22 @@ class _Bake:
         self._say(f"{parameter} = {image} (was: {previous or 'none'})")
         return previous
 
+    def retire(self, image: str) -> list[str]:
+        """Delete the pool's older images; those that are gone now. A failure is said, and left to the next bake."""
+        retired: list[str] = []
+        try:
+            baked = self._images.baked(self._document.cluster, self._pool.name)
+            kept = {image, self._images.published(self._pool.image_parameter) or image}
+            kept |= self._images.in_use([each.id for each in baked])
+            for old in superfluous(baked, self._document.images.keep, kept):
+                snapshots = self._images.forget(old)
+                retired.append(old)
+                left = f", but its snapshots {', '.join(snapshots)} stay: delete them" if snapshots else ""
+                self._say(f"image {old} retired{left}")
+        except CloudError as error:
+            self._say(f"older images could not be retired ({error})")
+        return retired
+
     def clean_up(self) -> bool:
         """Deregister an unfinished image and end the instance; False (and a line) if its end can't be made sure."""
         if self._image_begun and not self._image_available:
@@ -270,8 +274,8 @@ class _Bake:
         """One whose id never came back is looked for by its name."""
         try:
             if image := self._image or self._images.named(self._name):
-                self._images.forget(image)
-                self._say(f"image {image} wasn't finished: deregistered")
+                left = self._images.forget(image)
+                self._say(f"image {image} wasn't finished: deregistered{(left and f'; {left} stay') or ''}")
         except CloudError as error:
             self._say(
                 f"image {self._name} wasn't finished and could not be deregistered ({error}): "
@@ -308,6 +312,14 @@ def _running(build: Build, instance: Instance | None) -> Machine | None:
     return Machine(build, instance.id, instance.zone, instance.address)
 
 
+def _stopped(instance: Instance | None) -> bool:
+    if instance and instance.state not in ("running", "stopping", "stopped"):
+        raise BakeError(
+            f"the build instance {instance.id} is {instance.state} ({instance.reason or 'no reason given'})"
+        )
+    return instance is not None and instance.state == "stopped"
+
+
 def _available(images: Images, image_id: str) -> bool:
     image = images.image(image_id)
     if image is None:
@@ -323,13 +335,6 @@ def _appeared(look: Callable[[], Instance | None], pause_s: float) -> str | None
     while (instance := _answered(look, pause_s)) is None and time.monotonic() < deadline:
         time.sleep(pause_s)
     return instance.id if instance else None
-
-
-def hourly(document: ClusterDocument, pool: PoolDocument) -> float | None:
-    """USD an hour on demand: the document's price, else the catalogue's; None if neither knows."""
-    known = pool.usd_per_hour.get("on-demand")
-    listed = catalog.price(pool.instance_type, "on-demand", document.region or "") if known is None else None
-    return listed.usd_per_hour if listed else known
 
 
 def ssh_answers(address: str) -> bool:

@@ -37,8 +37,11 @@ RIGHTS = {
     "ironburst.baremetal": "pydantic :catalog :secrets",
     "ironburst.controller": ":burst :document :node_states :ports",
     "ironburst.convergence": "yaml :document :files :service",
-    "ironburst.images": ":catalog :document :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :images :naming :ports :service :signals "
+    "ironburst.first_contact": "",
+    "ironburst.image_port": ":ports",
+    "ironburst.image_choice": ":catalog :document :image_port",
+    "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
+    "ironburst.adapters": ":baremetal :convergence.ports :image_port :naming :ports :service :signals "
     "ansible_runner boto3 botocore requests sushy urllib3",
     "ironburst.cli": "ironburst",
     # the declaration

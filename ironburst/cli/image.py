@@ -1,8 +1,11 @@
 """`ironburst image POOL`: bake the image of a pool's rented nodes and write its id to the pool's parameter.
 
-One on-demand instance of the pool's launch template, converged by playbooks/image.yml, becomes the image. The instance
-is ended in every case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the
-pool with the image that it had.
+One on-demand instance, converged by playbooks/image.yml and stopped, becomes the image. The instance is ended in every
+case: after success, an error, Ctrl-C or SIGTERM. The parameter changes last: a failed bake leaves the pool with the
+image that it had.
+
+Ansible logs in with a key that is made for this build and gone after it, as the base image's own user, and only where
+the host keys are those of the instance's console.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +26,9 @@ from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.convergence.ports import PlaybookRun, TaskEvent
 from ironburst.document import ClusterDocument, DocumentError, PoolDocument
-from ironburst.images import BakeError, Say, bake, stop
+from ironburst.first_contact import Login
+from ironburst.image_port import BakeError
+from ironburst.images import Say, bake, stop
 from ironburst.ports import CloudError
 from ironburst.signals import handled
 
@@ -43,9 +50,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "image",
         help="bake the image of a pool's rented nodes",
-        description="Start one on-demand instance of the pool, converge it with playbooks/image.yml, make an image of "
-        "it and write the image's id to the pool's parameter, from where the controller takes it at every launch. "
-        "The instance is ended in every case.",
+        description="Start one on-demand instance (of cloud.images.build_type, else of the pool's type), converge it "
+        "with playbooks/image.yml, stop it, make an image of it and write the image's id to the pool's parameter, "
+        "from where the controller takes it at every launch. Then the pool's older images are deleted but for "
+        "cloud.images.keep of them and those in use. The instance is ended in every case.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,9 +63,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "--base-image", required=True, metavar="AMI", help="image to start from: the distribution's, or an earlier bake"
     )
     parser.add_argument(
-        "--ssh-key", type=Path, help="private key for the build instance (default: what the inventory says)"
+        "--ssh-key", type=Path, help="private key for the build instance (default: one that is made for this build)"
     )
-    parser.add_argument("--user", help="who logs in there (default: the document's ssh user)")
+    parser.add_argument("--user", help="who logs in there (default: ssh.cloud_user, else that of the system's images)")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout; progress goes to stderr")
     parser.set_defaults(func=run)
 
@@ -76,12 +84,19 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse(str(error))
     except CloudError as error:
         return _failed(str(error))
-    variables = {"ansible_ssh_private_key_file": str(arguments.ssh_key.resolve())} if arguments.ssh_key else {}
-    variables |= {"image_user": arguments.user} if arguments.user else {}
-    playbook = _playbook(Ansible(arguments.inventory, path), pool, variables, say)
+    ansible = Ansible(arguments.inventory, path)
+    user = arguments.user or document.ssh.user_at("cloud", pool.os)
     try:
-        with handled(stop):
-            baked = bake(images, document, pool, arguments.base_image, playbook, say)
+        with tempfile.TemporaryDirectory(prefix="ironburst-") as folder, handled(stop):
+            key = arguments.ssh_key.resolve() if arguments.ssh_key else _new_key(Path(folder))
+            login = Login(_public(key), Path(folder) / "known_hosts")
+            variables = {
+                "image_user": user,
+                "image_known_hosts": str(login.known_hosts),
+                "ansible_ssh_private_key_file": str(key),
+            }
+            playbook = _playbook(ansible, pool, variables, say)
+            baked = bake(images, document, pool, arguments.base_image, playbook, say, login=login)
     except (BakeError, CloudError) as error:
         return _failed(str(error))
     except KeyboardInterrupt:
@@ -89,6 +104,27 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     print(json.dumps(asdict(baked), indent=1) if arguments.json else baked.image)
     return 0
+
+
+def _new_key(folder: Path) -> Path:
+    """A key pair that nobody else has, for one build."""
+    key = folder / "key"
+    _ssh_keygen("-q", "-t", "ed25519", "-N", "", "-C", "ironburst-image-build", "-f", str(key))
+    return key
+
+
+def _public(key: Path) -> str:
+    """The public half of a private key."""
+    return _ssh_keygen("-y", "-P", "", "-f", str(key))
+
+
+def _ssh_keygen(*words: str) -> str:
+    try:
+        return subprocess.run(["ssh-keygen", *words], check=True, text=True, capture_output=True).stdout.strip()
+    except FileNotFoundError:
+        raise BakeError("there is no ssh-keygen here: install OpenSSH's client") from None
+    except subprocess.CalledProcessError as error:
+        raise BakeError(f"ssh-keygen {words[-1]}: {error.stderr.strip() or 'failed'}") from None
 
 
 def _playbook(ansible: Ansible, pool: PoolDocument, variables: dict[str, str], say: Say) -> Callable[[str], None]:

@@ -32,6 +32,11 @@ class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
     user: str = Field(default="root", description="user that Ansible logs in as")
+    cloud_user: str | None = Field(
+        default=None,
+        description="the same at cloud nodes; none: the user of the system's stock images (admin on Debian, ubuntu, "
+        "ec2-user on RHEL); Rocky's images have rocky",
+    )
     key_name: str | None = Field(
         default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key"
     )
@@ -233,6 +238,28 @@ class Price(Strict):
     spot: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
 
 
+class Images(Strict):
+    """How the images of pools are baked (`ironburst image`), and how long they stay."""
+
+    build_type: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$",
+        description="a small instance type without GPUs, of the pools' architecture; none: the pool's own type",
+        examples=["m7i.2xlarge"],
+    )
+    keep: int = Field(
+        default=3,
+        ge=2,
+        description="baked images of each pool that stay, but those in use; a launch of this moment may name the last "
+        "but one",
+    )
+    owners: list[ImageOwner] = Field(
+        default=[],
+        description="who else's images the pools may launch: account numbers, amazon or aws-marketplace; "
+        "none: only the account's own",
+    )
+
+
 class Cloud(Strict):
     """Cloud nodes, fixed and rented."""
 
@@ -242,11 +269,7 @@ class Cloud(Strict):
     groups: list[Group] = Field(default=[])
     pools: list[Pool] = Field(default=[])
     price: dict[str, Price] = Field(default={}, description="instance type: price")
-    image_owners: list[ImageOwner] = Field(
-        default=[],
-        description="who else's images the pools may launch: account numbers, amazon or aws-marketplace; "
-        "none: only the account's own",
-    )
+    images: Images = Field(default=Images(), description="the images of rented nodes")
 
 
 class Filesystem(Strict):

@@ -111,10 +111,21 @@ class SlurmNode(_Part):
     memory_mb: int
 
 
+LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
+"""who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
+
+
 class Ssh(_Part):
     """How Ansible logs in."""
 
     user: str
+    cloud_user: str | None = Field(default=None, description="at cloud hosts; null: the user of the system's image")
+
+    def user_at(self, kind: str, os: str | None) -> str:
+        """Who logs in at a host: `kind` is bare_metal or cloud. Anybody but root becomes root by sudo."""
+        if kind != "cloud":
+            return self.user
+        return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
 
 
 class Scheduler(_Part):
@@ -192,6 +203,7 @@ class PoolDocument(_Part):
         default={}, description="market: how often one instance is taken back; none: never"
     )
     checkpoint_s: int = 0
+    root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
@@ -231,6 +243,13 @@ class Burst(_Part):
     dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
 
 
+class Images(_Part):
+    """How the images of pools are baked, and how long they stay."""
+
+    build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
+    keep: int = Field(default=3, description="images of a pool that stay")
+
+
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
@@ -252,6 +271,7 @@ class ClusterDocument(_Part):
         default={}, description="by hall; empty: the switches or UFM do"
     )
     data_science: list[str] = []
+    images: Images = Images()
 
     def host(self, name: str) -> Host:
         """The declared host with this name; StopIteration without one."""

@@ -21,6 +21,7 @@ from ironburst.document import (
     Filesystem,
     Gpu,
     Host,
+    Images,
     Mig,
     NodeSoftware,
     PoolDocument,
@@ -96,7 +97,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
-        ssh=Ssh(user=config.ssh.user),
+        ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
         scheduler=Scheduler(**scheduler),
         hosts=hosts,
         pools=pools,
@@ -105,6 +106,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         data_science=list(config.data_science),
+        images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
     )
 
 
@@ -177,7 +179,7 @@ def _roles(config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool =
         "cuda": gpu,
         "nvidia_container_toolkit": gpu,
         "container_runtime": gpu and bool(chosen.container_runtimes),
-        "rdma": bool(chosen.packages.get("rdma")),
+        "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
         "dcgm": gpu,
@@ -287,5 +289,6 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         licences=pool.licences,
         interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {},
         checkpoint_s=pool.checkpoint or 0,
+        root_disk_gb=pool.root_disk_gb,
         **_of_instances(config, pool, naming.locked_pool(pool.name), solution),
     )

@@ -146,8 +146,10 @@ def dcgm_packages(os: str, dcgm: str, cuda_major: int | None, facts: Facts) -> l
 
 
 def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Facts) -> list[Package]:
-    """None without a fabric. EFA hosts take the inbox libraries; the installer brings its own beside them."""
-    if group.fabric == "none":
+    """None without a fabric, and none for EFA: its installer brings an RDMA stack of its own, rdma-core too, and stops
+    at a held package of the distribution.
+    """
+    if group.fabric == "none" or rdma == "efa":
         return []
     if rdma == "doca-ofed":
         return [Package(name, f"{rdma_version}*") for name in facts.package_names["doca_ofed"]["packages"]]
@@ -170,9 +172,11 @@ def slurm_packages(os: str, role: str, slurm: str | None, facts: Facts) -> list[
     return [parse_spec(_filled(name, slurm=slurm)) for name in tables(facts, os)[1][role]]
 
 
-def nvlsm_packages(os: str, facts: Facts) -> list[Package]:
-    """NVLink's subnet manager, of any version."""
-    return [Package(name) for name in facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]]
+def nvlsm_packages(os: str, rdma: str, facts: Facts) -> list[Package]:
+    """NVLink's subnet manager, of any version; beside EFA without the distribution's RDMA tools (see rdma_packages)."""
+    names = facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]
+    left_out = tables(facts, os)[1]["rdma"] if rdma == "efa" else []
+    return [Package(name) for name in names if name not in left_out]
 
 
 def runtime_packages(os: str, runtimes: Sequence[str], facts: Facts) -> list[Package]:
@@ -192,7 +196,7 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
         if chosen.imex:
             wanted["imex"] = imex_packages(os, chosen.driver, facts)
     if chosen.nvlsm:
-        wanted["nvlsm"] = nvlsm_packages(os, facts)
+        wanted["nvlsm"] = nvlsm_packages(os, chosen.rdma, facts)
     if chosen.cuda:
         wanted["cuda"] = cuda_packages(os, chosen.cuda, chosen.gds, facts)
         if chosen.nccl:

@@ -36,6 +36,7 @@ from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
 from lab.aws.launching import Launcher, once
+from lab.aws.power import Power
 from lab.aws.view import InstanceView, view_of
 
 ACCOUNT = "123456789012"
@@ -75,11 +76,15 @@ class Cloud:
         on_launch: Hook | None = None,
         on_terminate: Hook | None = None,
         on_bake: Bake | None = None,
+        on_stop: Hook | None = None,
+        on_start: Hook | None = None,
+        on_console: Callable[[InstanceView], str] | None = None,
     ):
         """on_launch boots a host (the instance is `pending` until it returns, and dies if it raises). on_bake makes the
         image folder that it is given the name of (the image is `pending` until it returns, and `failed` if it raises).
-        All hooks run one after another in a thread of their own, so that no API call waits for a boot. Port 0: any free
-        one.
+        on_stop shuts a host down, whose disk stays; on_start boots it again; on_console gives what it wrote.
+        All hooks but the last run one after another in a thread of their own, so that no API call waits for a boot.
+        Port 0: any free one.
 
         Raises OSError if the address can't be listened on.
         """
@@ -89,6 +94,8 @@ class Cloud:
         Cloud._alive = True
         self.url = f"http://{host}:{listener.getsockname()[1]}"
         self.region, self.on_launch, self.on_terminate, self.on_bake = region, on_launch, on_terminate, on_bake
+        self.on_stop, self.on_start, self.on_console = on_stop, on_start, on_console
+        self.power = Power(self)
         self.lock, self.capacity = threading.RLock(), Capacity()
         self.launcher = Launcher(self.capacity, random.Random(seed), self._started)
         # instance id -> what on_launch was given, until on_terminate has returned
@@ -165,11 +172,13 @@ class Cloud:
             "create_fleet": once(self.launcher.create_fleet, self.lock),
             "create_image": lambda backend, p: images.create_image(backend, p, self._baking),
             "deregister_image": images.deregister_image,
+            "get_console_output": self.power.get_console_output,
         }
+        if self.on_launch:
+            actions |= {"stop_instances": self.power.stop_instances, "start_instances": self.power.start_instances}
+        replace(EC2Response, "reboot_instances", self._refused_with_hosts(EC2Response.reboot_instances))
         for name, method in actions.items():
             replace(EC2Response, name, action(method))
-        for name in ("stop_instances", "start_instances", "reboot_instances"):
-            replace(EC2Response, name, self._refused_with_hosts(name, getattr(EC2Response, name)))
         ends = Instance.terminate
         replace(Instance, "terminate", lambda instance: self._terminate(instance, ends))
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
@@ -183,14 +192,13 @@ class Cloud:
         iam.patch(replace, ACCOUNT)
         ec2_utils.filter_dict_attribute_mapping.update(FILTERS)
 
-    def _refused_with_hosts(self, name: str, method: Callable) -> Callable:
-        """Stop, start and reboot change nothing on a host of the lab: refuse rather than pretend."""
+    def _refused_with_hosts(self, method: Callable) -> Callable:
+        """A reboot changes nothing on a host of the lab: refuse rather than pretend."""
 
         def call(response: Any) -> Any:
             if self.on_launch:
                 raise Ec2Error(
-                    "UnsupportedOperation",
-                    f"The lab's cloud has no {name.replace('_', ' ')}: terminate and launch instead.",
+                    "UnsupportedOperation", "The lab's cloud has no reboot instances: stop and start instead."
                 )
             return method(response)
 
@@ -300,6 +308,14 @@ class Cloud:
         else:
             instance._state = InstanceState("stopped", 80)
             self._event(instance, STATE_CHANGE, state="stopped")
+
+    def run_hook(self, hook: Callable[[Any], None], instance: Any) -> None:
+        """Call it in the thread of hooks."""
+        self._hooks.submit(hook, instance)
+
+    def state_changed(self, instance: Any, state: str) -> None:
+        """Tell EventBridge."""
+        self._event(instance, STATE_CHANGE, state=state)
 
     def _event(self, instance: Any, kind: str, **detail: Any) -> None:
         region, account = instance.region_name, instance.owner_id

@@ -11,7 +11,7 @@ from typing import Any
 from moto.ec2.models.amis import Ami
 
 from lab.aws import disks
-from lab.aws.capacity import tagged
+from lab.aws.capacity import stash, tagged
 from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
 
@@ -21,15 +21,18 @@ def new_id() -> str:
 
 
 def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -> Params:
-    """A pending image of a running instance; `started(instance, image)` makes it available or failed, later."""
+    """A pending image of a running or stopped instance; `started(instance, image)` makes it available or failed,
+    later.
+    """
     instance = backend.get_instance(p["InstanceId"])
     if instance.state not in ("running", "stopped"):
         raise Ec2Error("IncorrectState", f"Instance '{instance.id}' is {instance.state}: it must be running or stopped")
     if same := [i.id for i in backend.amis.values() if i.name == p["Name"]]:
         raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {p['Name']} is already in use by AMI {same[0]}")
-    if str(p.get("NoReboot", "")).lower() == "true":
+    if instance.state == "running" and str(p.get("NoReboot", "")).lower() == "true":
         raise Ec2Error(
-            "UnsupportedOperation", "The lab's cloud makes images of stopped disks only: leave NoReboot out."
+            "UnsupportedOperation",
+            "The lab's cloud copies disks at rest only: stop the instance, or leave NoReboot out.",
         )
     image = Ami(
         backend,
@@ -53,13 +56,18 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
 
 
 def deregister_image(backend: Any, p: Params) -> Params:
-    """Instances that run from it go on. Its snapshot stays unless the request says otherwise."""
+    """Instances that run from it go on. Its snapshot stays unless the request says otherwise, and tells of it."""
     image = backend.amis.get(p["ImageId"])
     backend.deregister_image(p["ImageId"])
-    if str(p.get("DeleteAssociatedSnapshots", "")).lower() == "true":
-        for snapshot in set(disks.snapshots(image)) & set(backend.snapshots):
+    if str(p.get("DeleteAssociatedSnapshots", "")).lower() != "true":
+        return {"Return": True}
+    results = []
+    for snapshot in dict.fromkeys(disks.snapshots(image)):
+        code = "client-error" if snapshot in stash(backend, "locked snapshots") else "success"
+        if code == "success" and snapshot in backend.snapshots:
             backend.delete_snapshot(snapshot)
-    return {"Return": True}
+        results.append({"SnapshotId": snapshot, "ReturnCode": code})
+    return {"Return": True, "DeleteSnapshotResults": results}
 
 
 def need_available(backend: Any, image_id: str) -> None:

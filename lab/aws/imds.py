@@ -30,6 +30,8 @@ def tree(host: InstanceView, region: str, credentials: dict[str, str] | None = N
     }
     if host.placement_group:
         out["meta-data/placement/group-name"] = host.placement_group
+    if host.public_key:
+        out["meta-data/public-keys/0/openssh-key"] = host.public_key
     if host.user_data is not None:
         out["user-data"] = host.user_data
     if host.tags_in_metadata:
@@ -94,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(403)
         paths = tree(host, self.server.region, self.server.credentials(host))
         wanted = self.path.removeprefix("/latest/")
+        if wanted == "meta-data/public-keys/" and host.public_key:
+            return self.answer(200, f"0={host.key_name}")  # this list alone names its entries
         if wanted in paths:
             return self.answer(200, paths[wanted])
         below = [p.removeprefix(wanted.rstrip("/") + "/") for p in paths if p.startswith(wanted.rstrip("/") + "/")]

@@ -33,6 +33,16 @@ class Machines(Protocol):
         """True if the machine of a running instance has powered itself off."""
         ...
 
+    def stop(self, view: InstanceView) -> None:
+        """Shut it down; its disk stays."""
+
+    def start(self, view: InstanceView) -> None:
+        """Boot one that was stopped."""
+
+    def console(self, view: InstanceView) -> str:
+        """What it has written to its console."""
+        ...
+
     def image_known(self, folder: str) -> bool:
         """True if there is a baked image of this folder name."""
         ...
@@ -60,6 +70,9 @@ def serve(listen: Listen, region: str, machines: Machines, stop: threading.Event
             on_launch=machines.launch,
             on_terminate=machines.terminate,
             on_bake=machines.bake,
+            on_stop=machines.stop,
+            on_start=machines.start,
+            on_console=machines.console,
         )
         servers = [
             Imds(listen.metadata, cloud.instance_at, region, cloud.credentials),

@@ -28,6 +28,8 @@ class InstanceView:
     client_token: str | None
     metadata_enabled: bool = True
     tags_in_metadata: bool = False
+    public_key: str = ""  # of its key pair, as OpenSSH writes it
+    key_name: str = ""
 
     @property
     def hostname(self) -> str:
@@ -41,6 +43,7 @@ def view_of(instance: Any) -> InstanceView:
     profile = getattr(instance, "profile", None)
     roles = profile.roles if profile else []
     options = instance.metadata_options
+    pair = instance.ec2_backend.key_pairs.get(instance.key_name) if instance.key_name else None
     return InstanceView(
         instance_id=instance.id,
         instance_type=instance.instance_type,
@@ -60,4 +63,10 @@ def view_of(instance: Any) -> InstanceView:
         client_token=instance.client_token,
         metadata_enabled=options.http_endpoint == "enabled",
         tags_in_metadata=options.instance_metadata_tags == "enabled",
+        public_key=_text(pair.material_public) if pair else "",
+        key_name=instance.key_name or "",
     )
+
+
+def _text(material: str | bytes | None) -> str:
+    return (material.decode() if isinstance(material, bytes) else material or "").strip()

@@ -57,8 +57,8 @@ def measure(inside: Inside, ledger: Ledger) -> Boot | None:
         address = re.search(r"NodeAddr=(\S+)", shown)
         if address is None:
             continue
-        host = [*inside.ssh, f"root@{address.group(1)}"]
+        host = next(host for host in inside.site.hosts() if host.spec.address == address.group(1))
         # the hosts are containers: their monotonic clock is this machine's
-        begun = time.time() - time.monotonic() + int(inside.run([*host, BEGUN])) / 1e6
-        return Boot(lease.node, max(joined) - begun, path_of(inside.run([*host, CHAIN])))
+        begun = time.time() - time.monotonic() + int(host.ssh(BEGUN).stdout) / 1e6
+        return Boot(lease.node, max(joined) - begun, path_of(host.ssh(CHAIN).stdout))
     return None

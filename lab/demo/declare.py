@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.demo import rights
 from lab.demo.inside import STACK, Inside
+from lab.hosts import rootfs
 from lab.site import Site
 from lab.system import CHECKOUT, LabError, wait_for
 
@@ -22,6 +23,11 @@ CREATE_SECRET = (
     "client.create_secret(Name=sys.argv[1], SecretString=sys.stdin.read())"
 )
 ALLOW_SPOT = "import boto3; boto3.client('iam').create_service_linked_role(AWSServiceName='spot.amazonaws.com')"
+KEY_PAIR = "lab"  # ssh.key_name of the stack: what fixed nodes let in
+IMPORT_KEY = (
+    "import boto3, sys; client = boto3.client('ec2');"
+    "client.import_key_pair(KeyName=sys.argv[1], PublicKeyMaterial=sys.stdin.buffer.read())"
+)
 Say = Callable[[str], None]
 
 
@@ -65,6 +71,8 @@ def start_world(site: Site, say: Say) -> Inside:
     control(inside, "POST", "/lab/images", image_id=FIXED_IMAGE, name="debian-13")
     key = base64.b64encode(secrets.token_bytes(96)).decode()
     inside.run([sys.executable, "-c", CREATE_SECRET, MUNGE_SECRET], stdin=key)
+    public = rootfs.ssh_key(site.box.root).with_suffix(".pub").read_text()
+    inside.run([sys.executable, "-c", IMPORT_KEY, KEY_PAIR], stdin=public)
     say("three Redfish BMCs and the AWS API (moto, a stand-in) answer; the munge key lies in Secrets Manager")
     return inside
 

@@ -14,6 +14,7 @@ from lab import names
 from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
 from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
+from lab.packages import repository
 from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
@@ -52,6 +53,7 @@ class Inside:
             "IRONBURST_DOCUMENT": str(self.document),
             "IRONBURST_STATE": str(site.dir / "run" / "state"),
             "IRONBURST_SSH_KEY": key,
+            "IRONBURST_LAB_KEY_SHA256": repository.key_sha256(site.box.root),
         }
 
     def argv(self, *command: str) -> list[str]:

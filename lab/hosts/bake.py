@@ -1,4 +1,4 @@
-"""Baking: a host's disk becomes an image, without its identity."""
+"""Baking: a host's disk becomes an image, with all that is on it."""
 
 import json
 import shutil
@@ -8,29 +8,13 @@ from lab.hosts import layers
 from lab.hosts.host import Host
 from lab.system import LabError, run
 
-# A baked image carries software, never an identity; these are removed from the baked host's layer
-IDENTITY = [
-    "etc/hostname",
-    "etc/hosts",
-    "etc/ssh/ssh_host_*",
-    "etc/ironburst/node.env",
-    "etc/munge/munge.key",
-    "etc/systemd/system.conf.d/10-lab.conf",
-    "var/log/journal/*",
-    "var/log/*.log",
-    "var/log/*/*.log",
-    "var/lib/systemd/random-seed",
-    "var/lib/dbus/machine-id",
-    "var/cache/apt/archives/*.deb",
-    "root/.bash_history",
-    "root/.ansible",
-    "tmp/*",
-    "var/tmp/*",
-]
+# What the lab itself has put on the disk. Nothing else is taken away, as a cloud takes nothing away: what must not be
+# in an image is whoever bakes it to remove
+OF_THE_LAB = ["etc/hostname", "etc/hosts", "etc/systemd/system.conf.d/10-lab.conf"]
 
 
 def bake(host: Host, image: str) -> Path:
-    """Stop `host` and make image `image` of its disk, without identity; the host stays, off. Returns images/<image>."""
+    """Stop `host` and make image `image` of its disk as it is; the host stays, off. Returns images/<image>."""
     target = layers.image_dir(host.box, image)
     if target.exists():
         raise LabError(f"image {image!r} exists already in lab {host.box.prefix!r}")
@@ -41,11 +25,8 @@ def bake(host: Host, image: str) -> Path:
     new.mkdir(parents=True)
     layer = new / "layer"
     run(["cp", "--archive", str(host.dir / "up"), str(layer)])  # keeps whiteouts and the overlay's attributes
-    for pattern in IDENTITY:
-        for path in layer.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    (layer / "etc").mkdir(exist_ok=True)
-    (layer / "etc/machine-id").write_text("")  # empty: a new one at boot
+    for name in OF_THE_LAB:
+        (layer / name).unlink(missing_ok=True)
     (new / "image.json").write_text(json.dumps({"id": image, "parent": spec.image, "baked_from": spec.name}))
     new.rename(target)
     return target

@@ -53,19 +53,37 @@ class InstanceHosts:
         log.info("%s: destroyed", view.instance_id)
 
     def bake(self, view: InstanceView, image: str) -> None:
-        """Make image folder `image` of the instance's disk. The host is off meanwhile and starts again, as CreateImage
-        reboots.
+        """Make image folder `image` of the instance's disk. One that runs is off meanwhile and starts again, as
+        CreateImage reboots.
         """
         host = self._host(view)
         self._up.discard(view.instance_id)
         bake(host, image)
-        host.start()
-        self._up.add(view.instance_id)
+        if view.state == "running":
+            host.start()
+            self._up.add(view.instance_id)
         log.info("%s: baked from %s", image, view.instance_id)
 
     def is_off(self, view: InstanceView) -> bool:
         """True if the host has powered itself off."""
         return view.instance_id in self._up and self._host(view).state() == "off"
+
+    def stop(self, view: InstanceView) -> None:
+        """A clean shutdown; the disk stays."""
+        self._up.discard(view.instance_id)
+        self._host(view).stop()
+        log.info("%s: stopped", view.instance_id)
+
+    def start(self, view: InstanceView) -> None:
+        """Boot one that was stopped."""
+        self._host(view).start()
+        self._up.add(view.instance_id)
+        log.info("%s: started again", view.instance_id)
+
+    def console(self, view: InstanceView) -> str:
+        """What systemd and the programs in it wrote to the console."""
+        log_file = self._host(view).dir / "console.log"
+        return log_file.read_text(errors="replace") if log_file.exists() else ""
 
     def image_known(self, folder: str) -> bool:
         """True if the lab has this baked image."""

@@ -29,6 +29,7 @@ PACKAGES = [
     "dmidecode",
     "perl",  # with udev, on every Debian server: here once, not once in each host
     "udev",
+    "sudo",  # how the login user of a stock image becomes root
     "ibsim-utils",  # the fabric simulator belongs to the lab, not to what the product installs
 ]
 # The subnet manager of the lab's simulated switches: unpacked beside the system, since opensm as a package would bring
@@ -107,7 +108,7 @@ def base_path(root: Path = LAB_ROOT) -> Path:
 
 
 def ssh_key(root: Path = LAB_ROOT) -> Path:
-    """The private key that root of every host accepts."""
+    """The private key that root of every host of the hall accepts."""
     return root / "cache" / "id_ed25519"
 
 
@@ -169,7 +170,7 @@ def _furnish(new: Path, key: Path) -> None:
     ssh = new / "root/.ssh"
     ssh.mkdir(mode=0o700, exist_ok=True)
     shutil.copy(f"{key}.pub", ssh / "authorized_keys")
-    # one host key for all hosts: nothing to generate at boot, and nothing of a host's identity in a baked image
+    # one host key for all hosts of the hall: nothing to generate at boot (an instance makes its own, see stock.py)
     _make_key(new / "etc/ssh/ssh_host_ed25519_key", "lab host")
     run(["chroot", str(new), "useradd", "-u", "1500", "-m", "-s", "/bin/bash", "alice"])
     (new / "shared").mkdir(mode=0o755)

@@ -5,6 +5,7 @@ Cached as .lab/cache/repo-<hash of the recipe>/ and served at http://10.78.0.1/:
 key).
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -85,6 +86,11 @@ def repositories(root: Path = LAB_ROOT) -> Path:
     """
     rootfs.base_image(root)
     return cache.built("lab.packages.repository", root, repo_path(root))
+
+
+def key_sha256(root: Path = LAB_ROOT) -> str:
+    """SHA-256 of the signing key's file, lab.asc."""
+    return hashlib.sha256((repositories(root) / "lab.asc").read_bytes()).hexdigest()
 
 
 def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dict[str, str]:

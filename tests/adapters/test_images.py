@@ -2,8 +2,11 @@
 each failure.
 """
 
+import base64
 import json
 import signal
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
@@ -14,9 +17,14 @@ from ironburst.adapters.aws_images import AwsImages
 from ironburst.cli import image as cli
 from ironburst.cli import main
 from ironburst.convergence.ports import HostResult, PlaybookRun
-from ironburst.images import BakeError, bake
+from ironburst.document import Images
+from ironburst.first_contact import Login
+from ironburst.image_port import BakeError
+from ironburst.images import bake
 from ironburst.ports import CloudError, Refused
+from lab.aws.capacity import stash
 from lab.aws.cloud import Cloud
+from lab.aws.power import booted
 from lab.aws.testing import REGION, live, network, refused
 from tests.fakes import document
 
@@ -27,15 +35,21 @@ P5, BASE = "p5.48xlarge", "ami-0123456789abcdef0"
 
 @pytest.fixture(scope="module")
 def server():
-    baked = []
-    hooks = SimpleNamespace(baked=baked, error=None)
+    baked, stopped = [], []
+    hooks = SimpleNamespace(baked=baked, stopped=stopped, error=None, console=None)
 
     def on_bake(view, image):
         if hooks.error:
             raise hooks.error
         baked.append((view.instance_id, image))
 
-    cloud = Cloud(seed=7, on_launch=lambda view: None, on_bake=on_bake)
+    cloud = Cloud(
+        seed=7,
+        on_launch=lambda view: None,
+        on_bake=on_bake,
+        on_stop=lambda view: stopped.append(view.instance_id),
+        on_console=lambda view: hooks.console if hooks.console is not None else booted(view),
+    )
     cloud.test_hooks = hooks
     yield cloud
     cloud.close()
@@ -53,7 +67,8 @@ def cloud(server):
     server.reset()
     server.register_image("", BASE)
     server.test_hooks.baked.clear()
-    server.test_hooks.error = None
+    server.test_hooks.stopped.clear()
+    server.test_hooks.error = server.test_hooks.console = None
     return server
 
 
@@ -66,6 +81,7 @@ def world(cloud, clients, images, monkeypatch):
     vpc, first = network(ec2)
     answer = ec2.create_subnet(VpcId=vpc, CidrBlock="10.90.16.0/20", AvailabilityZone="us-east-1b")
     second = answer["Subnet"]["SubnetId"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="nodes", Description="nodes")["GroupId"]
     zones = []
     for zone, subnet in (("us-east-1a", first), ("us-east-1b", second)):
         tags = [
@@ -76,7 +92,10 @@ def world(cloud, clients, images, monkeypatch):
         ]
         data = {
             "InstanceType": P5,
-            "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": subnet}],
+            "NetworkInterfaces": [
+                {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group]},
+                {"DeviceIndex": 1, "NetworkCardIndex": 1, "InterfaceType": "efa-only", "SubnetId": subnet},
+            ],
             "TagSpecifications": tags,
         }
         answer = ec2.create_launch_template(LaunchTemplateName=zone, LaunchTemplateData=data)
@@ -87,14 +106,17 @@ def world(cloud, clients, images, monkeypatch):
     made = type(document()).model_validate(values)
     said = []
 
-    def run(playbook=lambda address: None, answers=lambda address: True, boot_s=30):
-        pool = made.pools[0].model_copy(update={"boot_s": boot_s})
-        return bake(images, made, pool, BASE, playbook, said.append, answers=answers, pause_s=0.01)
+    def run(playbook=lambda address: None, answers=lambda address: True, boot_s=30, login=None, images_of=None, **pool):
+        its = made.pools[0].model_copy(update={"boot_s": boot_s} | pool)
+        whole = made.model_copy(update={"images": Images(**(images_of or {}))})
+        options = {"answers": answers, "login": login, "pause_s": 0.01}
+        return bake(images, whole, its, BASE, playbook, said.append, **options)
 
     return SimpleNamespace(
         cloud=cloud,
         ec2=ec2,
         ssm=clients("ssm"),
+        group=group,
         document=made,
         pool=made.pools[0],
         run=run,
@@ -114,7 +136,7 @@ def made_images(world):
 
 def changing(world):
     """The changing calls of the bake itself, in order."""
-    names = ("RunInstances", "CreateImage", "PutParameter", "TerminateInstances", "DeregisterImage")
+    names = ("RunInstances", "StopInstances", "CreateImage", "PutParameter", "TerminateInstances", "DeregisterImage")
     return [action for action, _ in world.cloud.calls if action in names]
 
 
@@ -134,7 +156,8 @@ def test_the_whole_bake(world):
     assert address == instance["PrivateIpAddress"] and instance["ImageId"] == BASE
     assert done.instance == instance["InstanceId"]
     assert tags["ironburst:role"] == "image-build" and tags["ironburst:pool"] == "p5" and "ironburst:lease" not in tags
-    assert changing(world) == ["RunInstances", "CreateImage", "PutParameter", "TerminateInstances"]
+    assert changing(world) == ["RunInstances", "StopInstances", "CreateImage", "PutParameter", "TerminateInstances"]
+    assert world.hooks.stopped == [done.instance] and done.retired == []
     assert world.hooks.baked == [(done.instance, done.image)]
     assert (parameter(world), done.previous) == (done.image, before)
     assert live(world.ec2) == []
@@ -231,7 +254,13 @@ def test_the_image_fails(world):
     world.hooks.error = RuntimeError("the disk is full")
     with pytest.raises(BakeError, match=r"is failed .*the disk is full"):
         world.run()
-    assert changing(world) == ["RunInstances", "CreateImage", "DeregisterImage", "TerminateInstances"]
+    assert changing(world) == [
+        "RunInstances",
+        "StopInstances",
+        "CreateImage",
+        "DeregisterImage",
+        "TerminateInstances",
+    ]
     assert nothing_left(world) and parameter(world) is None
 
 
@@ -246,7 +275,8 @@ def test_it_says_so_when_the_end_cannot_be_made_sure(world):
     world.cloud.fault("TerminateInstances", "UnauthorizedOperation", status=403)
     with pytest.raises(BakeError, match="may still run"):
         world.run()
-    assert len(live(world.ec2)) == 1 and any("it has the client token image-" in line for line in world.said)
+    states = [i["State"]["Name"] for r in world.ec2.describe_instances()["Reservations"] for i in r["Instances"]]
+    assert states == ["stopped"] and any("it has the client token image-" in line for line in world.said)
 
 
 def test_ctrl_c_during_the_cleanup_is_left_alone(world, images, monkeypatch):
@@ -259,6 +289,120 @@ def test_ctrl_c_during_the_cleanup_is_left_alone(world, images, monkeypatch):
     monkeypatch.setattr(images, "end", interrupted)
     world.run()
     assert live(world.ec2) == [] and signal.getsignal(signal.SIGINT) is BEFORE
+
+
+# ---- what a build is launched from
+def launched(world):
+    """The parameters of the RunInstances calls, flat as they were sent."""
+    return [params for action, params in world.cloud.calls if action == "RunInstances"]
+
+
+def test_a_build_is_of_the_declared_small_type_with_one_card_and_no_role(world):
+    done = world.run(images_of={"build_type": "m5.large"}, capacity_reservation_id="cr-0123456789abcdef0")
+    (sent,) = launched(world)
+    assert (sent["InstanceType"], sent["InstanceInitiatedShutdownBehavior"]) == ("m5.large", "terminate")
+    assert sent["NetworkInterface.1.SecurityGroupId.1"] == world.group and "NetworkInterface.2.DeviceIndex" not in sent
+    assert not [name for name in sent if name.startswith(("LaunchTemplate", "IamInstanceProfile", "CapacityReserv"))]
+    assert sent["MetadataOptions.HttpTokens"] == "required" and done.usd_per_hour is None
+    assert "price unknown" in world.said[0]
+
+
+def test_a_build_of_the_pool_s_type_takes_the_pool_s_reservation(world):
+    with pytest.raises(CloudError):  # the lab has no such reservation: EC2 says so, too
+        world.run(capacity_reservation_id="cr-0123456789abcdef0")
+    (sent,) = launched(world)
+    target = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
+    assert (sent["InstanceType"], sent[target]) == (P5, "cr-0123456789abcdef0")
+
+
+@pytest.mark.parametrize(("device", "declared", "size"), [("/dev/sda1", 200, 200), ("/dev/xvda", None, 10)])
+def test_the_root_disk_is_the_base_image_s_own(world, device, declared, size):
+    """Under another name EC2 makes a second disk, and the root stays small."""
+    world.cloud.register_image("", BASE, root_device=device, root_gb=10)
+    done = world.run(root_disk_gb=declared)
+    (sent,) = launched(world)
+    disk = "BlockDeviceMapping.1"
+    assert (sent[f"{disk}.DeviceName"], sent[f"{disk}.Ebs.VolumeSize"]) == (device, str(size))
+    assert (sent[f"{disk}.Ebs.VolumeType"], sent[f"{disk}.Ebs.Encrypted"]) == ("gp3", "true")
+    (made,) = made_images(world)
+    ebs = made["BlockDeviceMappings"][0]["Ebs"]
+    assert (made["ImageId"], made["RootDeviceName"], ebs["VolumeSize"], ebs["Encrypted"]) == (
+        done.image,
+        device,
+        size,
+        True,
+    )
+
+
+def test_a_root_disk_smaller_than_the_base_image_starts_nothing(world):
+    world.cloud.register_image("", BASE, root_device="/dev/sda1", root_gb=50)
+    with pytest.raises(BakeError, match=r"root_disk_gb 20, and the base image ami-0123456789abcdef0 needs 50"):
+        world.run(root_disk_gb=20)
+    assert changing(world) == []
+
+
+# ---- the first contact
+def test_nothing_is_done_over_ssh_before_the_console_shows_the_host_keys(world, monkeypatch, tmp_path):
+    monkeypatch.setattr("ironburst.images.CONSOLE_S", 0.2)
+    world.hooks.console = "[    1.0] Linux version 6.12\r\n"
+    seen = []
+    with pytest.raises(BakeError, match=r"in vain until the console of i-.* shows its host keys"):
+        world.run(playbook=seen.append, login=Login("ssh-ed25519 AAAA", tmp_path / "known_hosts"), boot_s=0)
+    assert seen == [] and nothing_left(world)
+
+
+# ---- stopped before its disk is copied
+def test_an_instance_that_will_not_stop_is_not_copied(world, monkeypatch):
+    monkeypatch.setattr("ironburst.images.STOP_S", 0.1)
+    monkeypatch.setattr(world.cloud, "on_stop", fail(RuntimeError("it hangs")))
+    with pytest.raises(BakeError, match=r"in vain until the build instance i-\w+ is stopped"):
+        world.run()
+    assert changing(world) == ["RunInstances", "StopInstances", "TerminateInstances"] and nothing_left(world)
+
+
+# ---- older images
+def bakes(world, number, **options):
+    return [world.run(**options).image for _ in range(number)]
+
+
+def test_only_the_declared_number_of_images_stays(world):
+    first, *rest = bakes(world, 4, images_of={"keep": 3})
+    assert {image["ImageId"] for image in made_images(world)} == set(rest)
+    assert any(line == f"image {first} retired" for line in world.said)
+    # one for each image, and the base image's
+    assert len(world.ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]) == 4
+
+
+def test_an_image_stays_while_an_instance_runs_from_it(world):
+    (first,) = bakes(world, 1)
+    world.ec2.run_instances(MinCount=1, MaxCount=1, ImageId=first, InstanceType=P5)
+    rest = bakes(world, 3, images_of={"keep": 2})
+    assert {image["ImageId"] for image in made_images(world)} == {first, *rest[1:]}
+
+
+def test_images_of_others_stay(world):
+    foreign = world.run(name="other").image
+    rest = bakes(world, 3, images_of={"keep": 2})
+    assert {image["ImageId"] for image in made_images(world)} == {foreign, *rest[1:]}
+
+
+def test_a_snapshot_that_the_cloud_keeps_is_named(world):
+    (first,) = bakes(world, 1)
+    snapshot = made_images(world)[0]["BlockDeviceMappings"][0]["Ebs"]["SnapshotId"]
+    stash(world.cloud.backend, "locked snapshots")[snapshot] = True
+    bakes(world, 2, images_of={"keep": 2})
+    assert f"image {first} retired, but its snapshots {snapshot} stay: delete them" in world.said
+
+
+def test_a_bake_succeeds_though_nothing_can_be_retired(world):
+    bakes(world, 1)
+    world.cloud.fault("DeregisterImage", "UnauthorizedOperation", status=403)
+    done = world.run(images_of={"keep": 2})
+    assert done.retired == []
+    world.cloud.fault("DeregisterImage", "UnauthorizedOperation", status=403)
+    done = world.run(images_of={"keep": 2})
+    assert done.retired == [] and parameter(world) == done.image
+    assert any("older images could not be retired" in line for line in world.said)
 
 
 # ---- the lab's CreateImage
@@ -311,6 +455,14 @@ def verb(world, server, tmp_path, monkeypatch):
 
         def play(self, playbook, *, variables, on_event):
             given.variables = variables
+            (instance,) = live(world.ec2)
+            wanted = {"InstanceId": instance["InstanceId"], "Attribute": "userData"}
+            encoded = world.ec2.describe_instance_attribute(**wanted)["UserData"]["Value"]
+            given.user_data = json.loads(base64.b64decode(encoded).decode().removeprefix("#cloud-config\n"))
+            given.known_hosts = Path(variables["image_known_hosts"]).read_text()
+            given.address = instance["PrivateIpAddress"]
+            key = Path(variables["ansible_ssh_private_key_file"])
+            given.key, given.key_mode = key, key.stat().st_mode & 0o777
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # ansible-runner leaves handlers of its own behind
             return given.play
 
@@ -327,14 +479,33 @@ def verb(world, server, tmp_path, monkeypatch):
 
 def test_the_command(verb, world, tmp_path, capsys):
     key = tmp_path / "key"
-    key.write_text("")
-    assert verb.call(ssh_key=str(key), user="admin") == 0
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    assert verb.call(ssh_key=str(key), user="rocky") == 0
     out = json.loads(capsys.readouterr().out)
     assert out["image"] == parameter(world) and out["parameter"] == "/ironburst/lab/p5/image"
     assert set(out["seconds"]) == {"instance", "playbook", "image"}
     assert verb.variables.pop("image_address").startswith("10.90.")
-    assert verb.variables == {"image_pool": "p5", "image_user": "admin", "ansible_ssh_private_key_file": str(key)}
+    assert not Path(verb.variables.pop("image_known_hosts")).exists()  # gone with the build
+    assert verb.variables == {"image_pool": "p5", "image_user": "rocky", "ansible_ssh_private_key_file": str(key)}
+    assert verb.user_data["ssh_authorized_keys"] == [key.with_suffix(".pub").read_text().strip()]
     assert signal.getsignal(signal.SIGINT) is BEFORE
+
+
+def test_a_build_has_a_key_of_its_own_that_nobody_keeps(verb, world):
+    """And its host keys are those of its console, before Ansible goes there."""
+    assert verb.call() == 0
+    assert verb.user_data["ssh_authorized_keys"][0].startswith("ssh-ed25519 ") and verb.key_mode == 0o600
+    assert not verb.key.exists()
+    address, kind, encoded = verb.known_hosts.split()
+    assert (address, kind) == (verb.address, "ssh-ed25519") and len(base64.b64decode(encoded)) == 51
+    assert verb.variables["image_user"] == "root"  # of a document that names no system
+    assert world.ec2.describe_key_pairs()["KeyPairs"] == []
+
+
+def test_a_build_whose_owner_is_gone_ends_itself(verb):
+    assert verb.call() == 0
+    (command,) = verb.user_data["runcmd"]
+    assert command[-2:] == ["systemctl", "poweroff"] and "--on-active=10800" in command
 
 
 def test_the_command_fails_with_the_playbook_s_error(verb, world, capsys):

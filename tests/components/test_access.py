@@ -131,14 +131,14 @@ def test_images_are_launched_of_declared_owners_only(cluster, value):
         return attached(cluster(value), "lab-launch")["LaunchImages"]["Condition"]
 
     assert owners() == {"StringEquals": {"ec2:Owner": ["123456789012"]}}
-    value["cloud"]["image_owners"] = ["999999999999", "123456789012", "amazon"]
+    value["cloud"].setdefault("images", {})["owners"] = ["999999999999", "123456789012", "amazon"]
     assert owners() == {"StringEquals": {"ec2:Owner": ["123456789012", "999999999999", "amazon"]}}
 
 
 @pytest.mark.parametrize("owner", ["self", "99", "Amazon"])
 def test_an_owner_is_an_account_or_one_of_two_words(value, owner):
-    value["cloud"]["image_owners"] = [owner]
-    with pytest.raises(ConfigError, match="image_owners"):
+    value["cloud"].setdefault("images", {})["owners"] = [owner]
+    with pytest.raises(ConfigError, match="owners"):
         valid(value)
 
 

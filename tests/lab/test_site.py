@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
+import subprocess
 import sys
 
 import pytest
 
+from ironburst.first_contact import host_keys
 from lab import names
-from lab.hosts import cabling, hardware, spec
+from lab.hosts import cabling, hardware, rootfs, spec
+from lab.hosts.host import SSH_OPTIONS
 from lab.packages import repository
 from lab.system import CHECKOUT, LabError, wait_for
 from tests import sites
@@ -15,6 +19,7 @@ from tests import sites
 pytestmark = pytest.mark.lab
 INSTANCE = "i-0123456789abcdef0"
 ADDRESS = "10.90.3.7"
+FORGET = CHECKOUT / "playbooks/files/forget_host.sh"
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +181,18 @@ def test_power_works_from_inside_the_box(site):
     assert json.loads(log.read_text()) == [True, ["off", "on", "running", "off", "off"]]
 
 
+def test_a_stock_instance_lets_nobody_in_as_root_and_has_a_key_of_its_own(site):
+    """As Debian's image on EC2: the lab's key opens no root login, sudo is the login user's, `alice` is the hall's."""
+    client = [*site.box.net_prefix(), "ssh", "-i", str(rootfs.ssh_key(site.box.root)), *SSH_OPTIONS]
+    refused = subprocess.run([*client, f"root@{ADDRESS}", "true"], capture_output=True, text=True)
+    assert refused.returncode == 255 and "Permission denied" in refused.stderr
+    assert site.ssh(INSTANCE, "id alice", check=False).returncode == 1
+    assert output(site, INSTANCE, "runuser -u admin -- sudo -n id -u") == "0"
+    key = output(site, INSTANCE, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
+    assert host_keys((site.host(INSTANCE).dir / "console.log").read_text()) == [key]
+    assert key != output(site, "dgx01", "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
+
+
 def test_image_carries_software_and_no_identity(site):
     baker, rented = "i-00000000000000001", "i-00000000000000002"
     site.start_host(spec.cloud(baker, "10.90.9.1", "p5.48xlarge"))
@@ -183,22 +200,25 @@ def test_image_carries_software_and_no_identity(site):
     site.ssh(
         baker,
         "mkdir -p /etc/munge /etc/ironburst; touch /etc/munge/munge.key /etc/ironburst/node.env;"
+        "mkdir -p /root/.ansible /home/admin/.ssh; echo key > /home/admin/.ssh/authorized_keys;"
         "echo soft > /opt/software; rm /etc/ssh/moduli",
     )
-    old_id = output(site, baker, "cat /etc/machine-id")
-    site.bake_image(baker, "ami-0lab1")
+    old_id = output(site, baker, "cat /etc/machine-id; cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub")
+    site.ssh(baker, "sh -s", stdin=FORGET.read_text())  # the last task of playbooks/image.yml
+    layer = site.bake_image(baker, "ami-0lab1") / "layer"
     assert site.host(baker).state() == "off"
+    kept = [str(path.relative_to(layer)) for path in layer.rglob("*") if path.is_file()]
+    identity = r"ssh_host_|munge\.key|node\.env|\.ssh/|\.ansible|lib/cloud/|random-seed|dbus/machine-id"
+    assert [path for path in kept if re.search(identity, path)] == []
+    assert (layer / "etc/machine-id").read_text() == ""
     site.destroy_host(baker)
     site.start_host(spec.cloud(rented, "10.90.9.2", "p5.48xlarge", image="ami-0lab1"))
     assert site.wait([rented]) == {rented: "running"}
     assert output(site, rented, "cat /opt/software; hostname").split() == ["soft", "ip-10-90-9-2"]
-    assert (
-        site.ssh(
-            rented, "ls /etc/munge/munge.key || ls /etc/ironburst/node.env || ls /etc/ssh/moduli", check=False
-        ).returncode
-        == 2
-    )
-    assert output(site, rented, "cat /etc/machine-id") not in ("", old_id)
+    gone = "ls /etc/munge/munge.key || ls /etc/ironburst/node.env || ls /etc/ssh/moduli"
+    assert site.ssh(rented, gone, check=False).returncode == 2
+    new_id = output(site, rented, "cat /etc/machine-id; cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub")
+    assert len(new_id.split()) == 2 and not set(new_id.split()) & set(old_id.split())
     with pytest.raises(LabError, match="no image 'ami-1'; it has: ami-0lab1"):
         site.start_host(spec.cloud("i-00000000000000003", "10.90.9.3", "p5.48xlarge", image="ami-1"))
     site.destroy_host(rented)

@@ -56,6 +56,14 @@ def test_groups_of_kind_place_and_partition(listed):
     assert listed["partition_fixed"]["hosts"] == ["fixed-1"]
 
 
+def test_a_stock_image_s_own_user_becomes_root(listed):
+    users = {name: listed["_meta"]["hostvars"][name] for name in ("dgx01", "fixed-1")}
+    assert {name: (its["ansible_user"], its["ansible_become"]) for name, its in users.items()} == {
+        "dgx01": ("root", False),
+        "fixed-1": ("admin", True),
+    }
+
+
 def test_host_variables(listed):
     dgx = listed["_meta"]["hostvars"]["dgx01"]
     assert (dgx["ansible_host"], dgx["ansible_user"], dgx["node_serial"]) == ("10.78.0.11", "root", "LAB-DGX01")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import filter_loader
 from ansible.template import Templar, trust_as_template
@@ -198,3 +199,58 @@ def test_a_mig_layout_names_every_gpu():
         "7": {"1g.10gb": 7},
         "1": {"3g.40gb": 2},
     }
+
+
+KEY = {"name": "nv", "url": "http://h/nv", "suite": "stable", "components": ["main"], "key_url": "http://h/key.asc"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "unknown"),
+    [
+        (KEY, ["http://h/key.asc"]),
+        (KEY | {"key_sha256": ""}, ["http://h/key.asc"]),
+        (KEY | {"key_sha256": "0" * 63}, ["http://h/key.asc"]),
+        (KEY | {"key_sha256": "0" * 64}, []),
+    ],
+    ids=["none", "empty", "short", "known"],
+)
+@pytest.mark.parametrize("manager", ["apt", "dnf"])
+def test_a_repository_s_key_has_a_checksum(declared, unknown, manager):
+    facts = {"pkg_mgr": manager, "kernel": KERNEL, "node_seen": SEEN}
+    repositories = {f"base_{manager}_repositories": [declared], "ansible_facts": facts}
+    assert value("base", "base_unknown_keys", **repositories) == unknown
+
+
+def test_dnf_takes_a_key_from_the_checked_file_alone():
+    facts = {"pkg_mgr": "dnf", "kernel": KERNEL, "node_seen": SEEN}
+    text = (PLAYBOOKS / "roles/base/templates/ironburst.repo.j2").read_text()
+    changes = {"base_repository": KEY | {"repo_gpgcheck": True}, "ansible_facts": facts}
+    folder = value("base", "base_keys_folder", **changes)
+    written = value("base", f"'' }}}}{text}{{{{ ''", base_keys_folder=folder, **changes)
+    assert "gpgcheck=1" in written.splitlines() and "repo_gpgcheck=1" in written.splitlines()
+    assert "gpgkey=file:///etc/pki/rpm-gpg/ironburst-" in written and "http://h/key.asc" not in written
+
+
+@pytest.mark.parametrize(
+    ("lines", "unheld"),
+    [
+        (["rdma-core", "slurmd", "infiniband-diags"], ["rdma-core", "infiniband-diags"]),
+        (["rdma-core-0:48.0-1.el9.*", "slurm-0:24.11-1.*"], ["rdma-core"]),
+        ([], []),
+    ],
+    ids=["apt", "dnf", "none"],
+)
+def test_what_the_efa_installer_replaces_is_not_held(lines, unheld):
+    software = {"rdma": "efa", "packages": {"rdma": []}}
+    found = value("rdma", "rdma_unhold", software=software, rdma_held={"stdout_lines": lines})
+    assert sorted(found) == sorted(unheld)
+
+
+@pytest.mark.parametrize(("checksum", "passes"), [("", False), ("sha256:123", False), ("sha256:" + "0" * 64, True)])
+def test_the_efa_installer_is_refused_without_a_checksum(checksum, passes):
+    tasks = yaml.safe_load((PLAYBOOKS / "roles/rdma/tasks/preflight.yml").read_text())
+    (assertion,) = [
+        task["ansible.builtin.assert"]["that"] for task in tasks if "archive can be checked" in task["name"]
+    ]
+    given = {"rdma_efa": True, "rdma_efa_installer_checksum": checksum}
+    assert value("rdma", assertion, software={"packages": {"rdma": []}}, **given) is passes

@@ -1,11 +1,11 @@
 """Inventory of a cluster from its published ClusterDocument: no cloud logic, only a translation of names.
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
-`partition_<name>`. Host variables: `ansible_host`, `node_<field>` for every field of the host in the document
-(`node_software`: its exact set), and `cluster_software` (host variables, because these beat group_vars: what the
-document fixes no group_vars may change). Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`,
-`cluster_scheduler`, `cluster_hosts`, `cluster_pools`, `cluster_filesystem`, `cluster_subnet_managers`,
-`cluster_data_science`.
+`partition_<name>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but root),
+`node_<field>` for every field of the host in the document (`node_software`: its exact set), and `cluster_software`
+(host variables, because these beat group_vars: what the document fixes no group_vars may change). Variables of `all`:
+`cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`,
+`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.document import DocumentError, read
+from ironburst.document import DocumentError, Ssh, read
 
 DOCUMENTATION = """
 name: stack_document
@@ -86,9 +86,11 @@ def cluster_variables(document: dict) -> dict:
 def host_variables(document: dict, host: dict) -> dict:
     """Variables of one host."""
     variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+    user = Ssh.model_validate(document["ssh"]).user_at(host["kind"], host["os"])
     return variables | {
         "ansible_host": host["address"],
-        "ansible_user": document["ssh"]["user"],
+        "ansible_user": user,
+        "ansible_become": user != "root",
         "cluster_software": document["software"],
     }
 

@@ -127,10 +127,55 @@ def test_a_machine_that_powers_itself_off_stops_or_ends_as_its_launch_says(cloud
         assert [what for what, _ in hooks.seen] == ["launch", "terminate"]
 
 
-def test_stop_is_refused_rather_than_pretended(cloud, ec2, subnet):
+def test_a_reboot_is_refused_rather_than_pretended(cloud, ec2, subnet):
     instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
-    for call in (ec2.stop_instances, ec2.start_instances, ec2.reboot_instances):
-        assert refused(call, InstanceIds=[instance]) == ("UnsupportedOperation", 400)
+    assert refused(ec2.reboot_instances, InstanceIds=[instance]) == ("UnsupportedOperation", 400)
+
+
+def test_a_stop_takes_its_time_and_keeps_the_disk(cloud, ec2, subnet, monkeypatch):
+    done, go_on = [], threading.Event()
+    monkeypatch.setattr(cloud, "on_stop", lambda view: (go_on.wait(10), done.append(("stop", view.state))))
+    monkeypatch.setattr(cloud, "on_start", lambda view: done.append(("start", view.state)))
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    assert refused(ec2.stop_instances, InstanceIds=["i-0123456789abcdef0"]) == ("InvalidInstanceID.NotFound", 400)
+    cloud.settle()
+    (stopping,) = ec2.stop_instances(InstanceIds=[instance])["StoppingInstances"]
+    assert (stopping["PreviousState"]["Name"], stopping["CurrentState"]["Name"]) == ("running", "stopping")
+    assert described(ec2, instance)["State"]["Name"] == "stopping"
+    assert refused(ec2.start_instances, InstanceIds=[instance]) == ("IncorrectInstanceState", 400)
+    assert refused(ec2.create_image, InstanceId=instance, Name="too early") == ("IncorrectState", 400)
+    go_on.set()
+    cloud.settle()
+    assert described(ec2, instance)["State"]["Name"] == "stopped" and instance in cloud.hosts
+    ec2.start_instances(InstanceIds=[instance])
+    cloud.settle()
+    assert described(ec2, instance)["State"]["Name"] == "running"
+    assert done == [("stop", "stopping"), ("start", "pending")]
+
+
+def test_a_one_time_spot_instance_is_not_stopped(cloud, ec2, subnet):
+    instance = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]["InstanceId"]
+    cloud.settle()
+    assert refused(ec2.stop_instances, InstanceIds=[instance]) == ("UnsupportedOperation", 400)
+
+
+def test_a_snapshot_stays_while_an_image_has_it(cloud, ec2):
+    image = cloud.register_image("")
+    (disk,) = ec2.describe_images(ImageIds=[image])["Images"][0]["BlockDeviceMappings"]
+    snapshot = disk["Ebs"]["SnapshotId"]
+    assert refused(ec2.delete_snapshot, SnapshotId=snapshot) == ("InvalidSnapshot.InUse", 400)
+    ec2.deregister_image(ImageId=image)
+    ec2.delete_snapshot(SnapshotId=snapshot)  # it was left
+    another = cloud.register_image("")
+    results = ec2.deregister_image(ImageId=another, DeleteAssociatedSnapshots=True)["DeleteSnapshotResults"]
+    assert [result["ReturnCode"] for result in results] == ["success"]
+    assert refused(ec2.deregister_image, ImageId=another) == ("InvalidAMIID.Unavailable", 400)
+
+
+def test_the_console_of_now_shows_the_host_keys(cloud, ec2, subnet):
+    instance = run(ec2, SubnetId=subnet)[0]["InstanceId"]
+    assert "BEGIN SSH HOST KEY KEYS" in ec2.get_console_output(InstanceId=instance, Latest=True)["Output"]
+    assert ec2.get_console_output(InstanceId=instance).get("Output", "") == ""  # some minutes old: nothing yet
 
 
 # ---- spot interruption

@@ -290,3 +290,13 @@ def test_a_good_copy_is_written_only_when_it_changes(tmp_path, lab):
     good.unlink()
     read()
     assert not good.exists()
+
+
+@pytest.mark.parametrize(
+    ("os", "user"),
+    [("ubuntu2204", "ubuntu"), ("ubuntu2404", "ubuntu"), ("debian13", "admin"), ("rhel9", "ec2-user"), (None, "root")],
+)
+def test_who_logs_in_at_a_cloud_host(os, user):
+    assert document.Ssh(user="root").user_at("cloud", os) == user
+    assert document.Ssh(user="root", cloud_user="rocky").user_at("cloud", os) == "rocky"
+    assert document.Ssh(user="operator", cloud_user="rocky").user_at("bare_metal", os) == "operator"

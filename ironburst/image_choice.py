@@ -1,0 +1,46 @@
+"""What is decided around a bake: the root disk and the price of the build, and which older images go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ironburst import catalog
+from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.image_port import BakeError, Image, Images
+
+
+def root_of(images: Images, base_image: str, pool: PoolDocument) -> Image:
+    """The base image with the root disk that the pool's nodes are to have. Raises BakeError where it can't have it."""
+    base = images.image(base_image)
+    if base is None or base.state != "available":
+        raise BakeError(f"the base image {base_image} is {base.state if base else 'not there'}: give an available one")
+    if not base.root_gb:
+        raise BakeError(f"the base image {base_image} has no network disk as its root: nothing could be baked on it")
+    wanted = pool.root_disk_gb or base.root_gb
+    if wanted < base.root_gb:
+        raise BakeError(
+            f"pool {pool.name} has root_disk_gb {wanted}, and the base image {base_image} needs {base.root_gb}: "
+            f"declare {base.root_gb} or more"
+        )
+    return replace(base, root_gb=wanted)
+
+
+def superfluous(baked: Sequence[Image], keep: int, kept: set[str]) -> list[str]:
+    """The images to retire: all but the `keep` newest, those in `kept` and those that aren't finished."""
+    newest = sorted(baked, key=lambda image: (image.made, image.id), reverse=True)
+    return [image.id for image in newest[keep:] if image.id not in kept and image.state != "pending"]
+
+
+def hourly(document: ClusterDocument, pool: PoolDocument, kind: str) -> float | None:
+    """USD an hour of an instance type on demand: the document's price (it has the pool's own type), else the
+    catalogue's; None if neither knows.
+    """
+    known = pool.usd_per_hour.get("on-demand") if kind == pool.instance_type else None
+    if known is not None:
+        return known
+    try:
+        listed = catalog.price(kind, "on-demand", document.region or "")
+    except catalog.Unknown:  # it has GPU types
+        return None
+    return listed.usd_per_hour if listed else None

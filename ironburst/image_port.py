@@ -1,0 +1,90 @@
+"""What a bake (ironburst.images) needs of the cloud: a Protocol, and the records that pass through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ironburst.ports import Instance
+
+
+class BakeError(Exception):
+    """The bake failed; the text is one sentence."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What the build instance is launched from. `token` <= 64 ASCII characters: a repeat with it starts nothing new."""
+
+    cluster: str
+    pool: str
+    instance_type: str
+    subnet_id: str
+    security_groups: tuple[str, ...]
+    base_image: str
+    root_device: str
+    root_gb: int
+    token: str
+    user_data: str = ""
+    capacity_reservation_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Image:
+    """A machine image, as the cloud shows it. `root_gb`: of its root disk; 0: that isn't a network disk."""
+
+    id: str
+    state: str  # pending, available, failed, ...
+    reason: str = ""
+    root_device: str = ""
+    root_gb: int = 0
+    made: str = ""  # the time, so that text sorts as time
+
+
+class Images(Protocol):
+    """What a bake needs of the cloud. All methods raise CloudError."""
+
+    def security_groups(self, launch_template_id: str) -> tuple[str, ...]:
+        """Those of a launch template's nodes."""
+
+    def launch(self, build: Build) -> str:
+        """Start the build instance on demand; its id.
+        CapacityError: nothing was started. OutcomeUnknown: repeat unchanged.
+        """
+
+    def instance(self, token: str) -> Instance | None:
+        """The instance of a launch; None while the cloud doesn't show it."""
+
+    def console(self, instance_id: str) -> str:
+        """What the instance has written to its console so far."""
+
+    def stop(self, instance_id: str) -> None:
+        """Shut the instance down; its disk stays. One that is stopped already is fine."""
+
+    def end(self, ids: list[str]) -> None:
+        """Terminate; ids that are gone already are fine."""
+
+    def create(self, build: Build, instance_id: str, name: str, tags: dict[str, str]) -> str:
+        """Begin an image of the stopped instance; the image's id."""
+
+    def named(self, name: str) -> str | None:
+        """The id of our image of that name: names are unique in an account and region."""
+
+    def image(self, image_id: str) -> Image | None:
+        """None while (or if) the cloud doesn't know the id."""
+
+    def baked(self, cluster: str, pool: str) -> list[Image]:
+        """Every image that was baked for a pool."""
+
+    def in_use(self, image_ids: Sequence[str]) -> set[str]:
+        """Those that an instance which isn't ended was started from."""
+
+    def forget(self, image_id: str) -> list[str]:
+        """Deregister an image and delete its snapshots; those that the cloud kept."""
+
+    def published(self, parameter: str) -> str | None:
+        """The image that the pool's parameter names."""
+
+    def publish(self, parameter: str, image_id: str) -> None:
+        """Let the parameter name the image."""

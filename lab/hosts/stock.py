@@ -1,0 +1,66 @@
+"""The cloud's stock image, as Debian's own is: nobody logs in as root, `admin` has sudo and no key yet, no host keys,
+no user of the hall, and cloud-init (a stand-in) for the first boot. The lab's base image is the hall's, as its
+installer left it: this takes away from it what a stock image doesn't have.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+PROGRAM = Path(__file__).with_name("cloud_init.py")
+MARK = "etc/cloud/build.info"
+USER, UID = "admin", 1000
+GONE_USER = "alice"
+UNIT = """[Unit]
+Description=cloud-init of a stock image (the lab's stand-in)
+Before=ssh.service multi-user.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/cloud-init init
+[Install]
+WantedBy=multi-user.target
+"""
+ACCOUNTS = {
+    "etc/passwd": f"{USER}:x:{UID}:{UID}:Debian:/home/{USER}:/bin/bash\n",
+    "etc/shadow": f"{USER}:!:20000:0:99999:7:::\n",
+    "etc/group": f"{USER}:x:{UID}:\n",
+    "etc/gshadow": f"{USER}:!::\n",
+}
+
+
+def dress(root: Path) -> None:
+    """Make the disk at `root`, of the base image, that of the stock image. Done already: nothing happens."""
+    if (root / MARK).exists():
+        return
+    for path in [*(root / "etc/ssh").glob("ssh_host_*"), root / "root/.ssh", root / "home" / GONE_USER]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    for name, line in ACCOUNTS.items():
+        _edit(root / name, line)
+    for name in ("etc/subuid", "etc/subgid"):
+        if (root / name).exists():
+            _edit(root / name, "")
+    home = root / "home" / USER
+    home.mkdir(mode=0o755, parents=True)
+    os.chown(home, UID, UID)
+    _write(root / "etc/sudoers.d/90-cloud-init-users", f"{USER} ALL=(ALL) NOPASSWD:ALL\n", 0o440)
+    _write(root / "usr/bin/cloud-init", PROGRAM.read_text(), 0o755)
+    _write(root / "etc/systemd/system/cloud-init.service", UNIT, 0o644)
+    wanted = root / "etc/systemd/system/multi-user.target.wants/cloud-init.service"
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    wanted.symlink_to("/etc/systemd/system/cloud-init.service")
+    _write(root / MARK, "the lab's stock image\n", 0o644)
+
+
+def _edit(path: Path, line: str) -> None:
+    """Without the hall's user, and with one more line; mode and owner stay."""
+    lines = [each for each in path.read_text().splitlines(True) if not each.startswith(f"{GONE_USER}:")]
+    path.write_text("".join(lines) + line)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
