@@ -28,7 +28,7 @@ HARMLESS = {
 RESTARTED = {
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
-    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld"},
+    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst"},
     "slurm_node": {"munge", "slurmd"},
 }
 
