@@ -50,6 +50,11 @@ def wait_state(head, what, *wanted, seconds=60):
     wait_for(there, seconds, what, pause=0.5)
 
 
+def powered_down(head, nodes):
+    shown = head.ssh(f"timeout {CALM_S} scontrol --oneliner show node {nodes}").stdout
+    return shown.count("+DRAIN+POWERED_DOWN ") == len(nodes.split(","))
+
+
 @pytest.fixture
 def rented(site, head):
     """dgx02 plays the node p5-1 that was rented: its slurmd has that name, as on an instance."""
@@ -137,21 +142,27 @@ def test_a_gang_that_was_refused_stops_nothing(head, resolver):
     head.ssh("cat > /etc/resolv.conf", stdin=resolver + "\n")
     nodes, log = f"{NODE},p5-2", "/var/log/slurm/slurmctld.log"
     lines = int(head.ssh(f"wc -l < {log}").stdout)
-    alice(head, "sbatch -N2 --exclusive --time=9 --wrap 'sleep 500'")
+    wait_for(lambda: powered_down(head, nodes), 90, "two nodes that are powered down", pause=0.5)
+    busy = alice(head, "sbatch --parsable -N2 --exclusive --time=9 --wrap 'sleep 500'")
+    wait_for(lambda: states(head, busy) == {"RUNNING"}, 60, "a full hall", pause=0.5)
     for node in nodes.split(","):
         controller(head, f"touch /var/spool/ironburst/leases/{node}")
     controller(head, f"scontrol update nodename={nodes} state=power_up")
     controller(head, f"scontrol update nodename={nodes} state=resume")
     gang = alice(head, "sbatch --parsable -N2 --exclusive --gres=gpu:8 --time=9 --wrap true")
     controller(head, f"scontrol update jobid={gang} partition=home,burst-p5 excnodelist=")
-    wait_for(lambda: states(head, gang) & {"CONFIGURING"}, 60, "a gang on nodes that never come", pause=0.5)
+    shown = "squeue; sinfo -N; tail -40 /var/log/slurm/slurmctld.log"
+    try:
+        wait_for(lambda: states(head, gang) & {"CONFIGURING"}, 60, "a gang on nodes that never come", pause=0.5)
+    except LabError as error:
+        raise LabError(f"{error}: {head.ssh(shown).stdout}") from None
     head.ssh("rm /var/spool/ironburst/leases/*")
     controller(head, f"scontrol update nodename={nodes} state=power_down_force reason=refused")
 
     def given_back():
         assert alice(head, f"timeout {CALM_S} sbatch --parsable --wrap true").isdigit()
         assert head.ssh(f"timeout {CALM_S} squeue", check=False).returncode == 0
-        return head.ssh(f"timeout {CALM_S} sinfo -h -N -n {nodes} -o %T").stdout.split() == ["drained~", "drained~"]
+        return powered_down(head, nodes)
 
     wait_for(given_back, 90, "both nodes powered down", pause=1)
     said = head.ssh(f"tail -n +{lines + 1} {log}").stdout
