@@ -27,6 +27,7 @@ def render(name, document=None, **changes):
         "slurm_head_nodes": nodes,
         "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
         "slurm_head_controller_user": FIXED["slurm_head_controller_user"],
+        "slurm_head_asks_for_addresses": False,
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -84,7 +85,9 @@ def test_renting_settings():
     assert "nohold_on_prolog_fail" in plain["SchedulerParameters"]
     parameters = plain["SlurmctldParameters"].split(",")
     assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(parameters)
-    assert "cloud_dns" not in parameters
+    assert not {"cloud_dns", "cloud_reg_addrs"} & set(parameters)  # the second is an error from 23.11 on
+    older = settings(render("slurm.conf.j2", slurm_head_asks_for_addresses=True))[0]["SlurmctldParameters"]
+    assert older.split(",") == [*parameters, "cloud_reg_addrs"]
     assert plain["TreeWidth"] == "65533" and plain["ReturnToService"] == "1"
     assert plain["SlurmctldHost"] == "head(10.78.0.10)"
 
