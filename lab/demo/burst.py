@@ -1,4 +1,4 @@
-"""Step 4: a real trace is submitted to Slurm, and the controller rents for what is worth it, through three faults."""
+"""Step 4: a real trace is submitted to Slurm, and the controller rents for what is worth it, through two faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ironburst.controller.ledger import Ledger, LedgerError
 from lab.demo import boot, service, trace
@@ -35,8 +34,6 @@ class Faults:
     refusals_expected: str = "InsufficientInstanceCapacity for spot in us-east-1a"
     interrupted: str | None = None
     """instance id of the spot instance that was taken back"""
-    gang_refused: int = 0
-    """how often a request for two nodes at once was refused"""
 
 
 @dataclass
@@ -75,7 +72,6 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
     """
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
-    refuse_gangs(inside)
     service.install(inside)
     service.start(inside, "controller")
     say("the controller runs on the head: its own user, a sandboxed unit, administrator in Slurm's accounting")
@@ -101,24 +97,8 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
         states = head.queue()
         if not todo and all(_over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
             say("every job has ended and every lease is given back")
-            faults.gang_refused = gangs_refused(inside)
             return submitted, faults, came_up
         time.sleep(0.3)
-
-
-def refuse_gangs(inside: Inside) -> None:
-    """The first request for two nodes is refused in every zone and market: their names have no address yet, and Slurm
-    must go on all the same.
-    """
-    refusal = {"code": "InsufficientInstanceCapacity", "status": 500, "message": "no room for two (the demo's fault)"}
-    match = {"InstanceType": TYPE, "MinCount": "2"}
-    control(inside, "POST", "/lab/faults", action="RunInstances", times=len(CAPACITY), match=match, **refusal)
-
-
-def gangs_refused(inside: Inside) -> int:
-    """How often that has happened."""
-    faults: Any = control(inside, "GET", "/lab/faults")
-    return sum(fault["hits"] for fault in faults)
 
 
 def _ledger(inside: Inside) -> Ledger | None:

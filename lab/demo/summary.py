@@ -9,7 +9,7 @@ from typing import Any
 
 from ironburst.document import ClusterDocument
 from lab.demo import trace
-from lab.demo.burst import CAPACITY, Faults
+from lab.demo.burst import Faults
 from lab.demo.history import History
 
 
@@ -26,7 +26,7 @@ class Summary:
     """kind: how many; None until it was looked"""
 
     def good(self) -> bool:
-        """Every job done once, all faults met and survived, the second converge changed nothing, and nothing left."""
+        """Every job done once, both faults met and survived, the second converge changed nothing, and nothing left."""
         jobs = self.history.jobs if self.history else ()
         unchanged = all(host["changed"] == host["failed"] == 0 for host in self.converge.get("second", {}).values())
         clean = self.leftovers is not None and not any(self.leftovers.values())
@@ -59,11 +59,6 @@ def faults(history: History, injected: Faults) -> dict[str, dict[str, Any]]:
             "injected": injected.refusals_expected,
             "met": refused,
             "survived": well and refused > 0,
-        },
-        "a gang that no zone has room for": {
-            "injected": f"a request for two nodes is refused, in {len(CAPACITY)} places",
-            "met": injected.gang_refused,
-            "survived": well and injected.gang_refused == len(CAPACITY),
         },
         "spot interruption": {
             "injected": injected.interrupted,
