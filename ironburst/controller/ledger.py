@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.burst import CoolDown, Job, Launch
-from ironburst.controller import records
+from ironburst.controller import private, records
 from ironburst.controller.records import (
     CoolDownRow,
     DecisionRow,
@@ -46,7 +46,9 @@ class Ledger:
             raise LedgerError(f"there is no ledger at {path}: {what_to_do}")
         try:
             if not read_only:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                private.parent(path)
+                for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
+                    private.file(part)
             where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=10)
             self._db.row_factory = sqlite3.Row

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ironburst.controller import private
+
 
 class LockedError(Exception):
     """Another controller runs; the text says which."""
@@ -22,7 +24,8 @@ def held(ledger: Path | str) -> Iterator[None]:
     The kernel drops it with the process, however that ends.
     """
     path = Path(f"{ledger}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private.parent(path)
+    private.file(path)
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

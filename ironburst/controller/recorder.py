@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ironburst.burst import Decision, Policy, Snapshot, from_json, to_json
-from ironburst.controller import changes
+from ironburst.controller import changes, private
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
 _FILE_S, _FILE_BYTES = 3600.0, 16_000_000
@@ -92,8 +92,10 @@ class Recorder:
     def _write(self, at_s: float, said: dict[str, Any]) -> None:
         over = self._file is None or not 0 <= at_s - self._began_s < _FILE_S or self._file.stat().st_size > _FILE_BYTES
         if over or self._file is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private.folder(self.folder)
             self._file, self._last, self._began_s = _new(self.folder, at_s), None, at_s
+            for path in (self._file, *self.folder.glob(_FILES)):
+                private.file(path)
             self._prune(at_s)
         line = {
             "at_s": at_s,

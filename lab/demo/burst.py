@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger, LedgerError
-from lab.demo import boot, rights, trace
+from lab.demo import boot, service, trace
 from lab.demo.declare import control
 from lab.demo.inside import Inside
 from lab.system import LabError, wait_for
@@ -72,7 +72,9 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
     """
     for (zone, market), count in CAPACITY.items():
         control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
-    start_controller(inside)
+    service.install(inside)
+    service.start(inside, "controller")
+    say("the controller runs on the head: its own user, a sandboxed unit, administrator in Slurm's accounting")
     ledger = wait_for(lambda: _ledger(inside), 30, "the controller (see controller.log)")
     jobs, head, faults = trace.jobs(), Head(inside), Faults()
     hour = f"{3600 / trace.COMPRESSION:.0f} s"
@@ -97,13 +99,6 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
             say("every job has ended and every lease is given back")
             return submitted, faults, came_up
         time.sleep(0.3)
-
-
-def start_controller(inside: Inside) -> int:
-    """`ironburst run`, as the service on the head would, with its role's rights; its pid in the box."""
-    prefix = shlex.join(inside.head_prefix())
-    command = inside.ironburst("run", *arguments(inside), "--slurm-prefix", prefix)
-    return inside.spawn(rights.as_controller(inside, command), "controller")
 
 
 def _ledger(inside: Inside) -> Ledger | None:

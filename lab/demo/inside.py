@@ -27,8 +27,8 @@ class Inside:
     def __init__(self, site: Site):
         self.site = site
         self.document = site.dir / "run" / "document.json"
-        self.ledger = site.dir / "run" / "ledger.sqlite"
         self.aws_config = site.dir / "run" / "aws-config"
+        self.ledger = site.dir / "shared" / "ironburst" / "ledger.sqlite"
         self.state = site.dir / "run" / "pulumi"
         self.ansible = site.dir / "run" / "ansible"
         for folder in (self.state, self.ansible):

@@ -41,9 +41,3 @@ def prepare(inside: Inside, role_arn: str) -> None:
 def take_away(inside: Inside) -> None:
     """What `prepare` made in the account."""
     inside.run([sys.executable, "-c", DELETE_USER, USER])
-
-
-def as_controller(inside: Inside, command: list[str]) -> list[str]:
-    """`command` with the controller's role alone: the administrator's key would come first."""
-    without = ["-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY"]
-    return ["env", *without, f"AWS_CONFIG_FILE={inside.aws_config}", f"AWS_PROFILE={PROFILE}", *command]

@@ -69,6 +69,8 @@ PACKAGES = [
     "nfs-common",
     "lmod",
     "python3-venv",
+    "python3-numpy",
+    "python3-pydantic",
 ]
 MAINTAINER = "lab <lab@example.invalid>"
 

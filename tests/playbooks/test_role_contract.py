@@ -28,8 +28,8 @@ HARMLESS = {
 RESTARTED = {
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
-    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld"},
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
+    "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst"},
 }
 
 

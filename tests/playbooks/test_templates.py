@@ -1,6 +1,8 @@
 """slurm.conf and its companions as the role slurm_head renders them from a document."""
 
+import ipaddress
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import yaml
 from sample import lab_document
 
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
+FIXED = yaml.safe_load((ROLE / "vars/main.yml").read_text())
 
 
 def render(name, document=None, **changes):
@@ -24,6 +27,8 @@ def render(name, document=None, **changes):
         "slurm_head_scheduler": data["scheduler"],
         "slurm_head_nodes": nodes,
         "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
+        "slurm_head_controller_user": FIXED["slurm_head_controller_user"],
+        "slurm_head_asks_for_addresses": False,
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -81,9 +86,40 @@ def test_renting_settings():
     assert "nohold_on_prolog_fail" in plain["SchedulerParameters"]
     parameters = plain["SlurmctldParameters"].split(",")
     assert {"enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure"} <= set(parameters)
-    assert "cloud_dns" not in parameters
+    assert not {"cloud_dns", "cloud_reg_addrs"} & set(parameters)  # the second is an error from 23.11 on
+    older = settings(render("slurm.conf.j2", slurm_head_asks_for_addresses=True))[0]["SlurmctldParameters"]
+    assert older.split(",") == [*parameters, "cloud_reg_addrs"]
     assert plain["TreeWidth"] == "65533" and plain["ReturnToService"] == "1"
     assert plain["SlurmctldHost"] == "head(10.78.0.10)"
+
+
+def test_jobs_are_neither_roots_nor_submitted_to_burst_partitions():
+    """RootOnly and AllowGroups on the partition would also keep out the jobs that the controller widened."""
+    plain, _, partitions = settings(render("slurm.conf.j2"))
+    assert plain["DisableRootJobs"] == "YES" and plain["JobSubmitPlugins"] == "lua"
+    assert not {"RootOnly", "AllowGroups", "AllowAccounts", "State"} & set(partitions["burst-p5"])
+    assert re.search(r"CLOSED = { (.*) }", render("job_submit.lua.j2"))[1] == '["burst-p5"] = true'
+    own = settings(render("slurm.conf.j2", slurm_head_settings={"JobSubmitPlugins": "lua,require_timelimit"}))[0]
+    assert own["JobSubmitPlugins"] == "lua,require_timelimit"
+    assert "JobSubmitPlugins" not in render("slurm.conf.j2", lab_document().model_copy(update={"pools": []}))
+
+
+def test_a_node_that_is_not_there_is_nowhere():
+    """The address answers nobody: a connection fails in the kernel, as to any address of multicast."""
+    nowhere = ipaddress.ip_address(FIXED["slurm_head_nowhere"])
+    assert nowhere.is_multicast and nowhere in ipaddress.ip_network("233.252.0.0/24")  # MCAST-TEST-NET, RFC 6676
+    with socket.socket() as connection, pytest.raises(OSError, match="unreachable"):
+        connection.settimeout(10)
+        connection.connect((str(nowhere), 6818))
+
+
+def test_the_controllers_unit_is_a_sandbox():
+    """How open it is, systemd itself says on a real host (tests/lab/test_head.py)."""
+    text = render("ironburst.service.j2", slurm_head_controller_document="/srv/ironburst/lab.json")
+    assert "\nUser=ironburst\n" in text and "\nCapabilityBoundingSet=\n" in text and "\nProtectSystem=strict\n" in text
+    assert re.findall(r"(?m)^ReadWritePaths=(.*)", text) == ["/var/spool/ironburst"]
+    assert "\nExecStart=/opt/ironburst/.venv/bin/ironburst run\n" in text
+    assert "Environment=IRONBURST_DOCUMENT=/srv/ironburst/lab.json\n" in text
 
 
 def test_production_confines_jobs_and_the_lab_says_that_it_does_not():

@@ -1,0 +1,58 @@
+"""The controller as the service that the role slurm_head sets up on the head. Its program is installed from this
+checkout, with Debian's packages of what it needs (a hall installs a wheel: docs/how-to/controller.md).
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from lab.demo import rights
+from lab.demo.inside import Inside
+from lab.system import CHECKOUT
+
+NEEDS = ("python3-boto3", "python3-numpy", "python3-pydantic", "python3-yaml")
+PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'
+# In the shared folder, so that the demo reads it beside the controller
+LEDGER = "/shared/ironburst/ledger.sqlite"
+INSTALL = f"""set -e
+apt-get install -y -qq --no-install-recommends {" ".join(NEEDS)} > /dev/null
+cp --recursive --preserve=mode --no-target-directory /shared/install /
+chown --recursive root:ironburst /etc/ironburst/aws
+chmod 0750 /etc/ironburst/aws
+install -d -o ironburst -g ironburst -m 0750 {Path(LEDGER).parent}
+systemctl daemon-reload
+"""
+
+
+def install(inside: Inside) -> None:
+    """Program, document and settings; the head was converged before. LabError."""
+    settings = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
+    settings |= {"IRONBURST_LEDGER": LEDGER, "AWS_PROFILE": rights.PROFILE}
+    files = {
+        "opt/ironburst/.venv/bin/ironburst": (PROGRAM, 0o755),
+        "srv/ironburst/lab.json": (inside.document.read_text(), 0o644),
+        "etc/ironburst/controller.env": ("".join(f"{name}={value}\n" for name, value in settings.items()), 0o600),
+        "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o640),
+        "etc/systemd/system/ironburst.service.d/lab.conf": (
+            f"# written by the lab\n[Service]\nReadWritePaths={Path(LEDGER).parent}\n",
+            0o644,
+        ),
+    }
+    folder = inside.site.dir / "shared" / "install"
+    shutil.copytree(CHECKOUT / "ironburst", folder / "opt/ironburst/ironburst", ignore=shutil.ignore_patterns("__py*"))
+    for name, (text, mode) in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+    try:
+        inside.run([*inside.head_prefix(), INSTALL])
+    finally:
+        shutil.rmtree(folder)
+
+
+def start(inside: Inside, log: str) -> int:
+    """Start it, and follow its journal in a log of the lab; the follower's pid in the box."""
+    inside.run([*inside.head_prefix(), "systemctl enable --quiet --now ironburst"])
+    return inside.spawn([*inside.head_prefix(), "journalctl --follow --lines=all --output=cat --unit=ironburst"], log)
