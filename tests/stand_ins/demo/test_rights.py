@@ -36,6 +36,13 @@ def inside(cloud, tmp_path):
     return SimpleNamespace(aws_config=tmp_path / "aws-config", run=run)
 
 
+def as_controller(inside, program):
+    """A Python program as the service on the head runs: with the role's profile alone, no administrator's key."""
+    without = ["-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY"]
+    profile = [f"AWS_CONFIG_FILE={inside.aws_config}", f"AWS_PROFILE={rights.PROFILE}"]
+    return inside.run(["env", *without, *profile, sys.executable, "-c", program])
+
+
 def test_the_controller_takes_its_role_and_nothing_else(inside, cloud, clients):
     where = policies.Scope("aws", "us-east-1", "123456789012")
     trust = json.dumps(policies.assumed_within(where))
@@ -43,10 +50,10 @@ def test_the_controller_takes_its_role_and_nothing_else(inside, cloud, clients):
     document = json.dumps(policies.ending(where, "lab"))
     clients("iam").put_role_policy(RoleName="controller", PolicyName="p", PolicyDocument=document)
     rights.prepare(inside, role)
-    who = inside.run(rights.as_controller(inside, [sys.executable, "-c", WHO])).strip()
+    who = as_controller(inside, WHO).strip()
     assert who == "arn:aws:sts::123456789012:assumed-role/controller/ironburst"
     with pytest.raises(AssertionError, match="UnauthorizedOperation"):
-        inside.run(rights.as_controller(inside, [sys.executable, "-c", MAKES]))
+        as_controller(inside, MAKES)
     assert inside.aws_config.stat().st_mode & 0o077 == 0
     rights.take_away(inside)
     assert "users" not in leftovers(cloud.url)
