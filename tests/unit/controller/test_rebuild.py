@@ -212,6 +212,21 @@ def test_a_restored_ledger_interrupts_no_present_job(world, tmp_path):
     assert spent(world) == pytest.approx(bill(world), abs=2)
 
 
+def test_a_job_that_got_its_node_after_the_copy_is_nobody_elses(world, tmp_path):
+    first = rented(world)
+    copy(world, tmp_path / "copy")
+    second = world.slurm.submit(limit_s=HOUR, runs_s=1800, account="vision")
+    world.until(lambda: world.slurm.state(second) == "RUNNING", 4 * HOUR)
+    assert "p5" in world.slurm.jobs[second].job.on[0]
+    restore(world, tmp_path / "copy")
+    world.tick()
+    assert not [text for text in world.events("needs_a_person") if "nothing was rented for it" in text]
+    lease = next(lease for lease in world.ledger.leases() if lease.node == world.slurm.jobs[second].job.on[0])
+    assert lease.state == records.READY and second in world.ledger.jobs_of(lease.id)
+    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR)
+    assert len(world.slurm.jobs[second].started) == 1 and world.slurm.state(first) in ("COMPLETED", "RUNNING")
+
+
 @pytest.mark.parametrize("state", ["intended", "powering", "requested", "launched", "joined", "releasing", "leaving"])
 def test_whatever_a_restored_ledger_was_about_the_present_job_runs_on(world, tmp_path, state):
     first = rented(world)
