@@ -66,7 +66,7 @@ def make_host_keys():
 
 def show_host_keys():
     keys = "".join(path.read_text() for path in sorted(Path("/etc/ssh").glob("ssh_host_*.pub")))
-    with Path("/dev/console").open("w") as console:
+    with Path("/dev/ttyS0").open("a") as console:
         console.write(f"-----BEGIN SSH HOST KEY KEYS-----\n{keys}-----END SSH HOST KEY KEYS-----\n")
 
 

@@ -72,6 +72,11 @@ class Host:
         """Folder for the fault functions of lab.hosts.hardware (exists once the host was started)."""
         return self.dir / "hw"
 
+    def console(self) -> str:
+        """What it has written to its console: what systemd says, then its serial port."""
+        files = (self.dir / "console.log", self.dir / "serial")
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
     def state(self) -> str:
         """Either "on" or "off". It is on from the moment `start` returns until it is off for good, also through its own
         reboots.

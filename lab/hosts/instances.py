@@ -82,8 +82,7 @@ class InstanceHosts:
 
     def console(self, view: InstanceView) -> str:
         """What systemd and the programs in it wrote to the console."""
-        log_file = self._host(view).dir / "console.log"
-        return log_file.read_text(errors="replace") if log_file.exists() else ""
+        return self._host(view).console()
 
     def image_known(self, folder: str) -> bool:
         """True if the lab has this baked image."""

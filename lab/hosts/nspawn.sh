@@ -7,6 +7,8 @@ exec 9> "$folder/power"
 flock --nonblock 9 || { echo "$name is on already"; exit 1; }
 echo on > "$folder/started"
 
+touch "$folder/serial"                     # what the host writes to its serial port, as a cloud's console shows it
+
 # systemd >= 256 refuses cgroup v1: give it v2, whatever the machine has
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
 bind="--bind=$shared:/shared"
@@ -22,7 +24,7 @@ while [ "$status" = 133 ]; do
         # keyrings and device programs: container runtimes of a host want them
         # $bind unquoted: one word or none (a lab's folder has no blanks, see check.py)
         exec systemd-nspawn --quiet --directory="$folder/mnt" --machine="$name" --uuid="$uuid" --register=no --keep-unit \
-            --network-namespace-path="/run/netns/$name" --bind-ro="$folder/hw:/lab-hw" $bind --link-journal=no --console=pipe \
+            --network-namespace-path="/run/netns/$name" --bind-ro="$folder/hw:/lab-hw" --bind="$folder/serial:/dev/ttyS0" $bind --link-journal=no --console=pipe \
             --capability=CAP_NET_ADMIN --system-call-filter="add_key keyctl bpf" --kill-signal=SIGRTMIN+4 --timezone=off --resolv-conf=off --boot
     ) || status=$?
     echo "nspawn of $name ended: $status"

@@ -189,7 +189,7 @@ def test_a_stock_instance_lets_nobody_in_as_root_and_has_a_key_of_its_own(site):
     assert site.ssh(INSTANCE, "id alice", check=False).returncode == 1
     assert output(site, INSTANCE, "runuser -u admin -- sudo -n id -u") == "0"
     key = output(site, INSTANCE, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
-    assert host_keys((site.host(INSTANCE).dir / "console.log").read_text()) == [key]
+    assert host_keys(site.host(INSTANCE).console()) == [key]
     assert key != output(site, "dgx01", "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub")
 
 
