@@ -147,8 +147,7 @@ def test_a_gang_that_was_refused_stops_nothing(head, resolver):
     wait_for(lambda: states(head, busy) == {"RUNNING"}, 60, "a full hall", pause=0.5)
     for node in nodes.split(","):
         controller(head, f"touch /var/spool/ironburst/leases/{node}")
-    controller(head, f"scontrol update nodename={nodes} state=power_up")
-    controller(head, f"scontrol update nodename={nodes} state=resume")
+    controller(head, f"scontrol update nodename={nodes} state=resume")  # the gang itself has Slurm power them up
     gang = alice(head, "sbatch --parsable -N2 --exclusive --gres=gpu:8 --time=9 --wrap true")
     controller(head, f"scontrol update jobid={gang} partition=home,burst-p5 excnodelist=")
     shown = "squeue; sinfo -N; tail -40 /var/log/slurm/slurmctld.log"
