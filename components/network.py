@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ironburst.config import subnets
-from ironburst.config.models import CloudNetwork, HallLink
+from ironburst.config.network_models import CloudNetwork, HallLink
 from ironburst.naming import logical, tags
 
 EVERYWHERE = "0.0.0.0/0"

@@ -112,8 +112,7 @@ class Ledger:
                 self.assign(job, leases, now_s)
 
     def _insert(self, table: str, **values: Any) -> None:
-        marks = ", ".join("?" * len(values))
-        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"
+        query = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
         self._db.execute(query, tuple(map(storable, values.values())))
 
     def _update(self, table: str, id: int | str, values: dict[str, Any]) -> None:
@@ -158,9 +157,8 @@ class Ledger:
 
     def assign(self, job: int, leases: Iterable[str], now_s: float) -> None:
         """Leases are meant for a job."""
-        self._db.executemany(
-            "INSERT OR REPLACE INTO assignments VALUES (?,?,?)", [(job, lease, now_s) for lease in leases]
-        )
+        rows = [(job, lease, now_s) for lease in leases]
+        self._db.executemany("INSERT OR REPLACE INTO assignments VALUES (?,?,?)", rows)
 
     def jobs_of(self, lease: str) -> tuple[int, ...]:
         """The jobs that a lease was meant for, in that order."""

@@ -8,281 +8,63 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from ironburst import files
+from ironburst.document.model import (
+    Budget,
+    Burst,
+    ClusterDocument,
+    DocumentError,
+    Filesystem,
+    Gpu,
+    Host,
+    Images,
+    Mig,
+    NodeSoftware,
+    PoolDocument,
+    PoolZone,
+    Scheduler,
+    Scratch,
+    SlurmNode,
+    Software,
+    Ssh,
+    SubnetManager,
+    WaitTarget,
+)
+
+__all__ = [
+    "VERSION",
+    "Budget",
+    "Burst",
+    "ClusterDocument",
+    "DocumentError",
+    "Filesystem",
+    "Gpu",
+    "Host",
+    "Images",
+    "Mig",
+    "NodeSoftware",
+    "PoolDocument",
+    "PoolZone",
+    "Reader",
+    "Scheduler",
+    "Scratch",
+    "SlurmNode",
+    "Software",
+    "Ssh",
+    "SubnetManager",
+    "WaitTarget",
+    "has_place",
+    "parse",
+    "publish",
+    "read",
+    "removed",
+]
 
 VERSION = 1
-
-
-class DocumentError(ValueError):
-    """A document that can't be used; the text is one sentence."""
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Software(_Part):
-    """What is one for the whole cluster;
-    the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware.
-    """
-
-    driver: str | None
-    kernel_module: str | None
-    cuda: str | None
-    container_toolkit: str | None
-    container_runtime: str
-    container_runtimes: list[str] = ["containerd"]
-    rdma: str
-    slurm: str | None
-
-
-class NodeSoftware(_Part):
-    """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
-    not pinned). It names the fields of software.SoftwareSet again, because it is a contract with readers of any age.
-    """
-
-    driver: str | None
-    driver_branch: int | None
-    kernel_module: str | None
-    fabric_manager: str | None
-    nscq: str | None
-    nvlsm: bool
-    imex: str | None
-    persistenced: str | None = None
-    cuda: str | None
-    container_toolkit: str | None
-    container_runtimes: list[str]
-    dcgm: str | None
-    nccl: str | None
-    rdma: str
-    rdma_version: str | None
-    peer_memory: str
-    gds: bool
-    kernel: str | None
-    slurm: str | None
-    packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
-
-
-class Mig(_Part):
-    """MIG layout of some GPUs of each node: instances of each profile on each of these GPUs."""
-
-    gpus: list[int]
-    profiles: dict[str, int]
-
-
-class Scratch(_Part):
-    """Local scratch space."""
-
-    path: str
-    devices: list[str] = Field(description="empty: every unused local NVMe disk")
-    filesystem: str
-
-
-class Filesystem(_Part):
-    """The shared file system, as mount takes it."""
-
-    kind: str
-    source: str
-    options: str
-
-
-class SubnetManager(_Part):
-    """A host that runs opensm."""
-
-    host: str
-    priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
-
-
-class Gpu(_Part):
-    """The GPUs of one node; `model` as the catalogue names it."""
-
-    model: str
-    count: int
-
-
-class SlurmNode(_Part):
-    """What Slurm is told of a node: CPUs= and RealMemory= (MiB)."""
-
-    cpus: int
-    memory_mb: int
-
-
-LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
-"""who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
-
-
-class Ssh(_Part):
-    """How Ansible logs in."""
-
-    user: str
-    cloud_user: str | None = Field(default=None, description="at cloud hosts; null: the user of the system's image")
-
-    def user_at(self, kind: str, os: str | None) -> str:
-        """Who logs in at a host: `kind` is bare_metal or cloud. Anybody but root becomes root by sudo."""
-        if kind != "cloud":
-            return self.user
-        return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
-
-
-class Scheduler(_Part):
-    """Slurm's head and home partition; `munge_key` is a reference, never the key."""
-
-    kind: str
-    head: str
-    head_address: str
-    home_partition: str
-    munge_key: str
-    shared_filesystem: str
-
-
-class Host(_Part):
-    """A declared host, owned or a fixed cloud node."""
-
-    name: str
-    kind: Literal["bare_metal", "cloud"]
-    role: Literal["gpu", "head"]
-    address: str
-    partition: str | None
-    gpu: Gpu | None
-    fabric: Literal["infiniband", "efa", "none"]
-    fabric_links: int
-    slurm: SlurmNode | None
-    serial: str | None = None
-    hall: str | None = None
-    rack: str | None = None
-    instance_id: str | None = None
-    instance_type: str | None = None
-    zone: str | None = None
-    os: str | None = None
-    software: NodeSoftware | None = None
-    mig: list[Mig] | None = None
-    scratch: Scratch | None = None
-    roles: list[str]
-
-
-class PoolZone(_Part):
-    """What a launch in one zone needs."""
-
-    zone: str
-    subnet_id: str
-    launch_template_id: str
-    launch_template_version: str = Field(default="$Latest", description="a number; documents of before 0.2: $Latest")
-
-
-class PoolDocument(_Part):
-    """The envelope of one burst pool: limits, prices, and what a launch needs."""
-
-    name: str
-    partition: str
-    nodes: list[str]
-    instance_type: str
-    gpu: Gpu
-    fabric: Literal["infiniband", "efa", "none"]
-    fabric_links: int
-    slurm: SlurmNode
-    markets: list[str]
-    usd_per_hour: dict[str, float | None] = Field(description="market: USD per node-hour; null: unknown, so not rented")
-    price_as_of: str | None
-    zones: list[PoolZone]
-    image_parameter: str
-    interruption_queue_url: str | None
-    capacity_reservation_id: str | None
-    boot_s: int
-    idle_s: int
-    max_run_s: int
-    capacity_ends_s: float | None = Field(
-        default=None, description="seconds since 1970; its capacity is taken back then"
-    )
-    data: list[str] = []
-    licences: list[str] = []
-    interruptions_per_hour: dict[str, float] = Field(
-        default={}, description="market: how often one instance is taken back; none: never"
-    )
-    checkpoint_s: int = 0
-    root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
-    os: str | None = None
-    software: NodeSoftware | None = None
-    mig: list[Mig] | None = None
-    scratch: Scratch | None = None
-    roles: list[str]
-
-
-class Budget(_Part):
-    """Ceilings for rented nodes, in UTC's months and days."""
-
-    usd_per_month: float
-    usd_per_day: float | None = None
-    accounts: dict[str, float] = Field(
-        default={}, description="Slurm account: USD a month; others have the common ceilings only"
-    )
-
-
-class WaitTarget(_Part):
-    """Hours; null: in the proportion to the mean that the burst policy knows."""
-
-    mean_h: float
-    p99_h: float | None = None
-    p999_h: float | None = None
-    max_h: float | None = None
-    gpu_hour_weighted_h: float | None = None
-
-
-class Burst(_Part):
-    """The settings of the burst policy, in seconds."""
-
-    tick_s: int
-    wait_limit_s: int
-    settle_s: int = 0
-    cool_down_s: int
-    wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
-    spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
-    dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
-
-
-class Images(_Part):
-    """How the images of pools are baked, and how long they stay."""
-
-    build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
-    keep: int = Field(default=3, description="images of a pool that stay")
-
-
-class ClusterDocument(_Part):
-    """The whole document; `serial` counts what was published, 0: not yet."""
-
-    version: Literal[1]
-    serial: int
-    cluster: str
-    region: str | None
-    software: Software
-    ssh: Ssh
-    scheduler: Scheduler
-    hosts: list[Host]
-    pools: list[PoolDocument]
-    budget: Budget | None
-    burst: Burst
-    filesystem: Filesystem | None = Field(
-        default=None, description="mounted at scheduler.shared_filesystem; null: somebody else does"
-    )
-    subnet_managers: dict[str, list[SubnetManager]] = Field(
-        default={}, description="by hall; empty: the switches or UFM do"
-    )
-    data_science: list[str] = []
-    images: Images = Images()
-
-    def host(self, name: str) -> Host:
-        """The declared host with this name; StopIteration without one."""
-        return next(host for host in self.hosts if host.name == name)
-
-    def pool(self, name: str) -> PoolDocument | None:
-        """The pool with this name; None: it isn't declared, or no more."""
-        return next((pool for pool in self.pools if pool.name == name), None)
-
-
-# ---- what a new document takes away
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:

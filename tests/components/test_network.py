@@ -3,7 +3,7 @@ import ipaddress
 import pytest
 
 from components.network import ENDPOINTS, Network
-from ironburst.config.models import CloudNetwork
+from ironburst.config.network_models import CloudNetwork
 
 ZONES = ["us-east-1a", "us-east-1b"]
 VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}

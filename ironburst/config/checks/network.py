@@ -9,7 +9,8 @@ from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Cloud, ClusterConfig, HallLink
+from ironburst.config.models import Cloud, ClusterConfig
+from ironburst.config.network_models import HallLink
 
 LINK_KEYS = {"vpn": ("peer_address", "peer_asn"), "direct-connect": ("gateway_id",)}
 """kind of hall link: the keys that it needs, and others may not have"""

@@ -1,0 +1,48 @@
+"""The network of the cloud nodes, as a person declares it (`cloud.network` of ironburst.config.models)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ironburst.config.software_models import Strict
+from ironburst.config.types import Address, Name, Network
+
+
+class HallLink(Strict):
+    """How the cloud network reaches a hall."""
+
+    kind: Literal["vpn", "direct-connect"]
+    hall: Name
+    peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
+    peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
+    gateway_id: str | None = Field(
+        default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
+    )
+    gb_per_month: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="GB that go from the cloud to the hall in a month (results, checkpoints), for the estimate; none: "
+        "the price of one is said",
+    )
+
+
+class ExistingVpc(Strict):
+    """A network that somebody else owns: used, never changed."""
+
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
+    subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(
+        min_length=1, description="zone: private subnet id"
+    )
+
+
+class CloudNetwork(Strict):
+    """The network of the cloud nodes."""
+
+    cidr: Network = Field(description="network of the VPC; halls must not overlap it")
+    zones: list[str] = Field(min_length=1, description="availability zones with subnets", examples=["us-east-1a"])
+    existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
+    egress: Literal["nat", "endpoints"] = Field(default="nat", description="how private nodes reach out")
+    hall_link: HallLink | None = Field(default=None, description="rented nodes reach the head through it")
