@@ -78,7 +78,7 @@ class Billed(FakeCloud):
             self.due.remove((at, id))
             if self.all[id].instance.alive:
                 self.die(id, "Server.SpotInstanceTermination")
-        getattr(self, "nodes_live", lambda: None)()
+        self.nodes_live()
 
     def usd(self, start_s: float, end_s: float) -> float:
         """The bill of a window."""

@@ -134,16 +134,14 @@ class BakingAccess(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        node_role_arn: pulumi.Output[str],
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:BakingAccess", name, None, opts)
-        known = pulumi.Output.all(where, node_role_arn)
         policy = aws.iam.Policy(
             logical(name, "baking"),
             description="bakes the images of the burst pools",
-            policy=known.apply(lambda parts: json.dumps(policies.baking(parts[0], name, parts[1]))),
+            policy=where.apply(lambda known: json.dumps(policies.baking(known, name))),
             tags=tags(name, "baking"),
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -147,5 +147,5 @@ class Cluster(pulumi.ComponentResource):
             where=where,
             opts=self._child,
         )
-        baking = BakingAccess(self._name, node_role_arn=nodes.role_arn, where=where, opts=self._child)
+        baking = BakingAccess(self._name, where=where, opts=self._child)
         self.baking_policy_arn = baking.policy_arn

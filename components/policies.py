@@ -121,7 +121,12 @@ def launching(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> D
             [instance, *parts],
             {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         ),
-        _pass_node_role(node_role_arn),
+        _allow(
+            "PassNodeRole",
+            ["iam:PassRole"],
+            [node_role_arn],
+            {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+        ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
         *_interruptions(pools.queue_arns),
     )
@@ -133,14 +138,9 @@ def _interruptions(queue_arns: Sequence[str]) -> list[Document]:
     return [_allow("Interruptions", received, list(queue_arns))] if queue_arns else []
 
 
-def _pass_node_role(node_role_arn: str) -> Document:
-    to_ec2 = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
-    return _allow("PassNodeRole", ["iam:PassRole"], [node_role_arn], to_ec2)
-
-
-def baking(scope: Scope, cluster: str, node_role_arn: str) -> Document:
+def baking(scope: Scope, cluster: str) -> Document:
     """What `ironburst image` needs, for the people and the CI that bake: build instances and images by their tags, and
-    the pools' parameters. Any base image may be built on.
+    the pools' parameters. Any base image may be built on; a build has no role, so none may be passed.
     """
     mine = {f"aws:RequestTag/{CLUSTER_TAG}": cluster, f"aws:RequestTag/{ROLE_TAG}": "image-build"}
     there = f"ec2:ResourceTag/{CLUSTER_TAG}", f"ec2:ResourceTag/{ROLE_TAG}"
@@ -153,10 +153,7 @@ def baking(scope: Scope, cluster: str, node_role_arn: str) -> Document:
         scope.arn("ec2", "snapshot/*", account=""),
     )
     made = [instance, scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
-    used = [
-        scope.arn("ec2", f"{kind}/*")
-        for kind in ("launch-template", "subnet", "security-group", "key-pair", "capacity-reservation")
-    ]
+    used = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "capacity-reservation")]
     creating = {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateImage"]}}
     parameters = [scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")]
     return _document(
@@ -176,7 +173,6 @@ def baking(scope: Scope, cluster: str, node_role_arn: str) -> Document:
             ["ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeLaunchTemplateVersions"],
             ["*"],
         ),
-        _pass_node_role(node_role_arn),
         _allow("PublishImage", ["ssm:GetParameter", "ssm:PutParameter"], parameters),
     )
 

@@ -61,7 +61,7 @@ class Site:
             "node": policies.node(WHERE, f"aws-secretsmanager:{SECRET}"),
             "ending": policies.ending(WHERE, "lab"),
             "launching": policies.launching(WHERE, "lab", self.pools(), self.node_role),
-            "baking": policies.baking(WHERE, "lab", self.node_role),
+            "baking": policies.baking(WHERE, "lab"),
         }
         trust = json.dumps(policies.assumed_within(WHERE))
         self.roles = {name: self.role(f"own-{name}", trust) for name in self.documents}
@@ -142,7 +142,8 @@ class Site:
             MinCount=1,
             MaxCount=1,
             ImageId=image,
-            LaunchTemplate={"LaunchTemplateId": self.other_template},
+            InstanceType=P5,
+            SubnetId=self.subnet,
             TagSpecifications=spelled(tags, "instance", "volume", "network-interface"),
             **more,
         )
@@ -263,7 +264,6 @@ ALLOWED = {
             s.sessions["baking"]("ec2").describe_images(),
             s.sessions["baking"]("ec2").describe_launch_template_versions(LaunchTemplateId=s.template),
         ),
-        "PassNodeRole": lambda s: s.build(),
         "PublishImage": lambda s: (s.publish("lab"), s.parameter("baking", "lab")),
     },
 }
@@ -322,7 +322,10 @@ DENIED = {
             lambda s: s.build(tags=CLUSTER | {"ironburst:pool": "p5"}),
             lambda s: s.build(tags=BUILD | {"ironburst:cluster": "other"}),
         ],
-        "BuildFrom": [lambda s: s.build(Placement={"GroupName": "mine"})],
+        "BuildFrom": [
+            lambda s: s.build(Placement={"GroupName": "mine"}),
+            lambda s: s.build(IamInstanceProfile={"Name": "node"}),
+        ],
         "TagAtBirth": [lambda s: s.tag("baking", BUILD, s.instance({}))],
         "EndBuild": [
             lambda s: s.baker("stop_instances", RENTED),
@@ -337,7 +340,6 @@ DENIED = {
             lambda s: s.forget(BAKED | {"ironburst:cluster": "o"}),
         ],
         "Look": [lambda s: s.sessions["baking"]("ec2").describe_volumes()],
-        "PassNodeRole": [lambda s: s.build(IamInstanceProfile={"Name": "other"})],
         "PublishImage": [lambda s: s.publish("other"), lambda s: s.parameter("baking", "other")],
     },
 }
