@@ -171,7 +171,7 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
 
 
 def test_the_controller_reads_the_queue_of_interruptions(cluster, value):
-    by_sid = attached(cluster(value), "lab-controller")
+    by_sid = attached(cluster(value), "lab-launch")
     assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:lab-interruptions"]
 
 

@@ -14,7 +14,7 @@ from ironburst.adapters.aws import Aws, parameters
 from ironburst.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
 from lab.aws.testing import REGION, Clients, client, network, refused
-from tests.lab_cloud import TRUSTS_EC2, assumed, clients, server, user
+from tests.lab_cloud import TRUSTS_EC2, allow_spot, assumed, clients, server, user
 
 __all__ = ["clients", "server"]
 
@@ -39,6 +39,7 @@ class Site:
     def __init__(self, cloud, clients):
         self.cloud, self.clients, self.numbers = cloud, clients, itertools.count()
         self.ec2, self.iam = clients("ec2"), clients("iam")
+        allow_spot(self.iam)
         cloud.register_image("", IMAGE)
         cloud.register_image("", FOREIGN, owner="999999999999")
         vpc, self.subnet = network(self.ec2)
