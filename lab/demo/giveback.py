@@ -10,7 +10,7 @@ from typing import Any
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
 from lab.demo import rights
-from lab.demo.declare import MUNGE_SECRET, control
+from lab.demo.declare import KEY_PAIR, MUNGE_SECRET, control
 from lab.demo.inside import Inside
 from lab.system import LabError
 
@@ -21,6 +21,7 @@ PREPARED = (  # what the operator prepared before the first `up`, and takes away
     "for page in ssm.get_paginator('describe_parameters').paginate():\n"
     "    for parameter in page['Parameters']:\n"
     "        if parameter['Name'].startswith('/ironburst/lab/'): ssm.delete_parameter(Name=parameter['Name'])\n"
+    f"boto3.client('ec2').delete_key_pair(KeyName='{KEY_PAIR}')\n"
 )
 
 

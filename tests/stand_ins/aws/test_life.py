@@ -222,7 +222,7 @@ def test_an_interruption_reaches_queue_and_metadata_and_ends_the_host(cloud, hoo
     instance = run(ec2, SubnetId=subnet, InstanceMarketOptions={"MarketType": "spot"})[0]
     cloud.settle()
     assert "meta-data/spot/instance-action" not in tree(cloud.instance_at(instance["PrivateIpAddress"]), "us-east-1")
-    cloud.interrupt(instance["InstanceId"], notice=0.3)
+    cloud.interrupt(instance["InstanceId"], notice=4)
     action = json.loads(
         tree(cloud.instance_at(instance["PrivateIpAddress"]), "us-east-1")["meta-data/spot/instance-action"]
     )
@@ -235,7 +235,7 @@ def test_an_interruption_reaches_queue_and_metadata_and_ends_the_host(cloud, hoo
         )
         assert told["source"] == "aws.ec2" and told["region"] == "us-east-1" and told["time"].endswith("Z")
     assert described(ec2, instance["InstanceId"])["State"]["Name"] == "running"
-    wait_for(lambda: described(ec2, instance["InstanceId"])["State"]["Name"] == "terminated", 5, "the end")
+    wait_for(lambda: described(ec2, instance["InstanceId"])["State"]["Name"] == "terminated", 30, "the end")
     assert described(ec2, instance["InstanceId"])["StateReason"]["Code"] == "Server.SpotInstanceTermination"
     cloud.settle()
     assert [what for what, _ in hooks.seen] == ["launch", "terminate"]

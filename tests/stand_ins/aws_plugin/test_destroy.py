@@ -21,7 +21,7 @@ from lab.aws.cloud import Cloud
 from lab.aws.leftovers import leftovers
 from lab.aws.testing import REGION, Clients
 from lab.aws_plugin.harness import BIN, SERVICES
-from tests.lab_cloud import assumed, user
+from tests.lab_cloud import allow_spot, assumed, user
 
 ROOT = Path(__file__).parents[3]
 IMAGE = "ami-0ba5e0000000000a1"  # of the fixed node in stacks/Pulumi.lab.yaml
@@ -108,6 +108,7 @@ class Stack:
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
     cloud = Cloud(seed=1)
+    allow_spot(Clients(cloud.url)("iam"))
     cloud.register_image("", IMAGE)
     (tmp_path / "Pulumi.yaml").write_text("name: plugin\nruntime: {name: python}\n")
     (tmp_path / "__main__.py").write_text(PROGRAM)
