@@ -109,6 +109,7 @@ class Stack:
 def stack(tmp_path: Path) -> Iterator[Stack]:
     cloud = Cloud(seed=1)
     allow_spot(Clients(cloud.url)("iam"))
+    Clients(cloud.url)("ec2").create_key_pair(KeyName="lab")  # ssh.key_name of the stack
     cloud.register_image("", IMAGE)
     (tmp_path / "Pulumi.yaml").write_text("name: plugin\nruntime: {name: python}\n")
     (tmp_path / "__main__.py").write_text(PROGRAM)
