@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.mishaps import MIN_BILL_S, Skewed
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.lock import LockedError
 from ironburst.controller.money import day, month
 from ironburst.controller.tick import Controller
 from ironburst.document import ClusterDocument
@@ -111,12 +112,13 @@ class Outcome:
 class Day:
     """One random day. `dead`: the controller is killed for ever on the way."""
 
-    def __init__(self, seed: int, folder: Path, *, dead: bool = False, only: str = ""):
+    def __init__(self, seed: int, folder: Path, *, dead: bool = False, only: str = "", hours: float = 24.0):
         self.rng, self.folder = random.Random(seed), folder
         rng = self.rng
         self.tick_s = rng.choice([60.0, 90.0])
         self.clock = FakeClock(T0 + rng.uniform(0, DAY_S * 12))
-        self.end_s = self.clock.now() + DAY_S
+        self.length_s = hours * HOUR_S
+        self.end_s = self.clock.now() + self.length_s
         self.slurm = FakeSlurm(self.clock, home=2, burst={"burst-p5": NODES})
         self.cloud = Billed(self.clock, self.slurm)
         self.cloud.boot_s = rng.uniform(60, 240)
@@ -139,8 +141,8 @@ class Day:
         self.rival: Controller | None = None
         self.outcome = Outcome(seed, Counter())
         names = [only] if only else rng.sample(sorted(ACCIDENTS), rng.randint(2, 5))
-        self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * DAY_S, name) for name in names)
-        self.kill_s = self.clock.now() + rng.uniform(0.05, 0.7) * DAY_S if dead else float("inf")
+        self.plan = sorted((self.clock.now() + rng.uniform(0.1, 0.8) * self.length_s, name) for name in names)
+        self.kill_s = self.clock.now() + rng.uniform(0.05, 0.7) * self.length_s if dead else float("inf")
         self.idle_since: dict[str, float] = {}
         self.later: list[tuple[float, Callable[[], None]]] = []
         self.start()
@@ -165,7 +167,7 @@ class Day:
         rng = self.rng
         while self.clock.now() < self.end_s or (self.cloud.alive() and self.clock.now() < self.end_s + DAY_S):
             now = self.clock.now()
-            if now < self.end_s - 6 * HOUR_S and rng.random() < self.tick_s / 900:
+            if now < self.end_s - self.length_s / 4 and rng.random() < self.tick_s / 900:
                 self._submit()
             while self.plan and self.plan[0][0] <= now:
                 name = self.plan.pop(0)[1]
@@ -198,7 +200,7 @@ class Day:
             if full:
                 controller.ledger._db.execute("PRAGMA max_page_count=1")
             controller.tick(self.document)
-        except (SchedulerError, CloudError, sqlite3.Error) as error:
+        except (SchedulerError, CloudError, LockedError, sqlite3.Error) as error:
             self.outcome.accidents[f"tick without result: {type(error).__name__}"] += 1
         finally:
             if full:
@@ -218,7 +220,7 @@ class Day:
                 self.outcome.outlived_s = max(self.outcome.outlived_s, idle_s)
             since = self.idle_since.setdefault(instance.id, now)
             if now - since > HOUR_S and not any(instance.id in text for text in self.outcome.idle):
-                self.outcome.idle.append(f"{instance.id} ({node}) at {now - self.end_s + DAY_S:.0f} s")
+                self.outcome.idle.append(f"{instance.id} ({node}) at {now - self.end_s + self.length_s:.0f} s")
 
     def _count(self) -> Outcome:
         out = self.outcome
@@ -232,8 +234,8 @@ class Day:
         out.done = sum(fake.done == "COMPLETED" for fake in self.slurm.jobs.values())
         out.usd = self.cloud.usd(0.0, float("inf"))
         budget = self.document.budget
-        windows = {month(self.end_s - DAY_S), month(self.end_s)}
-        days = {day(self.end_s - DAY_S), day(self.end_s)} if budget.usd_per_day else set()
+        windows = {month(self.end_s - self.length_s), month(self.end_s)}
+        days = {day(self.end_s - self.length_s), day(self.end_s)} if budget.usd_per_day else set()
         allowed = [(window, budget.usd_per_month) for window in windows] + [(d, budget.usd_per_day) for d in days]
         out.beyond_usd = sum(max(0.0, self.cloud.usd(*window) - usd) for window, usd in allowed)
         self.ledger.close()
@@ -394,6 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--days", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="the first one; day n has seed + n")
+    parser.add_argument("--hours", type=float, default=24.0, help="how long a day is (default: %(default)g)")
     parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
     parser.add_argument("--only", default="", choices=["", *ACCIDENTS], help="this accident alone", metavar="ACCIDENT")
     parser.add_argument("--json", action="store_true")
@@ -402,7 +405,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--days is {arguments.days}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
-    results = figures(play(seeds, dead=arguments.dead, only=arguments.only))
+    results = figures(play(seeds, dead=arguments.dead, only=arguments.only, hours=arguments.hours))
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))
     return int(any(value for key, value in results.items() if key.endswith("(0)")))

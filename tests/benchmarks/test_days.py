@@ -1,0 +1,38 @@
+"""The benchmark of accidents: nothing is lost, and what would be is noticed."""
+
+import json
+
+import pytest
+
+from benchmarks import days
+from ironburst.controller import sightings
+from tests.fakes import FakeCloud
+
+
+def test_a_few_hours_with_accidents_lose_no_job_and_no_money():
+    outcomes = days.play(range(9001, 9004), hours=5)
+    figures = days.figures(outcomes)
+    assert {key: value for key, value in figures.items() if key.endswith("(0)") and value} == {}
+    assert figures["launches"] > 5 and len(figures["accidents"]) > 4
+
+
+def test_a_controller_that_is_killed_for_ever_leaves_nothing():
+    (outcome,) = days.play([9013], hours=5, dead=True, only="an instance dies")
+    at_most_s = 1800 + 240 + 90  # the declared half an hour, from the boot on if that was the last, and a look
+    assert outcome.launches and 0 < outcome.outlived_s <= at_most_s and outcome.idle == []
+
+
+def test_a_job_that_is_killed_without_a_cause_is_noticed(monkeypatch):
+    """As before instances were asked for by their ids: what isn't in a list is gone."""
+    monkeypatch.setattr(sightings, "answers", lambda node: False)
+    monkeypatch.setattr(sightings, "UNSEEN_S", 60.0)
+    monkeypatch.setattr(FakeCloud, "described", lambda self, ids: [])
+    assert any(outcome.again for outcome in days.play(range(9021, 9024), hours=5, only="listings that are cut"))
+
+
+def test_it_prints_what_it_found(capsys):
+    assert days.main(["--days", "1", "--seed", "9001", "--hours", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["days"] == 1
+    with pytest.raises(SystemExit):
+        days.main(["--days", "0"])
+    assert "must be 1 or more" in capsys.readouterr().err
