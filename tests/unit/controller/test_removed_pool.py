@@ -70,6 +70,7 @@ def test_a_node_that_slurm_knows_no_more_either_is_ended(world):
     del world.slurm.nodes["p5-1"]
     world.until(lambda: not world.cloud.alive(), 60)
     world.until(lambda: not world.ledger.leases(), 60)
+    assert len(world.cloud.all) == 1 and world.slurm.forced == []
 
 
 def test_the_node_of_a_removed_pool_ends_drained_and_powered_down(world):

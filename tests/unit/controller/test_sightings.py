@@ -124,6 +124,7 @@ def test_one_that_is_told_to_end_and_is_known_no_more_has_ended(working, monkeyp
     id = ending(working, monkeypatch)
     working.cloud.hidden = working.cloud.lost = {id}
     working.until(lambda: not working.ledger.leases(), 400)
+    assert working.ledger.lease_of_instance(id, open_only=False).to_s is not None
 
 
 def test_an_ended_instance_that_is_shown_alive_again_is_ended_and_paid_once(working, monkeypatch):

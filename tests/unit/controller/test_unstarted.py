@@ -53,6 +53,7 @@ def test_a_job_that_slurm_says_it_will_not_start_is_never_rented_for(world, reas
 def test_a_job_that_only_home_has_no_room_for_is(world, reason):
     world.slurm.refuse(world.job, reason, "home")
     world.until(lambda: world.slurm.state(world.job) == "RUNNING", 600)
+    assert world.slurm.jobs[world.job].job.on[0].startswith("p5-")
 
 
 def test_a_job_that_does_not_start_on_its_open_node_loses_it_once_and_a_person_is_told(world):
@@ -123,6 +124,7 @@ def test_a_job_that_was_held_and_released_is_rented_for_again(world):
     world.tick()
     world.slurm.change(world.job, held=False)
     world.until(lambda: world.slurm.state(world.job) == "RUNNING", 600)
+    assert world.slurm.jobs[world.job].job.on[0].startswith("p5-")
 
 
 def test_another_job_takes_the_node_over(world):
