@@ -184,7 +184,13 @@ def test_power_works_from_inside_the_box(site):
 def test_a_stock_instance_lets_nobody_in_as_root_and_has_a_key_of_its_own(site):
     """As Debian's image on EC2: the lab's key opens no root login, sudo is the login user's, `alice` is the hall's."""
     client = [*site.box.net_prefix(), "ssh", "-i", str(rootfs.ssh_key(site.box.root)), *SSH_OPTIONS]
-    refused = subprocess.run([*client, f"root@{ADDRESS}", "true"], capture_output=True, text=True)
+
+    def answer() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*client, f"root@{ADDRESS}", "true"], capture_output=True, text=True)
+
+    # the instance was rebooted by another test: its sshd is last to come up
+    wait_for(lambda: "Connection refused" not in answer().stderr, 20, "the instance's sshd", pause=0.1)
+    refused = answer()
     assert refused.returncode == 255 and "Permission denied" in refused.stderr
     assert site.ssh(INSTANCE, "id alice", check=False).returncode == 1
     assert output(site, INSTANCE, "runuser -u admin -- sudo -n id -u") == "0"
