@@ -9,7 +9,8 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
-from ironburst.config.models import Cloud, ClusterConfig
+from ironburst.config.cloud_models import Cloud
+from ironburst.config.models import ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
 
 

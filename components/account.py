@@ -8,8 +8,8 @@ from typing import TypeVar
 import pulumi
 import pulumi_aws as aws
 
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Cloud, Group, Pool
 
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _Answer = TypeVar("_Answer")

@@ -5,7 +5,7 @@ import pulumi_aws as aws
 
 from components import estimates, launch
 from ironburst import catalog
-from ironburst.config.models import Cloud, Pool
+from ironburst.config.cloud_models import Cloud, Pool
 from ironburst.document import PoolZone
 from ironburst.naming import logical, tags
 

@@ -15,7 +15,8 @@ from components.gpu_node_group import GpuNodeGroup
 from components.interruptions import Interruptions
 from components.network import Network
 from ironburst.config import subnets
-from ironburst.config.models import Cloud, ClusterConfig
+from ironburst.config.cloud_models import Cloud
+from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
 from ironburst.naming import logical
 from ironburst.software.solve import Solution

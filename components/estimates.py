@@ -6,7 +6,7 @@ from datetime import date
 from components.network import ENDPOINTS
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.models import Cloud, Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.prices import price
 
 HOURS_PER_MONTH = 730

@@ -5,7 +5,7 @@ import pulumi_aws as aws
 
 from components import launch
 from ironburst import catalog
-from ironburst.config.models import Group
+from ironburst.config.cloud_models import Group
 from ironburst.document.build import CloudInstance
 from ironburst.naming import logical, numbered, tags
 

@@ -5,18 +5,17 @@ The models hold shape and units only; what needs two places of the file, or the 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ironburst.config.network_models import CloudNetwork
-from ironburst.config.software_models import DataScience, Kernel, Mig, Scratch, Software, SoftwareChoice, Strict
+from ironburst.config.cloud_models import Cloud
+from ironburst.config.node_settings import NodeSettings
+from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
     DURATION_PATTERN,
     Account,
     Duration,
-    ImageOwner,
     Mac,
     Name,
     Network,
@@ -25,7 +24,6 @@ from ironburst.config.types import (
     Usd,
     duration_text,
 )
-from ironburst.software.model import Os
 
 
 class Ssh(Strict):
@@ -40,30 +38,6 @@ class Ssh(Strict):
     key_name: str | None = Field(
         default=None, description="existing EC2 key pair for cloud nodes; none: the image has the key"
     )
-
-
-class SlurmNode(Strict):
-    """What Slurm is told of a node, where it differs from the catalogue (threads off, memory kept back)."""
-
-    cpus: int = Field(gt=0, description="CPUs= of the node in slurm.conf")
-    memory_mb: int = Field(gt=0, description="RealMemory= of the node in slurm.conf, MiB")
-
-
-class NodeSettings(Strict):
-    """What can be written of any nodes: owned, fixed or rented.
-
-    A kind of nodes is `class Kind(NodeSettings, _KindAlone)`: pydantic lists the keys of the last base first, and a
-    reader of the schema looks for a kind's own keys before these.
-    """
-
-    slurm: SlurmNode | None = None
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
-    kernel: Kernel | None = Field(
-        default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
-    )
-    software: SoftwareChoice | None = Field(default=None, description="what differs from the cluster's `software` here")
-    mig: list[Mig] | None = Field(default=None, description="MIG layout of the GPUs; none: MIG off")
-    scratch: Scratch | None = Field(default=None, description="local scratch space; none: none is made")
 
 
 class Bmc(Strict):
@@ -123,115 +97,6 @@ class Hall(Strict):
         description="hosts that run opensm, in order of priority, at most two; none: the switches or UFM do",
         examples=[["head"]],
     )
-
-
-class CapacityBlock(Strict):
-    """A Capacity Block for ML that somebody has bought."""
-
-    id: str = Field(pattern=r"^cr-[0-9a-f]+$")
-    ends: datetime = Field(description="when AWS takes it back, with time zone")
-
-
-class _FixedAlone(Strict):
-    name: Name
-    instance_type: str = Field(examples=["p5.48xlarge"])
-    count: int = Field(gt=0, le=1000)
-    zone: str = Field(description="one of the network's zones")
-    image: str = Field(
-        pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes"
-    )
-    placement_group: bool = Field(default=False, description="a cluster placement group for the group")
-    capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
-    )
-    capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
-    root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
-
-
-class Group(NodeSettings, _FixedAlone):
-    """Fixed cloud nodes: always there, one resource a node."""
-
-
-class _RentedAlone(Strict):
-    name: Name
-    instance_type: str = Field(examples=["p5.48xlarge"])
-    max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
-    zones: list[str] = Field(min_length=1, description="in order of preference")
-    markets: list[Literal["on-demand", "spot"]] = Field(
-        default=["on-demand"],
-        min_length=1,
-        description="spot is only for batch jobs that may be requeued, see burst.spot_max_nodes",
-    )
-    capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
-    )
-    root_disk_gb: int = Field(
-        default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
-    )
-    boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
-    idle: Duration = Field(
-        default="10m", validate_default=True, description="an idle node is given back after this at the latest"
-    )
-    max_run: Duration = Field(
-        default="1d", validate_default=True, description="longest time limit of a job that may rent"
-    )
-    capacity_ends: datetime | None = Field(
-        default=None,
-        description="when its reservation or block is taken back, with time zone: "
-        "no job is placed that would run longer",
-    )
-    data: list[str] = Field(
-        default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME"
-    )
-    licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
-    checkpoint: Duration | None = Field(
-        default=None, description="jobs save their work so often; none: an interruption loses all of it"
-    )
-
-
-class Pool(NodeSettings, _RentedAlone):
-    """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
-
-
-class Price(Strict):
-    """USD per hour, replacing the catalogue's (a discount, a savings plan)."""
-
-    on_demand: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
-    spot: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
-
-
-class Images(Strict):
-    """How the images of pools are baked (`ironburst image`), and how long they stay."""
-
-    build_type: str | None = Field(
-        default=None,
-        pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$",
-        description="a small instance type without GPUs, of the pools' architecture; none: the pool's own type",
-        examples=["m7i.2xlarge"],
-    )
-    keep: int = Field(
-        default=3,
-        ge=2,
-        description="baked images of each pool that stay, but those in use; a launch of this moment may name the last "
-        "but one",
-    )
-    owners: list[ImageOwner] = Field(
-        default=[],
-        description="who else's images the pools may launch: account numbers, amazon or aws-marketplace; "
-        "none: only the account's own",
-    )
-
-
-class Cloud(Strict):
-    """Cloud nodes, fixed and rented."""
-
-    provider: Literal["aws"] = "aws"
-    region: str
-    network: CloudNetwork
-    groups: list[Group] = Field(default=[])
-    pools: list[Pool] = Field(default=[])
-    price: dict[str, Price] = Field(default={}, description="instance type: price")
-    images: Images = Field(default=Images(), description="the images of rented nodes")
 
 
 class Filesystem(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironburst import catalog
 from ironburst.catalog.prices import Market
-from ironburst.config.models import Cloud
+from ironburst.config.cloud_models import Cloud
 
 
 def price(cloud: Cloud, instance_type: str, market: Market) -> catalog.Price | None:

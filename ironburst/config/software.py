@@ -9,7 +9,8 @@ from datetime import date
 from typing import Any
 
 from ironburst import catalog, naming
-from ironburst.config.models import ClusterConfig, Group, Nodes, Pool
+from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.models import ClusterConfig, Nodes
 from ironburst.config.ranges import compact
 from ironburst.config.software_models import Mig, SoftwareChoice
 from ironburst.software import model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from ironburst.config.models import Cloud
+from ironburst.config.cloud_models import Cloud
 
 RESERVED = 5  # AWS keeps the first four addresses and the last one of every subnet
 SMALLEST = 28  # and makes no subnet smaller than this

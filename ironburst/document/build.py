@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from ironburst import catalog, naming
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
-from ironburst.config.models import ClusterConfig, Group, Hall, Nodes, Pool
-from ironburst.config.models import SlurmNode as DeclaredSlurmNode
+from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
 from ironburst.document import (
     Budget,

@@ -1,7 +1,7 @@
 import pytest
 
 from components.burst_pool import BurstPool
-from ironburst.config.models import Cloud
+from ironburst.config.cloud_models import Cloud
 
 ZONES = ["us-east-1a", "us-east-1b"]
 

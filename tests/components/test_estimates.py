@@ -3,7 +3,7 @@
 import pytest
 
 from components import estimates
-from ironburst.config.models import Cloud
+from ironburst.config.cloud_models import Cloud
 
 ZONES = ["us-east-1a", "us-east-1b"]
 VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}

@@ -1,7 +1,7 @@
 import pytest
 
 from components.gpu_node_group import GpuNodeGroup
-from ironburst.config.models import Group
+from ironburst.config.cloud_models import Group
 
 BASE = {
     "name": "fixed",

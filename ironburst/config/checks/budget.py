@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings
+from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Budget, Cloud, ClusterConfig
+from ironburst.config.models import Budget, ClusterConfig
 from ironburst.config.prices import price
 
 

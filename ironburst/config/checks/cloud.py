@@ -6,8 +6,9 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, unknown
+from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import ClusterConfig, Group, Pool
+from ironburst.config.models import ClusterConfig
 
 ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.checks.common import Findings
+from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import Cloud, ClusterConfig
+from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import HallLink
 
 LINK_KEYS = {"vpn": ("peer_address", "peer_asn"), "direct-connect": ("gateway_id",)}
