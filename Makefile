@@ -5,6 +5,7 @@ LAB_PREFIX ?= lab
 ENGINE ?= auto
 VENV := .venv
 PY := $(VENV)/bin/python
+SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
@@ -34,10 +35,10 @@ demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of d
 	$(PY) -m lab.demo
 
 test: setup lab-packages ## all tests but the slow ones; those with hosts need root (what CI runs)
-	$(PY) -m pytest -m "not slow"
+	$(PY) -m pytest $(SPREAD) -m "not slow"
 
 test-fast: setup ## the tests that need no lab
-	$(PY) -m pytest -m "not lab and not slow"
+	$(PY) -m pytest $(SPREAD) -m "not lab and not slow"
 
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
 	$(PY) -m pytest -m slow
