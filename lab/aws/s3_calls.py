@@ -37,7 +37,9 @@ def s3_checks(
 
 
 def _of_reading(where: Account, arn: str, bucket: str, key: str) -> list[Check]:
-    """What is asked beside: of a key that isn't there, whether the caller may see that; of an encrypted one, the key."""
+    """What is asked beside: of an object that isn't there, whether the caller may see that; of an encrypted one, its
+    key.
+    """
     held: Any = s3_backends[where.account][where.partition].buckets.get(bucket)
     if held is None:
         return []

@@ -100,10 +100,10 @@ def test_data_that_is_not_there(refused, value, place, prefix):
     asked = []
     with_data(value, place)
     said = refused((OBJECTS, lambda args: asked.append(args) or {"keys": []}))
-    assert said == [
-        f"cloud.data.imagenet.s3: there is no object below {place}/, and nodes without data don't join"
+    assert said == [f"cloud.data.imagenet.s3: there is no object below {place}/, and nodes without data don't join"]
+    assert [(each["bucket"], each.get("prefix"), each["region"]) for each in asked] == [
+        ("training", prefix, "us-east-1")
     ]
-    assert [(each["bucket"], each.get("prefix"), each["region"]) for each in asked] == [("training", prefix, "us-east-1")]
 
 
 def test_data_of_another_region_is_paid_for_and_that_is_said(cluster, value, monkeypatch, warned):

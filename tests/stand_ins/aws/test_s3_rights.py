@@ -11,9 +11,7 @@ KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-4000-8000-0000000000
 
 
 def allow(action, resource, **condition):
-    return {"Effect": "Allow", "Action": action, "Resource": resource} | (
-        {"Condition": condition} if condition else {}
-    )
+    return {"Effect": "Allow", "Action": action, "Resource": resource} | ({"Condition": condition} if condition else {})
 
 
 def document(*statements):
