@@ -95,7 +95,8 @@ def _data(cloud: Cloud) -> Iterator[Finding]:
     """Data sets in S3: there is something, where it can be reached, and what the way costs. Of a file system of FSx
     Pulumi's provider can't ask.
     """
-    used = {name for nodes in (*cloud.groups, *cloud.pools) for name in nodes.data}
+    given = [group.data for group in cloud.groups] + [pool.data for pool in cloud.pools]
+    used = {name for names in given for name in names}
     for name, declared in cloud.data.items():
         if name in used and declared.s3:
             yield from _in_s3(cloud, path_of("cloud", "data", name, "s3"), declared.s3)
