@@ -1,6 +1,7 @@
-"""Roles with least privilege: two for nodes, one that the controller assumes; a policy for those who bake images."""
+"""Roles with least privilege: those of nodes, one that the controller assumes; a policy for those who bake images."""
 
 import json
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -9,7 +10,8 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
-from ironburst.config.cloud_models import Cloud
+from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
 
@@ -22,43 +24,60 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """What a cloud node may do. Outputs: `profile_name` (instance profile of rented nodes: it reads the munge key),
-    `role_arn` (its role), `fixed_profile_name` (of fixed nodes: it may nothing, Ansible writes their key).
+    """What cloud nodes may do: rented ones read the munge key, fixed ones nothing (Ansible writes their key); those
+    with data in S3 have a role of their pool's or group's own, which reads that, too.
+    Outputs: `role_arns` (what the controller passes to rented nodes).
     """
 
-    profile_name: pulumi.Output[str]
-    role_arn: pulumi.Output[str]
-    fixed_profile_name: pulumi.Output[str]
+    role_arns: list[pulumi.Output[str]]
 
     def __init__(
         self,
         name: str,
         *,
+        cloud: Cloud,
         munge_key: str,
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
-        rented, self.profile_name = self._role(name, "node", "rented GPU nodes: reads the munge key")
-        _, self.fixed_profile_name = self._role(name, "fixed", "fixed GPU nodes: no rights")
-        self.role_arn = rented.arn
-        if secrets.in_secretsmanager(munge_key):
-            rights = where.apply(lambda known: json.dumps(policies.node(known, munge_key)))
-            child = pulumi.ResourceOptions(parent=self)
-            aws.iam.RolePolicy(logical(name, "node"), role=rented.name, policy=rights, opts=child)
-        self.register_outputs(
-            {
-                "profile_name": self.profile_name,
-                "role_arn": self.role_arn,
-                "fixed_profile_name": self.fixed_profile_name,
-            }
-        )
+        self._name, self._where, self._cloud = name, where, cloud
+        key = munge_key if secrets.in_secretsmanager(munge_key) else None
+        rented = self._role("node", "rented GPU nodes: reads the munge key", key)
+        fixed = self._role("fixed", "fixed GPU nodes: no rights")
+        self._profiles: dict[str, pulumi.Output[str]] = {}
+        used = []
+        for pool in cloud.pools:
+            data, what = self._data(pool), f"rented GPU nodes of {pool.name}: reads the munge key and their data"
+            role, profile = self._role(logical("node", pool.name), what, key, data) if data else rented
+            self._profiles[pool.name] = profile
+            used.append(role)
+        self.role_arns = [role.arn for role in dict.fromkeys(used)]
+        for group in cloud.groups:
+            data, what = self._data(group), f"fixed GPU nodes of {group.name}: reads their data"
+            _, profile = self._role(logical("fixed", group.name), what, None, data) if data else fixed
+            self._profiles[group.name] = profile
+        self.register_outputs({"role_arns": self.role_arns})
 
-    def _role(self, name: str, kind: str, description: str) -> tuple[aws.iam.Role, pulumi.Output[str]]:
+    def profile(self, nodes: Group | Pool) -> pulumi.Output[str]:
+        """The name of their instance profile."""
+        return self._profiles[nodes.name]
+
+    def _data(self, nodes: Group | Pool) -> list[DataSet]:
+        """What they read in S3. FSx asks for no right, only for a way through its security group."""
+        declared = [self._cloud.data[name] for name in nodes.data if name in self._cloud.data]
+        return [each for each in declared if each.s3]
+
+    def _role(
+        self, kind: str, description: str, munge_key: str | None = None, data: Sequence[DataSet] = ()
+    ) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
-        label, its_tags, child = logical(name, kind), tags(name, kind), pulumi.ResourceOptions(parent=self)
-        trust = json.dumps(policies.assumed_by_ec2())
+        label, child = logical(self._name, kind), pulumi.ResourceOptions(parent=self)
+        its_tags, trust = tags(self._name, kind), json.dumps(policies.assumed_by_ec2())
         role = aws.iam.Role(label, description=description, assume_role_policy=trust, tags=its_tags, opts=child)
+        if munge_key or data:
+            rights = self._where.apply(lambda known: json.dumps(policies.node(known, munge_key, data)))
+            aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
         return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name
 
 
@@ -106,7 +125,7 @@ class LaunchAccess(pulumi.ComponentResource):
         interruptions: Interruptions | None,
         controller_role: pulumi.Output[str],
         security_group_id: pulumi.Output[str],
-        node_role_arn: pulumi.Output[str],
+        node_role_arns: list[pulumi.Output[str]],
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -118,7 +137,7 @@ class LaunchAccess(pulumi.ComponentResource):
             subnets=[subnet for pool in pools for subnet in pool.subnet_ids],
             group=security_group_id,
             queues=[interruptions.queue_arn] if interruptions else [],
-            node_role=node_role_arn,
+            node_roles=node_role_arns,
         )
         rights = known.apply(lambda parts: json.dumps(_launching(config, **parts)))
         child = pulumi.ResourceOptions(parent=self)
@@ -157,7 +176,7 @@ def _launching(
     subnets: list[str],
     group: str,
     queues: list[str],
-    node_role: str,
+    node_roles: list[str],
 ) -> policies.Document:
     assert config.cloud
     declared = config.cloud.pools
@@ -176,7 +195,7 @@ def _launching(
         ],
         image_owners=_image_owners(config.cloud, where),
     )
-    return policies.launching(where, config.name, allowed, node_role)
+    return policies.launching(where, config.name, allowed, node_roles)
 
 
 def _image_owners(cloud: Cloud, where: policies.Scope) -> list[str]:

@@ -19,7 +19,7 @@ def check(cloud: Cloud) -> None:
     """Raises pulumi.RunError with everything that is missing. A question that AWS refuses (no such right, an image that
     is gone and that fixed nodes still run from) is a warning.
     """
-    missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud))]
+    missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud), *_data(cloud))]
     if missing:
         raise pulumi.RunError("\n".join(missing))
 
@@ -89,3 +89,37 @@ def _spot_role(cloud: Cloud) -> Iterator[Finding]:
             "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
         )
         yield Finding(path_of("cloud", "pools", pools[0], "markets"), "spot", "spot-role", message)
+
+
+def _data(cloud: Cloud) -> Iterator[Finding]:
+    """Data sets in S3: there is something, where it can be reached, and what the way costs. Of a file system of FSx
+    Pulumi's provider can't ask.
+    """
+    given = [group.data for group in cloud.groups] + [pool.data for pool in cloud.pools]
+    used = {name for names in given for name in names}
+    for name, declared in cloud.data.items():
+        if name in used and declared.s3:
+            yield from _in_s3(cloud, path_of("cloud", "data", name, "s3"), declared.s3)
+
+
+def _in_s3(cloud: Cloud, path: str, place: str) -> Iterator[Finding]:
+    bucket, _, prefix = place.partition("/")
+    known = _asked(f"bucket {bucket}", lambda: aws.s3.get_bucket(bucket=bucket))
+    if known is None:
+        return
+    objects = _asked(
+        f"the objects of {place}",
+        lambda: aws.s3.get_objects(
+            bucket=bucket, prefix=f"{prefix}/" if prefix else None, max_keys=1, region=known.bucket_region
+        ),
+    )
+    if objects and not objects.keys:
+        yield Finding(path, place, "no-data", f"there is no object below {place}/, and nodes without data don't join")
+    if known.bucket_region == cloud.region:
+        return
+    away = f"bucket {bucket} lies in {known.bucket_region}"
+    if cloud.network.egress == "endpoints" and not cloud.network.existing:
+        message = f"{away}, and with egress: endpoints nodes reach buckets of {cloud.region} only; copy it there"
+        yield Finding(path, place, "data-away", message)
+    else:
+        pulumi.log.warn(f"{path}: {away}: AWS takes money for each GB that goes to {cloud.region}, at each node's boot")

@@ -83,7 +83,7 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[access]),
         )
         self.hall_tunnels = network.hall_tunnels
-        nodes = NodeAccess(name, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
+        nodes = NodeAccess(name, cloud=cloud, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
         groups = [
             GpuNodeGroup(
                 group.name,
@@ -91,7 +91,7 @@ class Cluster(pulumi.ComponentResource):
                 group=group,
                 subnet_id=network.subnet_ids[group.zone],
                 security_group_id=network.security_group_id,
-                instance_profile=nodes.fixed_profile_name,
+                instance_profile=nodes.profile(group),
                 key_name=config.ssh.key_name,
                 opts=self._child,
             )
@@ -105,7 +105,7 @@ class Cluster(pulumi.ComponentResource):
                 pool=pool,
                 subnet_ids=network.subnet_ids,
                 security_group_id=network.security_group_id,
-                instance_profile=nodes.profile_name,
+                instance_profile=nodes.profile(pool),
                 key_name=config.ssh.key_name,
                 opts=self._child,
             )
@@ -144,7 +144,7 @@ class Cluster(pulumi.ComponentResource):
             interruptions=self._interruptions,
             controller_role=access.role_name,
             security_group_id=security_group_id,
-            node_role_arn=nodes.role_arn,
+            node_role_arns=nodes.role_arns,
             where=where,
             opts=self._child,
         )

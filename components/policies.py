@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironburst.config.data_models import DataSet
 from ironburst.naming import CLUSTER_TAG, LEASE_TAG, POOL_TAG, ROLE_TAG, image_parameter
 
 Document = dict[str, Any]
@@ -44,15 +45,38 @@ def assumed_within(scope: Scope) -> Document:
     return _document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
 
 
-def node(scope: Scope, munge_key: str) -> Document:
-    """A rented node reads its munge key (a reference into Secrets Manager), nothing else.
+def node(scope: Scope, munge_key: str | None, data: Sequence[DataSet] = ()) -> Document:
+    """A rented node reads its munge key (a reference into Secrets Manager; a fixed one: None) and its data, nothing
+    else.
 
     A secret under a key of one's own in KMS needs kms:Decrypt on that key, too: in the key's policy, for this role.
     """
+    return _document(*([_munge(scope, munge_key)] if munge_key else []), *_reading(scope.partition, data))
+
+
+def _munge(scope: Scope, munge_key: str) -> Document:
     name = munge_key.partition(":")[2].partition("#")[0]
     # Secrets Manager puts a hyphen and six random characters behind the name.
     secret = name if name.startswith("arn:") else scope.arn("secretsmanager", f"secret:{name}-??????")
-    return _document(_allow("MungeKey", ["secretsmanager:GetSecretValue"], [secret]))
+    return _allow("MungeKey", ["secretsmanager:GetSecretValue"], [secret])
+
+
+def _reading(partition: str, data: Sequence[DataSet]) -> list[Document]:
+    """The objects of these data sets, those in S3. A bucket that is listed without its prefix, or with a neighbour's
+    (imagenet-21k beside imagenet), shows nothing. A bucket of another account has to let this role in itself.
+    """
+    statements = []
+    for n, declared in enumerate(declared for declared in data if declared.s3):
+        bucket, _, prefix = (declared.s3 or "").partition("/")
+        arn, key = f"arn:{partition}:s3:::{bucket}", declared.kms_key
+        listed = {"StringEquals": {"s3:prefix": f"{prefix}/"}} if prefix else None
+        statements.append(_allow(f"ListData{n}", ["s3:ListBucket"], [arn], listed))
+        objects = f"{arn}/{prefix}/*" if prefix else f"{arn}/*"
+        statements.append(_allow(f"ReadData{n}", ["s3:GetObject"], [objects]))
+        if key:
+            by_s3 = {"StringLike": {"kms:ViaService": f"s3.{key.split(':')[3]}.amazonaws.com*"}}  # China's has .cn
+            statements.append(_allow(f"DecryptData{n}", ["kms:Decrypt"], [key], by_s3))
+    return statements
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,7 @@ def ending(scope: Scope, cluster: str) -> Document:
     )
 
 
-def launching(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> Document:
+def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence[str]) -> Document:
     """The controller launches the declared types from the pools' templates and images of the declared owners, with the
     tags by which it may end them.
 
@@ -124,7 +148,7 @@ def launching(scope: Scope, cluster: str, pools: Pools, node_role_arn: str) -> D
         _allow(
             "PassNodeRole",
             ["iam:PassRole"],
-            [node_role_arn],
+            list(node_role_arns),
             {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
         ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ironburst.config.data_models import DataName, DataSet
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
@@ -34,6 +35,7 @@ class _FixedAlone(Strict):
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
+    data: list[str] = Field(default=[], description="data sets of cloud.data that its nodes have")
 
 
 class Group(NodeSettings, _FixedAlone):
@@ -69,7 +71,9 @@ class _RentedAlone(Strict):
         "no job is placed that would run longer",
     )
     data: list[str] = Field(
-        default=[], description="data sets that its nodes reach; jobs name theirs in --comment data=NAME"
+        default=[],
+        description="data sets that its nodes have; jobs name theirs in --comment data=NAME. Those of cloud.data come "
+        "to the nodes by themselves, others somebody else brings",
     )
     licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
     checkpoint: Duration | None = Field(
@@ -118,5 +122,6 @@ class Cloud(Strict):
     network: CloudNetwork
     groups: list[Group] = Field(default=[])
     pools: list[Pool] = Field(default=[])
+    data: dict[DataName, DataSet] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")

@@ -28,6 +28,8 @@ def user_data(document: ClusterDocument, pool: PoolDocument, nodes: tuple[str, .
         "dead_man_s": document.burst.dead_man_s,
         "hard_limit_s": heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s),
     }
+    if data := document.data_of(pool):
+        said |= {"boot_s": boot_s, "data": {name: declared.model_dump() for name, declared in data.items()}}
     return json.dumps(said, sort_keys=True)
 
 

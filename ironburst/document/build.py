@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ironburst import catalog, naming
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
@@ -18,6 +18,7 @@ from ironburst.document import (
     Budget,
     Burst,
     ClusterDocument,
+    DataSet,
     DocumentError,
     Filesystem,
     Gpu,
@@ -107,6 +108,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
         subnet_managers={hall.name: _subnet_managers(hall) for hall in config.halls if hall.subnet_managers},
         data_science=list(config.data_science),
+        data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
     )
 
@@ -168,7 +170,23 @@ def _subnet_managers(hall: Hall) -> list[SubnetManager]:
     return [SubnetManager(host=host, priority=TOP_PRIORITY - n) for n, host in enumerate(hall.subnet_managers)]
 
 
-def _roles(config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool = False) -> list[str]:
+def _data(cloud: Cloud) -> dict[str, DataSet]:
+    domain = "amazonaws.com.cn" if cloud.region.startswith("cn-") else "amazonaws.com"
+    return {
+        name: DataSet(kind="s3", source=declared.s3, path=declared.where(name))
+        if declared.s3
+        else DataSet(
+            kind="lustre",
+            source=f"{declared.fsx}.fsx.{cloud.region}.{domain}@tcp:/{declared.mount_name}",
+            path=declared.where(name),
+        )
+        for name, declared in cloud.data.items()
+    }
+
+
+def _roles(
+    config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool = False, data: bool = False
+) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
     chosen = its["software"]
     wanted = {
@@ -186,6 +204,7 @@ def _roles(config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool =
         "dcgm": gpu,
         "metrics": config.metrics,
         "scratch": its["scratch"] is not None,
+        "data_sets": data,
         "shared_filesystem": config.filesystem is not None,
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
@@ -237,7 +256,7 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
         "fabric_links": efa,
         "slurm": _told(kind, given.slurm),
         "instance_type": given.instance_type,
-        "roles": _roles(config, its, gpu=True),
+        "roles": _roles(config, its, gpu=True, data=bool(config.cloud and config.cloud.data.keys() & set(given.data))),
     }
 
 
@@ -260,6 +279,7 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
             zone=group.zone,
             instance_id=observed.instances[name].id,
             address=observed.instances[name].address,
+            data=group.data,
             **its,
         )
         for name in naming.numbered(group.name, group.count)

@@ -82,6 +82,14 @@ class Filesystem(_Part):
     options: str
 
 
+class DataSet(_Part):
+    """Files that cloud nodes read, and where they have them."""
+
+    kind: Literal["s3", "lustre"] = Field(description="s3: copied to the node's disks; lustre: mounted")
+    source: str = Field(description="s3: bucket/prefix; lustre: as mount takes it")
+    path: str
+
+
 class SubnetManager(_Part):
     """A host that runs opensm."""
 
@@ -153,6 +161,7 @@ class Host(_Part):
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None
     scratch: Scratch | None = None
+    data: list[str] = Field(default=[], description="data sets that it has")
     roles: list[str]
 
 
@@ -263,6 +272,7 @@ class ClusterDocument(_Part):
         default={}, description="by hall; empty: the switches or UFM do"
     )
     data_science: list[str] = []
+    data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()
 
     def host(self, name: str) -> Host:
@@ -272,6 +282,10 @@ class ClusterDocument(_Part):
     def pool(self, name: str) -> PoolDocument | None:
         """The pool with this name; None: it isn't declared, or no more."""
         return next((pool for pool in self.pools if pool.name == name), None)
+
+    def data_of(self, nodes: Host | PoolDocument) -> dict[str, DataSet]:
+        """The declared ones of the data sets that a host or a pool's nodes have."""
+        return {name: self.data[name] for name in nodes.data if name in self.data}
 
 
 # ---- what a new document takes away

@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 from moto.core.exceptions import ServiceException
 from moto.core.responses import BaseResponse
 from moto.iam.models import iam_backends
+from moto.s3.exceptions import S3ClientError
 from moto.sqs.models import sqs_backends
 from moto.sts.models import sts_backends
 from werkzeug.exceptions import HTTPException
@@ -27,6 +28,7 @@ from lab.aws.faults import Ec2Error
 from lab.aws.iam_calls import Account, checks
 from lab.aws.iam_policy import Caller, Check, NotJudged, Verdict, judge
 from lab.aws.launch_spec import Params, plain
+from lab.aws.s3_calls import s3_checks
 
 ADMINISTRATOR = "lab"
 KEY = re.compile(r"Credential=([^/,\s]+)/")
@@ -56,11 +58,13 @@ class Refusal(HTTPException):
         self.code, self.description = status, text
 
 
-def refusal(service: str, kind: str, message: str) -> HTTPException:
+def refusal(service: str, kind: str, message: str) -> Exception:
     """`kind`: unknown, expired or denied."""
     ec2, spoken, other = CODES[kind]
     if service == "ec2":
         return Ec2Error(ec2[0], message, ec2[1])
+    if service == "s3":
+        return S3ClientError("InvalidAccessKeyId" if kind == "unknown" else other[0], message)
     if service in JSON_SERVICES:
         return Refusal(spoken[1], json.dumps({"__type": spoken[0], "message": message}))
     error = f"<Error><Type>Sender</Type><Code>{other[0]}</Code><Message>{escape(message)}</Message></Error>"
@@ -73,11 +77,19 @@ def patch(replace: Callable[[Any, str, Any], None], account: str) -> None:
     def asked(response: Any, _resource: str = "*") -> None:
         authorise(response, account)
 
+    def asked_by_s3(response: Any, bucket_name: str | None = None, key_name: str | None = None) -> None:
+        authorise(
+            response,
+            account,
+            lambda where: s3_checks(where, response._get_action(), bucket_name, key_name, response.querystring),
+        )
+
     replace(BaseResponse, "_authenticate_and_authorize_normal_action", asked)
+    replace(BaseResponse, "_authenticate_and_authorize_s3_action", asked_by_s3)
 
 
-def authorise(response: Any, account: str) -> None:
-    """Return, or raise what AWS would answer."""
+def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]] | None = None) -> None:
+    """Return, or raise what AWS would answer. `ask`: what IAM is asked of the call; None: what iam_calls knows."""
     service, action, headers = str(response.service_name), str(response._get_action()), response.headers
     if not (key := KEY.search(headers.get("Authorization", ""))):
         raise refusal(service, "unknown", "Request is missing Authentication Token")
@@ -86,7 +98,7 @@ def authorise(response: Any, account: str) -> None:
         return
     where = Account(account, response.region)
     try:
-        asked = checks(where, service, action, _parameters(response))
+        asked = ask(where) if ask else checks(where, service, action, _parameters(response))
     except ServiceException as error:  # a launch template that isn't there: nothing to ask about
         raise Ec2Error(str(error.code), str(error.message)) from None
     for check in asked:
@@ -98,7 +110,7 @@ def authorise(response: Any, account: str) -> None:
             raise denied(service, principal, check, verdict)
 
 
-def denied(service: str, principal: Principal, check: Check, verdict: Verdict) -> HTTPException:
+def denied(service: str, principal: Principal, check: Check, verdict: Verdict) -> Exception:
     """As AWS words it; EC2 adds what it asked, encoded (in the lab: base64 of JSON)."""
     text = f"User: {principal.arn} is not authorized to perform: {check.action} on resource: {check.resource}"
     text += f" because {verdict.why}"

@@ -22,7 +22,7 @@ from lab.aws_plugin.wire import UNKNOWN, Props
 
 LAB = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "10.78.0.0/16")))
 ALIASES = {"events": ("events", "eventbridge", "cloudwatchevents")}
-# The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks and has no S3.
+# The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks, and asks S3 by path.
 SETTINGS = (
     "region accessKey secretKey endpoints defaultTags{tags} skipRegionValidation skipCredentialsValidation "
     "skipMetadataApiCheck skipRequestingAccountId s3UsePathStyle"

@@ -175,6 +175,24 @@ def get_parameter(aws: Aws, args: Props) -> Props:
     }
 
 
+def get_bucket(aws: Aws, args: Props) -> Props:
+    """By HeadBucket, as the real provider does: its header names the bucket's region."""
+    head = aws.client("s3").head_bucket(Bucket=args["bucket"])
+    return {
+        "bucketRegion": head.get("BucketRegion") or aws.region,
+        "arn": f"arn:aws:s3:::{args['bucket']}",
+        "id": args["bucket"],
+        **args,
+    }
+
+
+def get_objects(aws: Aws, args: Props) -> Props:
+    asked = {"Prefix": args["prefix"]} if args.get("prefix") else {}
+    pages = aws.client("s3").get_paginator("list_objects_v2").paginate(Bucket=args["bucket"], **asked)
+    keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
+    return {"keys": keys[: int(args.get("maxKeys", 1000))], "commonPrefixes": [], "id": args["bucket"], **args}
+
+
 INVOKES: dict[str, tuple[str, Call]] = {
     "aws:ec2/getAmi:getAmi": ("mostRecent owners filters includeDeprecated region", get_ami),
     "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
@@ -184,5 +202,7 @@ INVOKES: dict[str, tuple[str, Call]] = {
     "aws:index/getRegion:getRegion": ("region", get_region),
     "aws:index/getPartition:getPartition": ("", get_partition),
     "aws:iam/getPolicyDocument:getPolicyDocument": ("statements version policyId", get_policy),
+    "aws:s3/getBucket:getBucket": ("bucket region", get_bucket),
+    "aws:s3/getObjects:getObjects": ("bucket prefix maxKeys region", get_objects),
     "aws:ssm/getParameter:getParameter": ("name withDecryption region", get_parameter),
 }

@@ -75,6 +75,8 @@ ACCOUNT = {
     "aws:index/getCallerIdentity:getCallerIdentity": _identity,
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _offerings,
     "aws:ec2/getAmi:getAmi": _image,
+    "aws:s3/getBucket:getBucket": lambda _args: {"bucketRegion": "us-east-1"},
+    "aws:s3/getObjects:getObjects": lambda args: {"keys": [f"{args.get('prefix', '')}train/1.tar"]},
     "aws:iam/getRoles:getRoles": lambda _args: {"names": ["AWSServiceRoleForEC2Spot"], "arns": ["arn"]},
 }
 """What the account answers: function -> arguments -> result, in the wire's names; a test changes it by monkeypatch."""

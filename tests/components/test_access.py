@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from components import policies
+from ironburst.config.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests.components.conftest import valid
 
@@ -20,7 +21,7 @@ POOLS = policies.Pools(
     image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
     image_owners=["123456789012"],
 )
-NODE_ROLE = "arn:aws:iam::123456789012:role/node"
+NODE_ROLES = ["arn:aws:iam::123456789012:role/node"]
 
 
 def statements(document):
@@ -82,7 +83,7 @@ def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, v
 
 
 def test_launching_is_limited_to_type_tags_and_the_pools_templates():
-    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))
+    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLES))
     assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"] == {"ec2:LaunchTemplate": POOLS.template_arns}
     limits = by_sid["LaunchInstances"]["Condition"]["StringEquals"]
     assert limits == {
@@ -97,7 +98,7 @@ def test_launching_is_limited_to_type_tags_and_the_pools_templates():
 def test_a_spot_request_is_allowed_where_a_pool_has_that_market():
     request = "arn:aws:ec2:us-east-1:123456789012:spot-instances-request/*"
     for spot in (True, False):
-        by_sid = statements(policies.launching(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLE))
+        by_sid = statements(policies.launching(WHERE, "lab", replace(POOLS, spot=spot), NODE_ROLES))
         assert (request in by_sid["LaunchFrom"]["Resource"]) is spot
 
 
@@ -116,13 +117,13 @@ def test_what_was_rented_can_be_ended_whatever_is_declared_now(cluster, value):
 
 
 def test_tags_are_written_at_launch_only():
-    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))
+    by_sid = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLES))
     assert by_sid["TagAtLaunch"]["Condition"] == {"StringEquals": {"ec2:CreateAction": "RunInstances"}}
 
 
 def test_only_the_nodes_role_is_passed_on_and_only_to_ec2():
-    passing = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLE))["PassNodeRole"]
-    assert passing["Resource"] == [NODE_ROLE]
+    passing = statements(policies.launching(WHERE, "lab", POOLS, NODE_ROLES))["PassNodeRole"]
+    assert passing["Resource"] == NODE_ROLES
     assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
 
 
@@ -173,6 +174,39 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
 def test_the_controller_reads_the_queue_of_interruptions(cluster, value):
     by_sid = attached(cluster(value), "lab-launch")
     assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:lab-interruptions"]
+
+
+S3_DATA = {"imagenet": {"s3": "training/imagenet"}, "genomes": {"fsx": "fs-0123456789abcdef0", "mount_name": "abcd"}}
+
+
+def test_nodes_with_data_in_s3_have_a_role_of_their_own(cluster, value):
+    value["cloud"]["data"] = S3_DATA
+    value["cloud"]["pools"][0]["data"] = ["imagenet", "genomes"]
+    value["cloud"]["groups"][0]["data"] = ["imagenet"]
+    recording, group = cluster(value), value["cloud"]["groups"][0]["name"]
+    assert set(attached(recording, "lab-node-p5")) == {"MungeKey", "ListData0", "ReadData0"}
+    assert attached(recording, "lab-node-p5")["ReadData0"]["Resource"] == ["arn:aws:s3:::training/imagenet/*"]
+    assert set(attached(recording, f"lab-fixed-{group}")) == {"ListData0", "ReadData0"}
+    (instance,) = recording.all("ec2/instance:Instance")
+    assert instance.inputs["iamInstanceProfile"] == f"lab-fixed-{group}"
+    templates = [each for each in recording.all("LaunchTemplate") if each.name.startswith("burst-")]
+    assert {each.inputs["iamInstanceProfile"]["name"] for each in templates} == {"lab-node-p5"}
+    passed = attached(recording, "lab-launch")["PassNodeRole"]["Resource"]
+    assert passed == ["arn:aws:mock:us-east-1:123456789012:lab-node-p5"]  # no pool has the common one
+
+
+def test_data_on_fsx_and_names_that_nobody_declared_give_no_right(cluster, value):
+    before = [(each.name, each.inputs) for each in cluster(value).all("RolePolicy")]
+    value["cloud"]["data"] = S3_DATA
+    value["cloud"]["pools"][0]["data"] = ["genomes", "c4"]
+    assert [(each.name, each.inputs) for each in cluster(value).all("RolePolicy")] == before
+
+
+def test_the_region_of_a_key_is_that_of_its_bucket():
+    key = "arn:aws:kms:eu-west-1:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
+    by_sid = statements(policies.node(WHERE, None, [DataSet(s3="far/away", kms_key=key)]))
+    assert by_sid["DecryptData0"]["Resource"] == [key]
+    assert by_sid["DecryptData0"]["Condition"] == {"StringLike": {"kms:ViaService": "s3.eu-west-1.amazonaws.com*"}}
 
 
 def test_who_may_take_the_roles(cluster, value):

@@ -5,6 +5,7 @@ import pytest
 
 from tests.components.conftest import ACCOUNT
 
+BUCKET, OBJECTS = "aws:s3/getBucket:getBucket", "aws:s3/getObjects:getObjects"
 OFFERINGS, IMAGE, ROLES = (
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings",
     "aws:ec2/getAmi:getAmi",
@@ -79,3 +80,53 @@ def test_what_may_not_be_asked_stops_nothing_and_is_said(cluster, value, monkeyp
     assert len(warned) == 3 and all(
         "isn't checked: " in each and each.endswith("failed: UnauthorizedOperation") for each in warned
     )
+
+
+# ---- data sets in S3
+@pytest.fixture
+def warned(monkeypatch):
+    said = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, *_, **__: said.append(message))
+    return said
+
+
+def with_data(value, place="training/imagenet"):
+    value["cloud"]["data"] = {"imagenet": {"s3": place}, "unused": {"s3": "nobodys/data"}}
+    value["cloud"]["pools"][0]["data"] = ["imagenet"]
+
+
+@pytest.mark.parametrize(("place", "prefix"), [("training/imagenet", "imagenet/"), ("training", None)])
+def test_data_that_is_not_there(refused, value, place, prefix):
+    asked = []
+    with_data(value, place)
+    said = refused((OBJECTS, lambda args: asked.append(args) or {"keys": []}))
+    assert said == [f"cloud.data.imagenet.s3: there is no object below {place}/, and nodes without data don't join"]
+    assert [(each["bucket"], each.get("prefix"), each["region"]) for each in asked] == [
+        ("training", prefix, "us-east-1")
+    ]
+
+
+def test_data_of_another_region_is_paid_for_and_that_is_said(cluster, value, monkeypatch, warned):
+    with_data(value)
+    monkeypatch.setitem(ACCOUNT, BUCKET, lambda _args: {"bucketRegion": "eu-west-1"})
+    assert cluster(value, again=True).result["cluster"] == "lab"
+    (said,) = warned
+    assert "bucket training lies in eu-west-1: AWS takes money for each GB that goes to us-east-1" in said
+
+
+def test_data_of_another_region_has_no_way_through_endpoints(refused, value):
+    with_data(value)
+    value["cloud"]["network"]["egress"] = "endpoints"
+    (said,) = refused((BUCKET, lambda _args: {"bucketRegion": "eu-west-1"}))
+    assert "bucket training lies in eu-west-1, and with egress: endpoints nodes reach buckets of us-east-1" in said
+
+
+def test_a_bucket_that_may_not_be_asked_stops_nothing(cluster, value, monkeypatch, warned):
+    def refuse(_args):
+        raise ValueError("Forbidden")
+
+    with_data(value)
+    monkeypatch.setitem(ACCOUNT, BUCKET, refuse)
+    assert cluster(value, again=True).result["cluster"] == "lab"
+    (said,) = warned
+    assert said.startswith("AWS could not be asked for bucket training") and "Forbidden" in said

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from components import policies
 from ironburst.adapters.aws import Aws, parameters
+from ironburst.config.data_models import DataSet
 from ironburst.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
 from lab.aws.testing import REGION, Clients, client, network, refused
@@ -25,6 +26,8 @@ CLUSTER = {"ironburst:cluster": "lab"}
 RENTED = CLUSTER | {"ironburst:pool": "p5", "ironburst:lease": "l1"}
 BUILD = CLUSTER | {"ironburst:pool": "p5", "ironburst:role": "image-build"}
 BAKED = BUILD | {"ironburst:role": "image"}
+KEY, OTHER_KEY = (f"arn:aws:kms:us-east-1:123456789012:key/{n}a1b2c3d-0000-4000-8000-000000000000" for n in (0, 1))
+DATA = [DataSet(s3="data/imagenet"), DataSet(s3="whole"), DataSet(s3="data/sealed", kms_key=KEY)]
 NO = {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
 
 
@@ -58,10 +61,11 @@ class Site:
             clients("ssm").put_parameter(Name=name, Value=IMAGE, Type="String")
         for name in (SECRET, SECRET + "-2", "bmc"):
             clients("secretsmanager").create_secret(Name=name, SecretString="x")
+        self.fill_buckets()
         self.documents = {
-            "node": policies.node(WHERE, f"aws-secretsmanager:{SECRET}"),
+            "node": policies.node(WHERE, f"aws-secretsmanager:{SECRET}", DATA),
             "ending": policies.ending(WHERE, "lab"),
-            "launching": policies.launching(WHERE, "lab", self.pools(), self.node_role),
+            "launching": policies.launching(WHERE, "lab", self.pools(), [self.node_role]),
             "baking": policies.baking(WHERE, "lab"),
         }
         trust = json.dumps(policies.assumed_within(WHERE))
@@ -84,6 +88,16 @@ class Site:
         }
         made = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
         return made["LaunchTemplate"]["LaunchTemplateId"]
+
+    def fill_buckets(self):
+        s3 = self.clients("s3")
+        for bucket in ("data", "whole", "elsewhere"):
+            s3.create_bucket(Bucket=bucket)
+            for key in ("imagenet/a", "imagenet-21k/a", "a"):
+                s3.put_object(Bucket=bucket, Key=key, Body=b"x")
+        for name, key in (("a", KEY), ("other", OTHER_KEY)):
+            sealed = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
+            s3.put_object(Bucket="data", Key=f"sealed/{name}", Body=b"x", **sealed)
 
     def make_queue(self, name):
         return self.clients("sqs").create_queue(QueueName=name)["QueueUrl"]
@@ -194,6 +208,13 @@ class Site:
     def secret(self, name):
         return self.sessions["node"]("secretsmanager").get_secret_value(SecretId=name)
 
+    def listed(self, bucket, prefix=None):
+        asked = {"Prefix": prefix} if prefix is not None else {}
+        return self.sessions["node"]("s3").list_objects_v2(Bucket=bucket, **asked)
+
+    def object(self, bucket, key):
+        return self.sessions["node"]("s3").get_object(Bucket=bucket, Key=key)
+
     def tag(self, who, tags, on):
         return self.sessions[who]("ec2").create_tags(
             Resources=[on], Tags=[{"Key": key, "Value": value} for key, value in tags.items()]
@@ -226,7 +247,16 @@ def without(key, tags=RENTED):
 
 OWNER = RENTED | {"ironburst:owner": "head-1", "Name": "lab-p5-l1"}
 ALLOWED = {
-    "node": {"MungeKey": lambda s: s.secret(SECRET)},
+    "node": {
+        "MungeKey": lambda s: s.secret(SECRET),
+        "ListData0": lambda s: s.listed("data", "imagenet/"),
+        "ReadData0": lambda s: s.object("data", "imagenet/a"),
+        "ListData1": lambda s: (s.listed("whole"), s.listed("whole", "imagenet/")),
+        "ReadData1": lambda s: s.object("whole", "a"),
+        "ListData2": lambda s: s.listed("data", "sealed/"),
+        "ReadData2": lambda s: s.object("data", "sealed/a"),
+        "DecryptData2": lambda s: s.object("data", "sealed/a"),
+    },
     "ending": {
         "EndRented": lambda s: s.end(RENTED),
         "LastWords": lambda s: s.console("ending", RENTED),
@@ -272,6 +302,28 @@ ALLOWED = {
 DENIED = {
     "node": {
         "MungeKey": [lambda s: s.secret("bmc"), lambda s: s.secret(SECRET + "-2")],
+        "ListData0": [
+            lambda s: s.listed("data"),
+            lambda s: s.listed("data", ""),
+            lambda s: s.listed("data", "imagenet"),
+            lambda s: s.listed("data", "imagenet-21k/"),
+            lambda s: s.listed("elsewhere", "imagenet/"),
+        ],
+        "ReadData0": [
+            lambda s: s.object("data", "imagenet-21k/a"),
+            lambda s: s.object("data", "a"),
+            lambda s: s.object("elsewhere", "imagenet/a"),
+            lambda s: s.sessions["node"]("s3").put_object(Bucket="data", Key="imagenet/b", Body=b"x"),
+            lambda s: s.sessions["node"]("s3").delete_object(Bucket="data", Key="imagenet/a"),
+        ],
+        "ListData1": [lambda s: s.listed("elsewhere"), lambda s: s.sessions["node"]("s3").list_buckets()],
+        "ReadData1": [lambda s: s.object("elsewhere", "a")],
+        "ListData2": [lambda s: s.listed("data", "sealed")],
+        "ReadData2": [lambda s: s.sessions["node"]("s3").get_object_acl(Bucket="data", Key="sealed/a")],
+        "DecryptData2": [
+            lambda s: s.object("data", "sealed/other"),
+            lambda s: s.sessions["node"]("kms").decrypt(CiphertextBlob=b"x", KeyId=KEY),
+        ],
     },
     "ending": {
         "EndRented": [

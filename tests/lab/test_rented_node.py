@@ -22,7 +22,8 @@ from lab.system import wait_for
 from tests import sites
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node"
+ROLES = Path(__file__).resolve().parents[2] / "playbooks/roles"
+ROLE, DATA_ROLE = ROLES / "slurm_node", ROLES / "data_sets"
 BAKER, FOLDER, SECRET = "i-0000000000000baca", "node-image", "ironburst/lab/munge-key"
 DEAD_MAN_S = 45
 CONFIG = """
@@ -45,8 +46,8 @@ SuspendProgram=/bin/true
 SuspendTime=INFINITE
 ResumeTimeout=600
 SuspendTimeout=5
-NodeName=p5-1,p5-2,p5-3 CPUs=2 RealMemory=100 State=CLOUD
-PartitionName=burst Nodes=p5-1,p5-2,p5-3 Default=YES MaxTime=60 SuspendTime=86400
+NodeName=p5-[1-5] CPUs=2 RealMemory=100 State=CLOUD
+PartitionName=burst Nodes=p5-[1-5] Default=YES MaxTime=60 SuspendTime=86400
 """
 GATE = """[Unit]
 Description=A gate that passes where the head says so
@@ -59,15 +60,20 @@ ExecStart=/bin/sh -c 'test $IRONBURST_NODE != p5-3 || { echo "gate: FAILED gpus:
 """
 LAUNCH = """
 import json, sys
+from components import policies
+from ironburst.config.data_models import DataSet
 from lab.aws.testing import Clients, network
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "prepare":
-    allow = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": "*"}
-    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
-    policy = lambda statement: json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    iam = clients("iam")
-    iam.create_role(RoleName="node", AssumeRolePolicyDocument=policy(trust))
-    iam.put_role_policy(RoleName="node", PolicyName="key", PolicyDocument=policy(allow))
+    where = policies.Scope("aws", "us-east-1", "123456789012")
+    rights = policies.node(where, "aws-secretsmanager:" + sys.argv[2], [DataSet(s3="training/imagenet")])
+    iam, s3 = clients("iam"), clients("s3")
+    iam.create_role(RoleName="node", AssumeRolePolicyDocument=json.dumps(policies.assumed_by_ec2()))
+    iam.put_role_policy(RoleName="node", PolicyName="node", PolicyDocument=json.dumps(rights))
+    s3.create_bucket(Bucket="training")
+    for n in range(300):
+        s3.put_object(Bucket="training", Key=f"imagenet/train/{n}", Body=str(n).encode() * 1000)
+    s3.put_object(Bucket="training", Key="genomes/1", Body=b"somebody else's")
     iam.create_instance_profile(InstanceProfileName="node")
     iam.add_role_to_instance_profile(InstanceProfileName="node", RoleName="node")
     clients("secretsmanager").create_secret(Name=sys.argv[2], SecretString=sys.argv[3])
@@ -77,6 +83,8 @@ elif sys.argv[1] == "launch":
     got = clients().run_instances(ImageId=sys.argv[2], InstanceType="p5.48xlarge", MinCount=1, MaxCount=1,
                                   SubnetId=sys.argv[3], UserData=sys.argv[4], **more)
     print(json.dumps(got["Instances"][0]["InstanceId"]))
+elif sys.argv[1] == "end":
+    clients().terminate_instances(InstanceIds=[sys.argv[2]])
 else:
     seen = clients().describe_instances(InstanceIds=[sys.argv[2]])["Reservations"][0]["Instances"][0]
     print(json.dumps([seen["State"]["Name"], seen.get("StateReason", {}).get("Code", "")]))
@@ -158,6 +166,7 @@ def role_files():
         return environment.from_string((ROLE / "templates" / name).read_text()).render(values)
 
     needs = ["ironburst-gate.service", "munge.service", "ironburst-metadata.service", "ironburst-join.service"]
+    needs.append("ironburst-data.service")
     units = ["ironburst-join.service", "ironburst-dead-man.service", "ironburst-join-failed.service"]
     slurmd = template("slurmd.service.j2", slurm_node_rented=True, slurm_node_report_boot=True, slurm_node_needs=needs)
     return {
@@ -172,6 +181,8 @@ def role_files():
         "/etc/systemd/system/ironburst-metadata.service": (ROLE / "files/ironburst-metadata.service").read_text(),
         "/usr/local/sbin/ironburst-join": (ROLE / "files/ironburst-join.py").read_text(),
         "/usr/local/sbin/ironburst-dead-man": (ROLE / "files/ironburst-dead-man.py").read_text(),
+        "/usr/local/sbin/ironburst-data": (DATA_ROLE / "files/ironburst-data.py").read_text(),
+        "/etc/systemd/system/ironburst-data.service": (DATA_ROLE / "files/ironburst-data.service").read_text(),
         **{f"/etc/systemd/system/{unit}": (ROLE / "files" / unit).read_text() for unit in units},
     }
 
@@ -205,7 +216,8 @@ def lab():
         site.ssh(BAKER, "systemctl disable -q --now docker docker.socket containerd; rm -f /etc/munge/munge.key")
         put(site, BAKER, role_files())
         site.ssh(BAKER, "chmod 755 /usr/local/sbin/ironburst-*; systemctl daemon-reload")
-        site.ssh(BAKER, "systemctl enable -q ironburst-metadata ironburst-join ironburst-dead-man.timer munge slurmd")
+        units = "ironburst-metadata ironburst-join ironburst-dead-man.timer munge ironburst-data slurmd"
+        site.ssh(BAKER, f"systemctl enable -q {units}")
         site.bake_image(BAKER, FOLDER)
         site.destroy_host(BAKER)
         wait_for(lab.ready, 30, "the cloud")
@@ -298,19 +310,43 @@ def test_a_node_that_hears_its_controller_stays_longer_than_the_dead_mans_time(l
     assert lab.gone(instance, 120) == "Client.InstanceInitiatedShutdown"
 
 
+def data(source):
+    return {"boot_s": 600, "data": {"imagenet": {"kind": "s3", "source": source, "path": "/data/imagenet"}}}
+
+
+def test_a_node_has_its_data_before_it_takes_jobs_and_its_users_read_it_only(lab):
+    instance = lab.launch("p5-4", dead_man_s=100_000, **data("training/imagenet"))
+    lab.joined("p5-4")
+    read = "find /data/imagenet -type f | wc -l; cat /data/imagenet/train/299"
+    seen = lab.site.ssh(instance, f"runuser -u alice -- sh -c '{read}'").stdout.split()
+    assert seen == ["300", "299" * 1000]
+    assert "Read-only file system" in lab.site.ssh(instance, "touch /data/imagenet/mine", check=False).stderr
+    asked = "get_object(Bucket='training', Key='imagenet/train/1')"
+    ask = f"python3 -c \"import boto3; boto3.client('s3', region_name='us-east-1').{asked}\""
+    root = lab.site.ssh(instance, ask, check=False)
+    assert root.returncode == 0, root.stderr
+    assert "Unable to locate credentials" in lab.site.ssh(instance, f"runuser -u alice -- {ask}", check=False).stderr
+    lab.inside("-c", LAUNCH, "end", instance)
+
+
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("node", "more", "words"),
     [
-        ({}, "ironburst-join: ironburst-gate failed: gate: FAILED gpus: 7 of 8"),
-        ({"munge_key": "env:HOME"}, "ironburst-join: ironburst-join failed: join: a rented node can only resolve"),
+        ("p5-3", {}, "ironburst-join: ironburst-gate failed: gate: FAILED gpus: 7 of 8"),
+        (
+            "p5-3",
+            {"munge_key": "env:HOME"},
+            "ironburst-join: ironburst-join failed: join: a rented node can only resolve",
+        ),
+        ("p5-5", data("training/genomes"), "data: s3://training/genomes/ can't be listed"),
     ],
-    ids=["its gate fails", "it can't join"],
+    ids=["its gate fails", "it can't join", "its data is not for it"],
 )
-def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, more, words):
-    if not lab.node("p5-3").has("POWERED_DOWN"):
-        lab.slurm.abandon(["p5-3"], "again")
-        lab.until("p5-3", "POWERED_DOWN")
-    instance = lab.launch("p5-3", dead_man_s=100_000, **more)
+def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, node, more, words):
+    if not lab.node(node).has("POWERED_DOWN"):
+        lab.slurm.abandon([node], "again")
+        lab.until(node, "POWERED_DOWN")
+    instance = lab.launch(node, dead_man_s=100_000, **more)
     console = lab.site.dir / "hosts" / instance / "console.log"
     seen = []
 
@@ -318,5 +354,5 @@ def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, more, words):
         seen[:] = [console.read_text(errors="replace")] if console.exists() else seen
         return words in "".join(seen)
 
-    wait_for(told, 90, "its last words", pause=0.1)
+    wait_for(told, 180, "its last words", pause=0.1)  # a new role may be unknown for a minute
     assert lab.gone(instance) == "Client.InstanceInitiatedShutdown"

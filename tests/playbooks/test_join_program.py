@@ -173,3 +173,32 @@ def test_no_metadata_service_is_given_up_at_the_deadline(cloud, join, tmp_path, 
     monkeypatch.setattr(join, "IMDS", "http://127.0.0.1:9")
     assert join.main() == 1
     assert "did not answer in 2 s" in capsys.readouterr().err
+
+
+# ---- data sets
+DATA = {"imagenet": {"kind": "s3", "source": "training/imagenet", "path": "/data/imagenet"}}
+
+
+def told_data(root):
+    return json.loads((root / "etc/ironburst/data.json").read_text())
+
+
+def test_what_the_launch_says_of_data_sets_reaches_their_program(cloud, join, tmp_path):
+    (tmp_path / "usr/local/sbin").mkdir(parents=True)
+    (tmp_path / "usr/local/sbin/ironburst-data").touch()
+    cloud.user_data = json.dumps(USER_DATA | {"boot_s": 900, "data": DATA})
+    assert join.main() == 0
+    assert told_data(tmp_path) == {"region": "us-east-1", "seconds": 780, "sets": DATA}
+
+
+def test_a_launch_without_data_sets_has_none(cloud, join, tmp_path):
+    assert join.main() == 0
+    assert told_data(tmp_path)["sets"] == {}
+
+
+def test_an_image_that_can_not_bring_its_data_does_not_join(cloud, join, tmp_path, capsys):
+    """Its pool had none when it was baked: a job would look for its files in vain."""
+    cloud.user_data = json.dumps(USER_DATA | {"boot_s": 900, "data": DATA})
+    assert join.main() == 1
+    assert "names data sets (imagenet), and this image can't bring any: bake the image anew" in capsys.readouterr().err
+    assert not (tmp_path / "etc").exists()

@@ -28,6 +28,7 @@ mount_unit = load("plugins/filter/mounts.py").mount_unit
 
 
 DRAIN = {
+    "data_sets": ["Packages that bring data sets", "Data sets are there"],
     "scratch": ["Make scratch", "Mount unit of scratch"],
     "shared_filesystem": [
         "Another file system makes room",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, metal, names, network, slurm, software
+from ironburst.config.checks import budget, cloud, data, metal, names, network, slurm, software
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -23,6 +23,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     cloud.instance_types,
     network.zones,
     network.hall_link,
+    data.data,
     budget.ceilings_and_prices,
     software.mig,
     software.fabrics,

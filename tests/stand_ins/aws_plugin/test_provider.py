@@ -481,6 +481,21 @@ def test_functions(lab: Lab) -> None:
     ]
 
 
+def test_a_bucket_and_its_objects(lab: Lab) -> None:
+    s3 = lab.aws("s3")
+    s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    for key in ("imagenet/a", "imagenet/b", "imagenet-21k/a"):
+        s3.put_object(Bucket="far", Key=key, Body=b"x")
+    assert lab.engine.invoke("aws:s3/getBucket:getBucket", {"bucket": "far"})["bucketRegion"] == "eu-west-1"
+    asked = {"bucket": "far", "prefix": "imagenet/", "region": "eu-west-1"}
+    objects = "aws:s3/getObjects:getObjects"
+    assert lab.engine.invoke(objects, asked)["keys"] == ["imagenet/a", "imagenet/b"]
+    assert lab.engine.invoke(objects, asked | {"maxKeys": 1})["keys"] == ["imagenet/a"]
+    assert lab.engine.invoke(objects, asked | {"prefix": "none/"})["keys"] == []
+    with pytest.raises(grpc.RpcError, match="404"):
+        lab.engine.invoke("aws:s3/getBucket:getBucket", {"bucket": "none-at-all"})
+
+
 def test_functions_refuse_what_they_do_not_know(lab: Lab) -> None:
     assert set(failures(lab.engine.invoke, "aws:index/getRegion:getRegion", {"regoin": "x"})) == {"regoin"}
     with pytest.raises(grpc.RpcError, match="not implemented"):

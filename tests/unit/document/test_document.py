@@ -228,9 +228,44 @@ def test_a_document_without_the_new_fields_is_still_read(lab):
         for key in ("capacity_ends_s", "data", "licences"):
             del part[key]
     del data["burst"]["settle_s"]
-    for key in ("filesystem", "subnet_managers", "data_science"):
+    for part in data["hosts"]:
+        del part["data"]
+    for key in ("filesystem", "subnet_managers", "data_science", "data"):
         del data[key]
     assert document.parse(data).host("dgx01").software is None
+
+
+@pytest.mark.parametrize(("region", "domain"), [("us-east-1", "amazonaws.com"), ("cn-north-1", "amazonaws.com.cn")])
+def test_data_sets_and_who_has_them(region, domain):
+    def change(value):
+        value["cloud"].update(
+            region=region,
+            data={
+                "imagenet": {"s3": "training/imagenet", "kms_key": f"arn:aws:kms:{region}:123456789012:key/0a1b2c3d"},
+                "genomes": {"fsx": "fs-0123456789abcdef0", "mount_name": "abcd", "path": "/genomes"},
+            },
+        )
+        value["cloud"]["groups"][0]["data"] = ["genomes"]
+        value["cloud"]["pools"][0]["data"] = ["c4", "imagenet"]
+
+    parsed = built(change)
+    source = f"fs-0123456789abcdef0.fsx.{region}.{domain}@tcp:/abcd"
+    imagenet = {"kind": "s3", "source": "training/imagenet", "path": "/data/imagenet"}
+    genomes = {"kind": "lustre", "source": source, "path": "/genomes"}
+    assert parsed.model_dump()["data"] == {"imagenet": imagenet, "genomes": genomes}
+    pool, fixed = parsed.pool("p5"), parsed.host("fixed-1")
+    assert (pool.data, fixed.data, parsed.host("dgx01").data) == (["c4", "imagenet"], ["genomes"], [])
+    assert {name: each.model_dump() for name, each in parsed.data_of(pool).items()} == {"imagenet": imagenet}
+    assert {name: each.model_dump() for name, each in parsed.data_of(fixed).items()} == {"genomes": genomes}
+    assert "data_sets" in pool.roles and "data_sets" in fixed.roles and "data_sets" not in parsed.host("dgx01").roles
+
+
+def test_names_that_nobody_declared_give_no_role():
+    def change(value):
+        value["cloud"]["pools"][0]["data"] = ["c4"]
+
+    parsed = built(change)
+    assert parsed.data_of(parsed.pool("p5")) == {} and "data_sets" not in parsed.pool("p5").roles
 
 
 def test_where_jobs_may_go_and_how_long_they_settle():

@@ -27,7 +27,8 @@ STATE = re.compile(r"\bState=([A-Z_+]+)")
 BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}  # of a node's state in Slurm: it has jobs, or something of one
 UNDECLARED = {"node": "", "dead_man_s": 1800.0, "hard_limit_s": float("inf")}  # ironburst-join didn't get so far
 TOOL_S = 20.0  # so long a tool may take
-UNITS = ("ironburst-join", "ironburst-metadata", "munge", "ironburst-gate", "slurmd")  # slurmd needs the others
+# slurmd needs the others
+UNITS = ("ironburst-join", "ironburst-metadata", "munge", "ironburst-data", "ironburst-gate", "slurmd")
 WORDS = 600  # characters of them on the console
 
 

@@ -3,9 +3,10 @@
 
 The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the
 instance metadata service (IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are
-asked again until a deadline. Writes /etc/ironburst/node.env and /etc/munge/munge.key. Exit status 1, and neither of
-them touched, if anything is missing: then neither munge nor slurmd starts. For ironburst-dead-man it writes what the
-launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's rented node and never ends itself.
+asked again until a deadline. Writes /etc/ironburst/node.env, /etc/munge/munge.key, and for ironburst-data which data
+sets the launch names (/etc/ironburst/data.json). Exit status 1, and none of them touched, if anything is missing: then
+neither munge nor slurmd starts. For ironburst-dead-man it writes what the launch declares
+(/run/ironburst/dead-man.json), or that this instance is nobody's rented node and never ends itself.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from pathlib import Path
 IMDS = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
 ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
 DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
+BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
 
 
@@ -90,6 +92,17 @@ def told(data, index):
     return name, head, key, region
 
 
+def data_sets(data, region):
+    """What ironburst-data is to bring, of the user data: its settings. It has what the boot leaves of the pool's limit.
+    Raises JoinError.
+    """
+    sets = data.get("data") or {}
+    if sets and not (ROOT / "usr/local/sbin/ironburst-data").exists():
+        named = ", ".join(sorted(sets))
+        raise JoinError(f"the launch names data sets ({named}), and this image can't bring any: bake the image anew")
+    return {"region": region, "seconds": max(60, data.get("boot_s", 0) - BOOT_S), "sets": sets}
+
+
 def munge_key(reference, region, end):
     """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline; asked for until `end`
     (monotonic): a new instance's role may be unknown for some seconds.
@@ -152,6 +165,7 @@ def main():
         data = parse(user_data)
         name, head, reference, region = told(data, index)
         declare(node=name, dead_man_s=data.get("dead_man_s"), hard_limit_s=data.get("hard_limit_s"))
+        data_settings = data_sets(data, region)
         key = munge_key(reference, region, end)
     except JoinError as error:
         if isinstance(error, NotRented):
@@ -159,6 +173,7 @@ def main():
         print(f"join: {error}", file=sys.stderr)
         return 1
     write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if Path("/") == ROOT else None)
+    write(ROOT / "etc/ironburst/data.json", json.dumps(data_settings).encode(), 0o644)
     write(ROOT / "etc/ironburst/node.env", f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode(), 0o644)
     print(f"join: this is {name}, the head is {head}")
     return 0

@@ -1,0 +1,71 @@
+"""Data sets that cloud nodes are given, as a person declares them (`cloud.data` of ironburst.config.models)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ironburst.config.software_models import Strict
+
+# S3's bucket names, and of keys what means nothing in an IAM policy, a path or a URL
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile(r"[A-Za-z0-9!_.'()=-]+(/[A-Za-z0-9!_.'()=-]+)*")
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
+        raise ValueError("is not a name of a data set: letters, digits, and _ . - inside, at most 63")
+    return value
+
+
+def _place(value: str) -> str:
+    bucket, _, prefix = value.removesuffix("/").partition("/")
+    good = _BUCKET.fullmatch(bucket) and (not prefix or _PREFIX.fullmatch(prefix))
+    if not good or {".", ".."} & set(prefix.split("/")):
+        raise ValueError("is not bucket/prefix; write for example training-data/imagenet, without s3:// and wildcards")
+    return value.removesuffix("/")
+
+
+DataName = Annotated[str, AfterValidator(_name)]
+
+
+class DataSet(Strict):
+    """Files that nodes read: copied from S3 before the node takes jobs, or on FSx for Lustre. One source."""
+
+    s3: Annotated[str, AfterValidator(_place)] | None = Field(
+        default=None,
+        description="bucket/prefix: all objects below prefix/ are copied to the node's disks",
+        examples=["training-data/imagenet"],
+    )
+    kms_key: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$",
+        description="ARN of the key that its objects are encrypted with (s3), no alias; none: S3's own",
+    )
+    fsx: str | None = Field(
+        default=None, pattern=r"^fs-[0-9a-f]{8,}$", description="file system that is there, of FSx for Lustre"
+    )
+    mount_name: str | None = Field(
+        default=None, pattern=r"^[A-Za-z0-9_-]{1,8}$", description="the file system's mount name (fsx)"
+    )
+    path: str | None = Field(
+        default=None,
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+        description="where nodes have it, read-only; none: /data/ and its name",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataSet:
+        if (self.s3 is None) == (self.fsx is None):
+            raise ValueError("needs one source: s3 (bucket/prefix), or fsx with mount_name")
+        if (self.fsx is None) != (self.mount_name is None):
+            raise ValueError("needs mount_name beside fsx, and only there: `aws fsx describe-file-systems` shows it")
+        if self.kms_key and not self.s3:
+            raise ValueError("has a kms_key without s3: FSx decrypts by itself, leave it out")
+        return self
+
+    def where(self, name: str) -> str:
+        """The folder in which nodes have it."""
+        return self.path or f"/data/{name}"
