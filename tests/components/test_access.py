@@ -20,6 +20,7 @@ POOLS = policies.Pools(
     image_parameter_arns=["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"],
     image_owners=["123456789012"],
 )
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
 NODE_ROLE = "arn:aws:iam::123456789012:role/node"
 
 
@@ -151,6 +152,27 @@ def test_fixed_nodes_have_a_role_without_any_right(cluster, value):
         "lab-controller",
         "lab-node",
     ]
+
+
+@pytest.mark.parametrize(
+    ("bought", "named"),
+    [
+        ({"capacity_reservation": "cr-0a1b"}, ["cr-0a1b"]),
+        ({"capacity_block": {"id": "cr-0a1b", "ends": "2099-01-01T11:30:00Z"}, "zones": ["us-east-1a"]}, ["cr-0a1b"]),
+        ({"capacity_reservation_group": GROUP}, ["*"]),
+        ({}, []),
+    ],
+)
+def test_what_is_launched_into_and_beside_is_named(cluster, value, bought, named):
+    """EC2 chooses a reservation of a group, so that pool needs the right to any."""
+    pool = value["cloud"]["pools"][0]
+    del pool["markets"]
+    pool |= bought
+    resources = attached(cluster(value), "lab-launch")["LaunchFrom"]["Resource"]
+    reservations = [each.rpartition("/")[2] for each in resources if ":capacity-reservation/" in each]
+    assert reservations == named and (GROUP in resources) == ("capacity_reservation_group" in bought)
+    placements = [each for each in resources if each.endswith("-placement")]
+    assert len(placements) == (0 if bought else len(pool["zones"]))
 
 
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
