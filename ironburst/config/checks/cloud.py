@@ -72,8 +72,9 @@ def _markets(pool: Pool, here: tuple[str | int, ...]) -> Findings:
     elif block and not pool.capacity_block:
         message = "names capacity-block without a block: write capacity_block with its id and its end"
         yield Finding(markets, pool.markets, "CAP-2", message)
-    if pool.capacity_block and len(pool.zones) > 1:
-        message = "names more than one zone, and a capacity block lies in one: name that one alone"
+    if (pool.capacity_block or pool.capacity_reservation) and len(pool.zones) > 1:
+        what = "capacity block" if pool.capacity_block else "reservation"
+        message = f"names more than one zone, and a {what} lies in one: name that one alone"
         yield Finding(path_of(*here, "zones"), pool.zones, "AWS-003", message)
     reserved = "capacity_reservation" if pool.capacity_reservation else "capacity_reservation_group"
     if getattr(pool, reserved) and "spot" in pool.markets:

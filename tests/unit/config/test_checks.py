@@ -199,6 +199,12 @@ BAD_ELSEWHERE = {
         "cloud.pools[0].zones",
         "lies in one",
     ),
+    "a pool's reservation in two zones": (
+        "cloud.pools[0].capacity_reservation",
+        "cr-01",
+        "cloud.pools[0].zones",
+        "a reservation lies in one",
+    ),
     "a pool's block that is over": (
         "cloud.pools[0].capacity_block",
         {"id": "cr-01", "ends": "2026-11-01T00:00:00Z"},
