@@ -135,6 +135,7 @@ class LaunchAccess(pulumi.ComponentResource):
             where=where,
             templates=[arn for pool in pools for arn in pool.template_arns],
             subnets=[subnet for pool in pools for subnet in pool.subnet_ids],
+            placements=[arn for pool in pools for arn in pool.placement_arns],
             group=security_group_id,
             queues=[interruptions.queue_arn] if interruptions else [],
             node_roles=node_role_arns,
@@ -174,6 +175,7 @@ def _launching(
     where: policies.Scope,
     templates: list[str],
     subnets: list[str],
+    placements: list[str],
     group: str,
     queues: list[str],
     node_roles: list[str],
@@ -181,13 +183,14 @@ def _launching(
     assert config.cloud
     declared = config.cloud.pools
     named = [f"subnet/{subnet}" for subnet in sorted(set(subnets))] + [f"security-group/{group}"]
-    named += [f"capacity-reservation/{pool.capacity_reservation}" for pool in declared if pool.capacity_reservation]
+    named += [f"capacity-reservation/{reserved}" for pool in declared if (reserved := _reserved(pool))]
     named += [f"key-pair/{config.ssh.key_name}"] if config.ssh.key_name else []
+    groups = [pool.capacity_reservation_group for pool in declared if pool.capacity_reservation_group]
     allowed = policies.Pools(
         names=[pool.name for pool in declared],
         instance_types=sorted({pool.instance_type for pool in declared}),
         template_arns=templates,
-        used_arns=[where.arn("ec2", resource) for resource in named],
+        used_arns=[*(where.arn("ec2", resource) for resource in named), *placements, *groups],
         spot=any("spot" in pool.markets for pool in declared),
         queue_arns=queues,
         image_parameter_arns=[
@@ -196,6 +199,13 @@ def _launching(
         image_owners=_image_owners(config.cloud, where),
     )
     return policies.launching(where, config.name, allowed, node_roles)
+
+
+def _reserved(pool: Pool) -> str | None:
+    """The reservation of its launches by id. EC2 chooses one of a group's, so a group needs the right to any."""
+    if pool.capacity_reservation_group:
+        return "*"
+    return pool.capacity_block.id if pool.capacity_block else pool.capacity_reservation
 
 
 def _image_owners(cloud: Cloud, where: policies.Scope) -> list[str]:

@@ -1,5 +1,8 @@
 """The envelope of one burst pool: a launch template a zone. It holds no node: the controller rents those."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pulumi
 import pulumi_aws as aws
 
@@ -11,11 +14,14 @@ from ironburst.naming import logical, tags
 
 
 class BurstPool(pulumi.ComponentResource):
-    """Outputs: `zones` (PoolZone each), `template_arns`, `subnet_ids`; `worst_case` is an Estimate."""
+    """Outputs: `zones` (PoolZone each), `template_arns`, `subnet_ids`, `placement_arns` (of its cluster placement
+    groups, if any); `worst_case` is an Estimate.
+    """
 
     zones: list[pulumi.Output[PoolZone]]
     template_arns: list[pulumi.Output[str]]
     subnet_ids: list[pulumi.Output[str]]
+    placement_arns: list[pulumi.Output[str]]
     worst_case: estimates.Estimate
 
     def __init__(
@@ -36,8 +42,18 @@ class BurstPool(pulumi.ComponentResource):
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
         self._tags = tags(cluster, pool.name, pool=pool.name)
         self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
+        interfaces = catalog.network_interfaces(pool.instance_type)
+        placements = self._placements(pool) if _placed(pool, interfaces) else {}
+        self.placement_arns = [placement.arn for placement in placements.values()]
         templates = {
-            zone: self._template(pool, zone, subnet_ids[zone], security_group_id, instance_profile, key_name)
+            zone: self._template(
+                pool,
+                zone,
+                network_interfaces=launch.interfaces(interfaces, subnet_ids[zone], security_group_id),
+                iam_instance_profile={"name": instance_profile},
+                key_name=key_name,
+                placement={"group_name": placements[zone].name} if placements else None,
+            )
             for zone in pool.zones
         }
         self.template_arns = [template.arn for template in templates.values()]
@@ -51,15 +67,16 @@ class BurstPool(pulumi.ComponentResource):
             }
         )
 
-    def _template(
-        self,
-        pool: Pool,
-        zone: str,
-        subnet_id: pulumi.Output[str],
-        security_group_id: pulumi.Output[str],
-        instance_profile: pulumi.Output[str],
-        key_name: str | None,
-    ) -> aws.ec2.LaunchTemplate:
+    def _placements(self, pool: Pool) -> dict[str, aws.ec2.PlacementGroup]:
+        """A cluster placement group lies in one zone. Pulumi gives it its name: it must be the account's only one."""
+        return {
+            zone: aws.ec2.PlacementGroup(
+                logical(self._name, zone, "placement"), strategy="cluster", tags=self._tags, opts=self._child
+            )
+            for zone in pool.zones
+        }
+
+    def _template(self, pool: Pool, zone: str, **given: Any) -> aws.ec2.LaunchTemplate:
         """Everything of a launch but the image, the market and the number: those are the controller's. One a zone,
         because EC2 refuses a subnet beside a template's network interfaces. No disk: the root disk is the baked
         image's, which knows its device's name; a mapping under another name would add a second one.
@@ -67,18 +84,23 @@ class BurstPool(pulumi.ComponentResource):
         return aws.ec2.LaunchTemplate(
             logical(self._name, zone),
             instance_type=pool.instance_type,
-            network_interfaces=launch.interfaces(
-                catalog.network_interfaces(pool.instance_type), subnet_id, security_group_id
-            ),
             metadata_options=launch.metadata(),
-            iam_instance_profile={"name": instance_profile},
-            key_name=key_name,
             instance_initiated_shutdown_behavior="terminate",  # a node that powers itself off is paid for no longer
             tag_specifications=launch.tagged(self._tags),
             update_default_version=True,
             tags=self._tags,
             opts=self._child,
+            **given,
         )
+
+
+def _placed(pool: Pool, interfaces: Sequence[catalog.NetworkInterface]) -> bool:
+    """Capacity that somebody bought has its place: EC2 puts a block's instances together itself, and a reservation
+    takes no launch into a group that isn't its own.
+    """
+    if pool.placement_group is not None:
+        return pool.placement_group
+    return not pool.bought and any(interface.interface_type != "interface" for interface in interfaces)
 
 
 def _zone(zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate) -> pulumi.Output[PoolZone]:

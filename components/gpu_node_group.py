@@ -85,12 +85,14 @@ def _plain(instance: CloudInstance) -> dict[str, str]:
 
 
 def _reservation(group: Group) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
-    """The reservation or capacity block that somebody bought, by id; None: on demand."""
+    """What somebody bought: the reservation or capacity block by id, or a group of reservations; None: on demand.
+    A template takes a target or a preference, not both: in a group without room the node runs on demand.
+    """
     reserved = group.capacity_block.id if group.capacity_block else group.capacity_reservation
-    if reserved is None:
+    if reserved is None and group.capacity_reservation_group is None:
         return None
     target = aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
-        capacity_reservation_id=reserved
+        capacity_reservation_id=reserved, capacity_reservation_resource_group_arn=group.capacity_reservation_group
     )
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(capacity_reservation_target=target)
 

@@ -87,7 +87,9 @@ class Pools:
     instance_types: Sequence[str]
     template_arns: Sequence[str]
     used_arns: Sequence[str]
-    """what the templates and the launches name: subnets, security group, key pair, capacity reservations"""
+    """what the templates and the launches name: subnets, security group, key pair, placement groups, capacity
+    reservations and groups of them
+    """
     spot: bool
     """whether any pool may rent in the spot market"""
     queue_arns: Sequence[str]
@@ -178,6 +180,7 @@ def baking(scope: Scope, cluster: str) -> Document:
     )
     made = [instance, scope.arn("ec2", "volume/*"), scope.arn("ec2", "network-interface/*")]
     used = [scope.arn("ec2", f"{kind}/*") for kind in ("subnet", "security-group", "capacity-reservation")]
+    used += [scope.arn("resource-groups", "group/*")]
     creating = {"StringEquals": {"ec2:CreateAction": ["RunInstances", "CreateImage"]}}
     parameters = [scope.arn("ssm", f"parameter{image_parameter(cluster, '*')}")]
     return _document(

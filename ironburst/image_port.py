@@ -28,6 +28,8 @@ class Build:
     token: str
     user_data: str = ""
     capacity_reservation_id: str | None = None
+    capacity_reservation_group_arn: str | None = None
+    market: str = "on-demand"  # or capacity-block
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Images(Protocol):
         """Those of a launch template's nodes."""
 
     def launch(self, build: Build) -> str:
-        """Start the build instance on demand; its id.
+        """Start the build instance; its id.
         CapacityError: nothing was started. OutcomeUnknown: repeat unchanged.
         """
 

@@ -186,6 +186,7 @@ class _Bake:
         """The request of one zone. The pool's own reservation is for the pool's own type."""
         pool = self._pool
         kind = self._document.images.build_type or pool.instance_type
+        own = kind == pool.instance_type
         return Build(
             cluster=self._document.cluster,
             pool=pool.name,
@@ -197,7 +198,9 @@ class _Bake:
             root_gb=self._base.root_gb,
             token=f"image-{self._run_id}-{place.zone}",
             user_data=first_contact.user_data(self._login.public_key) if self._login else "",
-            capacity_reservation_id=pool.capacity_reservation_id if kind == pool.instance_type else None,
+            capacity_reservation_id=pool.capacity_reservation_id if own else None,
+            capacity_reservation_group_arn=pool.capacity_reservation_group_arn if own else None,
+            market="capacity-block" if own and "capacity-block" in pool.markets else "on-demand",
         )
 
     def stop(self, machine: Machine) -> None:

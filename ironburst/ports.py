@@ -199,6 +199,7 @@ class LaunchRequest:
     usd_per_hour: float | None = None  # an instance
     max_usd_per_hour: float | None = None  # spot: what is paid at most for each; None: what it costs
     launch_template_version: str = "$Latest"  # a number; an intent of before 0.2 is repeated as it was asked
+    capacity_reservation_group_arn: str | None = None  # nothing is launched beside its reservations
 
 
 ALIVE = ("pending", "running", "stopping", "stopped")  # states of an instance that may cost money, or will

@@ -247,10 +247,24 @@ def parameters(request: LaunchRequest) -> dict[str, Any]:
         out["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     elif request.market == "capacity-block":
         out["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
-    if request.capacity_reservation_id and request.market != "spot":
-        target = {"CapacityReservationId": request.capacity_reservation_id}
-        out["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
+    if request.market != "spot":
+        out |= reserved(request.capacity_reservation_id, request.capacity_reservation_group_arn)
     return out
+
+
+def reserved(reservation_id: str | None, group_arn: str | None) -> dict[str, Any]:
+    """RunInstances' parameters of a launch into a reservation, or into a group of them; empty: into neither. A group
+    that is full is no limit by itself: EC2 would go on with instances on demand.
+    """
+    asked: dict[str, Any] = {}
+    if reservation_id:
+        asked = {"CapacityReservationTarget": {"CapacityReservationId": reservation_id}}
+    elif group_arn:
+        asked = {
+            "CapacityReservationPreference": "capacity-reservations-only",
+            "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": group_arn},
+        }
+    return {"CapacityReservationSpecification": asked} if asked else {}
 
 
 def _instances(pages: Iterable[dict[str, Any]]) -> list[Instance]:

@@ -35,6 +35,8 @@ ELSEWHERE = {
     "InsufficientCapacityOnHost",
     "InsufficientReservedInstanceCapacity",
     "ReservationCapacityExceeded",
+    "InvalidCapacityReservationState.PendingActivation",  # a capacity block that has not begun
+    "InvalidCapacityReservationState.Unavailable",
     "Unsupported",
     "InvalidFleetConfiguration",
     "InsufficientFreeAddressesInSubnet",

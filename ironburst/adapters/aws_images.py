@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ironburst import naming
 from ironburst.adapters import aws_errors
-from ironburst.adapters.aws import CLUSTER, POOL, Aws
+from ironburst.adapters.aws import CLUSTER, POOL, Aws, reserved
 from ironburst.adapters.aws_errors import call
 from ironburst.image_port import Build, Image
 from ironburst.ports import CloudError, Instance
@@ -177,10 +177,9 @@ def parameters(build: Build) -> dict[str, Any]:
             {"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", "network-interface")
         ],
     }
-    if build.capacity_reservation_id:
-        target = {"CapacityReservationId": build.capacity_reservation_id}
-        out["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
-    return out
+    if build.market == "capacity-block":
+        out["InstanceMarketOptions"] = {"MarketType": build.market}
+    return out | reserved(build.capacity_reservation_id, build.capacity_reservation_group_arn)
 
 
 def _image(raw: dict[str, Any]) -> Image:

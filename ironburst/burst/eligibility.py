@@ -79,6 +79,9 @@ def not_rentable(job: Job) -> Reason | None:
 
 def not_in_pool(job: Job, pool: Pool, however_long: bool = False) -> Reason | None:
     """Why this pool can't take it, as the pool is declared (`however_long`: were it short enough)."""
+    if pool.account and job.account != pool.account:
+        charged = f"it is charged to {job.account}" if job.account else "it is charged to no account"
+        return "account", f"{charged}, and pool {pool.name} is for account {pool.account} alone"
     if job.gpu_type and job.gpu_type != pool.gpu_type:
         return "gpu_type", f"it asks for GPUs of type {job.gpu_type}, pool {pool.name} has {pool.gpu_type}"
     if not job.each.within(pool.each):

@@ -65,9 +65,13 @@ class Launches:
     def least_usd_now(self, job: Job) -> float:
         """What it is expected to cost to its end at the best offer that is open now; infinite if there is none."""
         for offer in self._offers.options(job):
-            if self.enough_names(job, offer) and not all(self._cool_downs(offer, job.nodes)):
+            if self.open_now(job, offer):
                 return offer.usd(job, self._offers.run_s(job))
         return math.inf
+
+    def open_now(self, job: Job, offer: Offer) -> bool:
+        """Whether node names and cool-downs leave it open."""
+        return self.enough_names(job, offer) and not all(self._cool_downs(offer, job.nodes))
 
     def enough_names(self, job: Job, offer: Offer) -> bool:
         """Whether so many of the pool's nodes are free to rent."""

@@ -125,6 +125,7 @@ class Offers:
     def __init__(self, snapshot: Snapshot, policy: Policy, expected_s: Mapping[int, float]):
         """`expected_s`: run times by job id, where more is known than the limit."""
         self._snapshot, self._policy, self._expected_s = snapshot, policy, expected_s
+        self._owners = frozenset(pool.account for pool in snapshot.pools if pool.account)
         self._alike: dict[tuple[object, ...], AlikeOffers] = {}
         self._last: tuple[Job, JobOffers] | None = None  # a job's offers are asked for again and again
 
@@ -159,7 +160,8 @@ class Offers:
         each = job.each  # its numbers by themselves: a dataclass's own hash and comparison cost a call each
         size = (each.gpus, each.cpus, each.memory_mb, job.nodes)
         markets = (job.batch, job.requeue, spot_failed(job, self._policy))
-        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric)
+        account = job.account if job.account in self._owners else ""
+        shape = (size, job.gpu_type, markets, job.data, job.licences, job.fabric, account)
         alike = self._alike.get(shape)
         if alike is None:
             alike = self._alike[shape] = AlikeOffers.of(job, self._snapshot, self._policy)

@@ -102,7 +102,9 @@ def _idle(snapshot: Snapshot, pool: Pool, lease: Lease, history: IdleHistory, ne
     paid_until_s = terms.same_until_s(idle_s)
     lead_s = min(LEAD_S, terms.increment_s / 2)  # end it just before the next increment begins
     for_long = f"idle for {explain.duration(idle_s)}"
-    if idle_s >= pool.idle_s:  # what a person set, and what was set aside for it
+    if pool.ends_s is not None and snapshot.now_s >= pool.ends_s - LEAD_S:
+        reason = f"{for_long}, and pool {pool.name}'s capacity is taken back at {explain.at(pool.ends_s)}"
+    elif idle_s >= pool.idle_s:  # what a person set, and what was set aside for it
         reason = f"{for_long}, the pool's limit is {explain.duration(pool.idle_s)}"
     elif needed or paid_until_s < keep_s or idle_s < paid_until_s - lead_s:
         return "", history

@@ -91,7 +91,7 @@ class Renting:
         for offer in self.offers.options(job):
             if offer.pool.name in self._with_prepaid and offer.prepaid:
                 boots_by_then = self.snapshot.now_s + boot_s(offer.pool) < start_s
-                if boots_by_then and self._launches.enough_names(job, offer):
+                if boots_by_then and self._launches.open_now(job, offer):
                     return True
                 for group in self.slots.groups(*offer.place):
                     if sum(job.each.within(slot.free) and slot.ready_s < start_s for slot in group) >= job.nodes:

@@ -159,6 +159,7 @@ class Pool:
     # of one instance, by market; none: never taken back
     interruptions_per_hour: dict[str, float] = field(default_factory=dict)
     checkpoint_s: float = 0.0  # jobs there save their work so often; 0: not at all, so an interruption loses all of it
+    account: str = ""  # whose jobs alone it is for; empty: everybody's
 
 
 @dataclass(frozen=True)

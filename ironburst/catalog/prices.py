@@ -8,7 +8,7 @@ from typing import Literal
 from ironburst.catalog.instances import instance_type
 from ironburst.catalog.tables import table
 
-Market = Literal["on-demand", "spot"]
+Market = Literal["on-demand", "spot", "capacity-block"]
 NetworkItem = Literal[
     "nat-gateway",
     "nat-gateway-data",
@@ -60,8 +60,12 @@ class Interruptions:
 
 
 def price(name: str, market: Market, region: str, override: float | None = None) -> Price | None:
-    """The hourly price, or None where it isn't known. A declared price (`override`) comes first. Raises Unknown."""
+    """The hourly price, or None where it isn't known. A declared price (`override`) comes first; in a capacity block
+    an hour costs nothing: all of them were paid for when it was bought. Raises Unknown.
+    """
     kind = instance_type(name)
+    if market == "capacity-block":
+        return Price(0.0, "paid for when it was bought", None)
     if override is not None:
         return Price(float(override), "declared", None)
     if region != _LIST_REGION:

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ironburst.config.data_models import DataName, DataSet
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Duration, ImageOwner, Name
+from ironburst.config.types import Account, Duration, ImageOwner, Name
+
+_RESERVATION = r"^cr-[0-9a-f]+$"
+_GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
 
 
 class CapacityBlock(Strict):
     """A Capacity Block for ML that somebody has bought."""
 
-    id: str = Field(pattern=r"^cr-[0-9a-f]+$")
-    ends: datetime = Field(description="when AWS takes it back, with time zone")
+    id: str = Field(pattern=_RESERVATION)
+    starts: datetime | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
+    ends: datetime = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
+
+
+class OwnedBlock(CapacityBlock):
+    """A Capacity Block for ML that a pool's nodes run in."""
+
+    account: Account | None = Field(
+        default=None, description="the Slurm account whose jobs alone may rent in it, this very one; none: all"
+    )
 
 
 class _FixedAlone(Strict):
@@ -31,7 +43,12 @@ class _FixedAlone(Strict):
     )
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
     capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+    )
+    capacity_reservation_group: str | None = Field(
+        default=None,
+        pattern=_GROUP_ARN,
+        description="resource group of On-Demand Capacity Reservations; what has no room in it runs on demand",
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
@@ -47,13 +64,27 @@ class _RentedAlone(Strict):
     instance_type: str = Field(examples=["p5.48xlarge"])
     max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
     zones: list[str] = Field(min_length=1, description="in order of preference")
-    markets: list[Literal["on-demand", "spot"]] = Field(
+    markets: list[Literal["on-demand", "spot", "capacity-block"]] = Field(
         default=["on-demand"],
         min_length=1,
-        description="spot is only for batch jobs that may be requeued, see burst.spot_max_nodes",
+        description="spot is only for batch jobs that may be requeued, see burst.spot_max_nodes; "
+        "a pool with a capacity_block has capacity-block alone, written or not",
+    )
+    placement_group: bool | None = Field(
+        default=None,
+        description="a cluster placement group in each zone; none: where the type has EFA and no capacity is bought",
     )
     capacity_reservation: str | None = Field(
-        default=None, pattern=r"^cr-[0-9a-f]+$", description="On-Demand Capacity Reservation"
+        default=None, pattern=_RESERVATION, description="On-Demand Capacity Reservation"
+    )
+    capacity_reservation_group: str | None = Field(
+        default=None,
+        pattern=_GROUP_ARN,
+        description="resource group of On-Demand Capacity Reservations; nothing is rented beside them",
+        examples=["arn:aws:resource-groups:us-east-1:123456789012:group/training"],
+    )
+    capacity_block: OwnedBlock | None = Field(
+        default=None, description="Capacity Block for ML, paid for when it was bought: renting in it costs nothing more"
     )
     root_disk_gb: int = Field(
         default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
@@ -67,8 +98,8 @@ class _RentedAlone(Strict):
     )
     capacity_ends: datetime | None = Field(
         default=None,
-        description="when its reservation or block is taken back, with time zone: "
-        "no job is placed that would run longer",
+        description="when its reservation is taken back, with time zone: "
+        "no job is placed that would run longer; a capacity_block says it itself",
     )
     data: list[str] = Field(
         default=[],
@@ -83,6 +114,24 @@ class _RentedAlone(Strict):
 
 class Pool(NodeSettings, _RentedAlone):
     """Rented nodes: none until the burst policy wants them, never more than `max_nodes`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _market_of_its_block(cls, given: Any) -> Any:
+        implied = isinstance(given, dict) and given.get("capacity_block") and "markets" not in given
+        return given | {"markets": ["capacity-block"]} if implied else given
+
+    @property
+    def bought(self) -> bool:
+        """Its nodes run in capacity that somebody bought."""
+        return bool(self.capacity_reservation or self.capacity_reservation_group or self.capacity_block)
+
+    @property
+    def taken_back(self) -> datetime | None:
+        """When AWS begins to end its instances; UltraServers' half an hour sooner. None: no such moment."""
+        if self.capacity_block is None:
+            return self.capacity_ends
+        return self.capacity_block.ends - timedelta(minutes=60 if self.instance_type.startswith("p6e-") else 30)
 
 
 class Price(Strict):

@@ -52,5 +52,6 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         image_id=launch.image_id,
         user_data=user_data(document, pool, launch.nodes, launch.boot_s),
         capacity_reservation_id=pool.capacity_reservation_id,
+        capacity_reservation_group_arn=pool.capacity_reservation_group_arn,
         max_usd_per_hour=launch.usd_per_hour if launch.market == "spot" else None,
     )

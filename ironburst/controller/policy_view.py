@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ironburst import node_states
-from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, runtimes
+from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idle_store, money, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
@@ -41,7 +41,14 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     """A declared pool as the policy sees it, with what the ledger knows of its boots and idle times."""
     boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, _BOOTS))
     history = idle_store.read(site.ledger, declared.name).history
+    obstacle = obstacle or _not_begun(declared, site.now)
     return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
+
+
+def _not_begun(declared: PoolDocument, now_s: float) -> str:
+    """EC2 takes no launch into a capacity block before it begins."""
+    opens_s = declared.capacity_starts_s
+    return f"its capacity block opens at {explain.at(opens_s)}" if opens_s is not None and opens_s > now_s else ""
 
 
 def usual_boot_s(boots_s: Iterable[float]) -> float | None:
@@ -52,7 +59,8 @@ def usual_boot_s(boots_s: Iterable[float]) -> float | None:
 
 def declared_pool(declared: PoolDocument) -> Pool:
     """A declared pool, before anything was seen of it."""
-    reserved = tuple(declared.markets) if declared.capacity_reservation_id else ()
+    bought = declared.capacity_reservation_id or declared.capacity_reservation_group_arn
+    reserved = tuple(declared.markets) if bought else ()
     return Pool(
         name=declared.name,
         partition=declared.partition,
@@ -75,6 +83,7 @@ def declared_pool(declared: PoolDocument) -> Pool:
         interruptions_per_hour=dict(declared.interruptions_per_hour),
         checkpoint_s=float(declared.checkpoint_s),
         ending_s=records.ENDING_S,
+        account=declared.account or "",
     )
 
 

@@ -288,6 +288,7 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
 
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
+    block = pool.capacity_block
     prices = {market: price(config.cloud, pool.instance_type, market) for market in pool.markets}
     ages = [known.as_of for known in prices.values() if known and known.as_of]
     taken_back = catalog.interruptions(pool.instance_type, config.cloud.region) if "spot" in pool.markets else None
@@ -301,11 +302,14 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         zones=observed.pool_zones[pool.name],
         image_parameter=naming.image_parameter(config.name, pool.name),
         interruption_queue_url=observed.interruption_queue_urls.get(pool.name),
-        capacity_reservation_id=pool.capacity_reservation,
+        capacity_reservation_id=block.id if block else pool.capacity_reservation,
+        capacity_reservation_group_arn=pool.capacity_reservation_group,
         boot_s=pool.boot,
         idle_s=pool.idle,
         max_run_s=pool.max_run,
-        capacity_ends_s=pool.capacity_ends.timestamp() if pool.capacity_ends else None,
+        capacity_ends_s=pool.taken_back.timestamp() if pool.taken_back else None,
+        capacity_starts_s=block.starts.timestamp() if block and block.starts else None,
+        account=block.account if block else None,
         data=pool.data,
         licences=pool.licences,
         interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {},

@@ -186,18 +186,27 @@ class PoolDocument(_Part):
     fabric_links: int
     slurm: SlurmNode
     markets: list[str]
-    usd_per_hour: dict[str, float | None] = Field(description="market: USD per node-hour; null: unknown, so not rented")
+    usd_per_hour: dict[str, float | None] = Field(
+        description="market: USD per node-hour; null: unknown, so not rented; a capacity block's is 0: it was paid for"
+    )
     price_as_of: str | None
     zones: list[PoolZone]
     image_parameter: str
     interruption_queue_url: str | None
-    capacity_reservation_id: str | None
+    capacity_reservation_id: str | None = Field(description="a capacity block's id, too")
     boot_s: int
     idle_s: int
     max_run_s: int
     capacity_ends_s: float | None = Field(
         default=None, description="seconds since 1970; its capacity is taken back then"
     )
+    capacity_starts_s: float | None = Field(
+        default=None, description="seconds since 1970; nothing can be launched before; null: it has begun"
+    )
+    capacity_reservation_group_arn: str | None = Field(
+        default=None, description="resource group with the reservations that its nodes run in"
+    )
+    account: str | None = Field(default=None, description="Slurm account whose jobs alone rent in it; null: all")
     data: list[str] = []
     licences: list[str] = []
     interruptions_per_hour: dict[str, float] = Field(

@@ -14,6 +14,7 @@ from lab.aws.faults import Ec2Error
 from lab.aws.launch_spec import Params
 
 MARKETS = ("on-demand", "spot", "capacity-block")
+ONLY_RESERVED = "capacity-reservations-only"
 
 
 def stash(backend: Any, name: str) -> dict:
@@ -28,9 +29,21 @@ def matches(p: Params, row: Params, names: dict[str, str]) -> bool:
     return all(str(row.get(names.get(f["Name"], ""))) in f["Values"] for f in p.get("Filters", []))
 
 
+def ended_early(instance_type: str) -> dt.timedelta:
+    """How long before its end EC2 takes the instances of a capacity block; those of UltraServers sooner."""
+    return dt.timedelta(minutes=60 if instance_type.startswith("p6e-") else 30)
+
+
 def tagged(p: Params, kind: str) -> list[Params]:
     """The request's tags for one kind of resource."""
     return [t for s in p.get("TagSpecifications", []) if s["ResourceType"] == kind for t in s["Tags"]]
+
+
+def too_few_reserved() -> Ec2Error:
+    return Ec2Error(
+        "ReservationCapacityExceeded",
+        "The requested reservation does not have sufficient compatible and available capacity for this request.",
+    )
 
 
 class Capacity(dict):
@@ -48,6 +61,7 @@ class Capacity(dict):
     def __init__(self) -> None:
         super().__init__()
         self.block_offerings: list[Params] = []  # as DescribeCapacityBlockOfferings returns them
+        self.groups: dict[str, list[str]] = {}  # ARN of a resource group -> its reservations (moto keeps no members)
 
     # ---- hosts
     def used(self, backend: Any, source: Any) -> int:
@@ -67,24 +81,35 @@ class Capacity(dict):
     def allocate(self, backend: Any, spec: Params, zone: str, market: str, least: int, most: int) -> list[Any]:
         """Where each host comes from (a reservation's id, or a key of the table), or the error that EC2 sends."""
         kind, asked = spec["InstanceType"], spec.get("CapacityReservationSpecification") or {}
-        target = (asked.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
-        if target:
-            return self.from_reservation(backend, target, kind, zone, market, least, most)
+        target, preference = asked.get("CapacityReservationTarget") or {}, asked.get("CapacityReservationPreference")
+        if len(target) > 1 or (target and preference not in (None, ONLY_RESERVED)):
+            raise Ec2Error(
+                "InvalidParameterCombination", "Specify one Capacity Reservation, one group or a preference."
+            )
+        group = self.arn_of(backend, spec)
+        if reservation := target.get("CapacityReservationId"):
+            return self.from_reservation(backend, reservation, kind, zone, market, least, most, group)
         if market == "capacity-block":
             raise Ec2Error("InvalidParameterCombination", "A capacity block launch must target a Capacity Reservation.")
-        is_open = market == "on-demand" and asked.get("CapacityReservationPreference", "open") == "open"
+        if market == "spot" and target:
+            raise Ec2Error("InvalidParameterValue", "A Spot Instance can't run in a Capacity Reservation.")
+        members = self.members(target.get("CapacityReservationResourceGroupArn"))
+        is_open = market == "on-demand" and preference in (None, "open", ONLY_RESERVED)
         sources: list[Any] = [
             r["CapacityReservationId"]
             for r in self.reservations(backend)
             for _ in range(r["AvailableInstanceCount"])
-            if is_open
-            and r["InstanceMatchCriteria"] == "open"
-            and r["State"] == "active"
+            if (r["CapacityReservationId"] in members if target else is_open and r["InstanceMatchCriteria"] == "open")
+            and (r["State"], r["ReservationType"]) == ("active", "default")
             and (r["InstanceType"], r["AvailabilityZone"]) == (kind, zone)
+            and ((target and not group) or r.get("PlacementGroupArn") in (None, group))
         ][:most]
-        sources += [(kind, zone, market)] * int(min(most - len(sources), self.free(backend, kind, zone, market)))
+        if preference != ONLY_RESERVED:  # a group without room is no limit: the rest runs, and is paid, on demand
+            sources += [(kind, zone, market)] * int(min(most - len(sources), self.free(backend, kind, zone, market)))
         if len(sources) >= least:
             return sources
+        if preference == ONLY_RESERVED:
+            raise too_few_reserved()
         raise Ec2Error(
             "InsufficientInstanceCapacity",
             "There is no Spot capacity available that matches your request."
@@ -94,10 +119,24 @@ class Capacity(dict):
             500,
         )
 
+    def members(self, arn: str | None) -> list[str]:
+        """The reservations of a resource group."""
+        if arn and arn not in self.groups:
+            raise Ec2Error("InvalidParameterValue", f"The Capacity Reservation group '{arn}' does not exist")
+        return self.groups[arn] if arn else []
+
+    def arn_of(self, backend: Any, spec: Params) -> str | None:
+        """The ARN of the placement group that a launch names."""
+        name = (spec.get("Placement") or {}).get("GroupName")
+        return stash(backend, "groups")[name]["GroupArn"] if name else None
+
     def from_reservation(
-        self, backend: Any, target: str, kind: str, zone: str, market: str, least: int, most: int
+        self, backend: Any, target: str, kind: str, zone: str, market: str, least: int, most: int, group: str | None
     ) -> list[str]:
-        """A targeted launch: its hosts all come from one reservation."""
+        """A targeted launch: its hosts all come from one reservation. In a placement group that isn't the
+        reservation's EC2 gives as many as happen to lie close enough; here none do. A reservation in a placement group
+        needs no mention of it.
+        """
         row = self.row(backend, target)
         if (row["InstanceType"], row["AvailabilityZone"]) != (kind, zone) or (
             (row["ReservationType"] == "capacity-block") != (market == "capacity-block")
@@ -105,13 +144,29 @@ class Capacity(dict):
             raise Ec2Error(
                 "InvalidParameterValue", f"The launch does not match the attributes of the reservation '{target}'"
             )
-        if row["State"] != "active" or row["AvailableInstanceCount"] < least:
-            raise Ec2Error(
-                "ReservationCapacityExceeded",
-                "The requested reservation does not have sufficient compatible and "
-                "available capacity for this request.",
-            )
+        if market == "capacity-block":
+            self.need_begun(row)
+            if group:  # EC2 places a block's instances itself; with which code it says so isn't documented
+                raise Ec2Error("InvalidParameterCombination", "A capacity block takes no placement group.")
+        elsewhere = group and row.get("PlacementGroupArn") != group
+        if row["State"] != "active" or row["AvailableInstanceCount"] < least or elsewhere:
+            raise too_few_reserved()
         return [target] * min(most, row["AvailableInstanceCount"])
+
+    def seconds_left(self, instance: Any) -> float | None:
+        """Until EC2 ends an instance with its capacity block; None: it is in none."""
+        row = self.row(instance.ec2_backend, instance.source) if instance.lifecycle == "capacity-block" else {}
+        ends = row.get("EndDate")
+        return (ends - ended_early(instance.instance_type) - dt.datetime.now(dt.UTC)).total_seconds() if ends else None
+
+    def need_begun(self, row: Params) -> None:
+        """A capacity block takes instances from its start until EC2 begins to end them."""
+        if row["State"] in ("scheduled", "payment-pending"):
+            raise Ec2Error(
+                "InvalidCapacityReservationState.PendingActivation", "Your Capacity Block is not active yet."
+            )
+        if row.get("EndDate") and row["EndDate"] - ended_early(row["InstanceType"]) <= dt.datetime.now(dt.UTC):
+            raise too_few_reserved()
 
     # ---- capacity reservations and blocks
     def reservations(self, backend: Any) -> list[Params]:
@@ -152,8 +207,7 @@ class Capacity(dict):
             "Tags": tagged(p, "capacity-reservation"),
             **more,
         }
-        if p.get("EndDate"):
-            row["EndDate"] = p["EndDate"]
+        row |= {key: p[key] for key in ("EndDate", "PlacementGroupArn") if p.get(key)}
         stash(backend, "reservations")[row["CapacityReservationId"]] = row
         return {"CapacityReservation": row}
 
@@ -170,6 +224,8 @@ class Capacity(dict):
 
     def modify_capacity_reservation(self, backend: Any, p: Params) -> Params:
         row = self.row(backend, p["CapacityReservationId"])
+        if row["ReservationType"] == "capacity-block":
+            raise Ec2Error("UnsupportedOperation", "A Capacity Block can only be extended.")
         more = int(p.get("InstanceCount") or row["TotalInstanceCount"]) - row["TotalInstanceCount"]
         if more > self.free(backend, row["InstanceType"], row["AvailabilityZone"], "on-demand"):
             raise Ec2Error("InsufficientInstanceCapacity", "Insufficient capacity.", 500)
@@ -180,7 +236,10 @@ class Capacity(dict):
         return {"Return": True}
 
     def cancel_capacity_reservation(self, backend: Any, p: Params) -> Params:
-        self.row(backend, p["CapacityReservationId"])["State"] = "cancelled"
+        row = self.row(backend, p["CapacityReservationId"])
+        if row["ReservationType"] == "capacity-block":
+            raise Ec2Error("UnsupportedOperation", "A Capacity Block can't be cancelled.")
+        row["State"] = "cancelled"
         return {"Return": True}
 
     def describe_capacity_block_offerings(self, _backend: Any, p: Params) -> Params:

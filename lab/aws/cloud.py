@@ -122,8 +122,8 @@ class Cloud:
         self.settle()
         self._cancel_timers()
         moto_api_backend.reset()
-        offerings = self.capacity.block_offerings
-        for table in (self.capacity, offerings, self.layer.faults, self.calls, self.hosts, self._credentials):
+        offerings, groups = self.capacity.block_offerings, self.capacity.groups
+        for table in (self.capacity, offerings, groups, self.layer.faults, self.calls, self.hosts, self._credentials):
             table.clear()
 
     def close(self) -> None:
@@ -254,6 +254,9 @@ class Cloud:
 
     # ---- life of an instance
     def _started(self, instance: Any) -> None:
+        if (seconds := self.capacity.seconds_left(instance)) is not None:
+            # with which code EC2 says so isn't documented
+            self._end_in(seconds, instance, "Server.CapacityBlockEnded", "Capacity Block ended")
         self._hooks.submit(self._boot, instance) if self.on_launch else self._boot(instance)
 
     def _boot(self, instance: Any) -> None:
@@ -343,9 +346,10 @@ class Cloud:
         instance.spot_action = json.dumps({"action": "terminate", "time": at.strftime("%Y-%m-%dT%H:%M:%SZ")})
         self._event(instance, "EC2 Instance Rebalance Recommendation")
         self._event(instance, "EC2 Spot Instance Interruption Warning", **{"instance-action": "terminate"})
-        timer = threading.Timer(
-            notice, self._end, (instance, "Server.SpotInstanceTermination", "Spot instance termination")
-        )
+        self._end_in(notice, instance, "Server.SpotInstanceTermination", "Spot instance termination")
+
+    def _end_in(self, seconds: float, instance: Any, code: str, message: str) -> None:
+        timer = threading.Timer(seconds, self._end, (instance, code, message))
         timer.daemon = True
         self._timers.append(timer)
         timer.start()

@@ -163,21 +163,27 @@ def run_instances(where: Account, p: Params) -> list[Check]:
         ("placement-group", (spec.get("Placement") or {}).get("GroupName"), "Placement"),
     ):
         found += [where.check(action, where.ec2_arn(kind, name), common(parameter))] if name else []
+    if group := _target(spec).get("CapacityReservationResourceGroupArn"):  # which of its reservations is EC2's choice
+        for arn in (group, where.ec2_arn("capacity-reservation")):
+            found.append(where.check(action, arn, common("CapacityReservationSpecification")))
     return found + _tagged_at(where, "RunInstances", tags) + _passed(where, spec)
 
 
 def _used(spec: Params, subnet: str | None) -> list[tuple[str, str | None]]:
     """(parameter, id) of what is there before the launch."""
     groups = {group for nic in spec.get("NetworkInterfaces", []) for group in nic.get("Groups", [])}
-    target = (spec.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget") or {}
     snapshots = [d["Ebs"].get("SnapshotId") for d in spec.get("BlockDeviceMappings", []) if d.get("Ebs")]
     return [
         ("ImageId", spec.get("ImageId")),
         ("SubnetId", subnet),
         *(("SecurityGroupIds", group) for group in sorted(groups | set(spec.get("SecurityGroupIds", [])))),
-        ("CapacityReservationSpecification", target.get("CapacityReservationId")),
+        ("CapacityReservationSpecification", _target(spec).get("CapacityReservationId")),
         *(("BlockDeviceMappings", snapshot) for snapshot in snapshots),
     ]
+
+
+def _target(spec: Params) -> Params:
+    return (spec.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget") or {}
 
 
 def _disk(ebs: Params) -> Keys:

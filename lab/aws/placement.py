@@ -44,7 +44,11 @@ def describe_placement_groups(backend: Any, p: Params) -> Params:
 
 def delete_placement_group(backend: Any, p: Params) -> None:
     need_group(backend, p["GroupName"])
-    if any(i.state != "terminated" and i.placement.group_name == p["GroupName"] for i in backend.all_instances()):
+    arn = stash(backend, "groups")[p["GroupName"]]["GroupArn"]
+    held = [r for r in stash(backend, "reservations").values() if r.get("PlacementGroupArn") == arn]
+    if any(r["State"] == "active" for r in held) or any(
+        i.state != "terminated" and i.placement.group_name == p["GroupName"] for i in backend.all_instances()
+    ):
         raise Ec2Error(
             "InvalidPlacementGroup.InUse", f"The placement group '{p['GroupName']}' is in use and may not be deleted."
         )

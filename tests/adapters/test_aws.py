@@ -142,6 +142,41 @@ def test_the_console_is_that_of_now_where_the_type_has_one(aws, monkeypatch):
         aws.console("i-1")
 
 
+def block(cloud, **dates):
+    """The id of a capacity block of two that somebody bought."""
+    asked = {"InstanceType": P5, "AvailabilityZone": ZONE, "InstanceCount": 2}
+    bought = cloud.capacity.reserve(cloud.backend, asked, ReservationType="capacity-block", **dates)
+    return bought["CapacityReservation"]["CapacityReservationId"]
+
+
+def test_a_launch_into_a_capacity_block_names_it_and_its_market(aws, cloud, request_of):
+    cloud.capacity[P5, ZONE, "on-demand"] = 0
+    asked = {"market": "capacity-block", "capacity_reservation_id": block(cloud)}
+    assert len(aws.launch(request_of(count=2, **asked))) == 2
+    assert [view.market for view in cloud.instances()] == ["capacity-block"] * 2
+
+
+def test_a_block_that_has_not_begun_is_no_capacity_and_nothing_that_a_person_must_cure(aws, cloud, request_of):
+    later = datetime(2099, 1, 1, tzinfo=UTC)
+    asked = {"market": "capacity-block", "capacity_reservation_id": block(cloud, State="scheduled", StartDate=later)}
+    with pytest.raises(ports.InsufficientCapacity) as error:
+        aws.launch(request_of(**asked))
+    assert error.value.code == "InvalidCapacityReservationState.PendingActivation"
+
+
+def test_nothing_is_launched_on_demand_beside_a_group_of_reservations(aws, cloud, clients, request_of):
+    group = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
+    held = clients("ec2").create_capacity_reservation(
+        InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone=ZONE, InstanceCount=1
+    )["CapacityReservation"]["CapacityReservationId"]
+    cloud.capacity.groups[group] = [held]
+    (first,) = aws.launch(request_of(token="ib-1", capacity_reservation_group_arn=group))
+    with pytest.raises(ports.InsufficientCapacity):
+        aws.launch(request_of(token="ib-2", capacity_reservation_group_arn=group))
+    assert [each["InstanceId"] for each in live(clients("ec2"))] == [first.id]
+    assert live(clients("ec2"))[0]["CapacityReservationId"] == held
+
+
 def test_a_reservation_is_targeted(request_of):
     target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}}
     assert parameters(request_of(capacity_reservation_id="cr-1"))["CapacityReservationSpecification"] == target
@@ -161,6 +196,7 @@ def test_no_capacity_is_asked_for_once_only(aws, cloud, clients, request_of):
     [
         ("InsufficientInstanceCapacity", 500, ports.InsufficientCapacity),
         ("ReservationCapacityExceeded", 400, ports.InsufficientCapacity),
+        ("InvalidCapacityReservationState.PendingActivation", 400, ports.InsufficientCapacity),
         ("Unsupported", 400, ports.InsufficientCapacity),
         ("SpotMaxPriceTooLow", 400, ports.TooExpensive),
         ("VcpuLimitExceeded", 400, ports.QuotaReached),

@@ -316,6 +316,23 @@ def test_a_build_of_the_pool_s_type_takes_the_pool_s_reservation(world):
     assert (sent["InstanceType"], sent[target]) == (P5, "cr-0123456789abcdef0")
 
 
+def test_a_build_in_a_capacity_block_names_its_market_and_one_in_a_group_the_group(world):
+    block = world.cloud.capacity.reserve(
+        world.cloud.backend,
+        {"InstanceType": P5, "AvailabilityZone": "us-east-1a", "InstanceCount": 1},
+        ReservationType="capacity-block",
+    )["CapacityReservation"]["CapacityReservationId"]
+    world.run(capacity_reservation_id=block, markets=["capacity-block"])
+    group = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
+    world.cloud.capacity.groups[group] = []
+    with pytest.raises(BakeError, match="no zone of pool"):  # none beside the group's reservations
+        world.run(capacity_reservation_group_arn=group)
+    in_block, *in_group = launched(world)
+    assert in_block["InstanceMarketOptions.MarketType"] == "capacity-block"
+    target = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn"
+    assert in_group and all(sent[target] == group for sent in in_group)
+
+
 @pytest.mark.parametrize(("device", "declared", "size"), [("/dev/sda1", 200, 200), ("/dev/xvda", None, 10)])
 def test_the_root_disk_is_the_base_image_s_own(world, device, declared, size):
     """Under another name EC2 makes a second disk, and the root stays small."""

@@ -22,6 +22,7 @@ POOLS = policies.Pools(
     image_owners=["123456789012"],
 )
 NODE_ROLES = ["arn:aws:iam::123456789012:role/node"]
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
 
 
 def statements(document):
@@ -154,16 +155,36 @@ def test_fixed_nodes_have_a_role_without_any_right(cluster, value):
     ]
 
 
+@pytest.mark.parametrize(
+    ("bought", "named"),
+    [
+        ({"capacity_reservation": "cr-0a1b", "zones": ["us-east-1a"]}, ["cr-0a1b"]),
+        ({"capacity_block": {"id": "cr-0a1b", "ends": "2099-01-01T11:30:00Z"}, "zones": ["us-east-1a"]}, ["cr-0a1b"]),
+        ({"capacity_reservation_group": GROUP}, ["*"]),
+        ({}, []),
+    ],
+)
+def test_what_is_launched_into_and_beside_is_named(cluster, value, bought, named):
+    """EC2 chooses a reservation of a group, so that pool needs the right to any."""
+    pool = value["cloud"]["pools"][0]
+    del pool["markets"]
+    pool |= bought
+    resources = attached(cluster(value), "lab-launch")["LaunchFrom"]["Resource"]
+    reservations = [each.rpartition("/")[2] for each in resources if ":capacity-reservation/" in each]
+    assert reservations == named and (GROUP in resources) == ("capacity_reservation_group" in bought)
+    placements = [each for each in resources if each.endswith("-placement")]
+    assert len(placements) == (0 if bought else len(pool["zones"]))
+
+
 def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
     value["ssh"] = {"key_name": "ops"}
-    value["cloud"]["pools"][0] |= {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"]}
+    reserved = {"capacity_reservation": "cr-0a1b", "markets": ["on-demand"], "zones": ["us-east-1a"]}
+    value["cloud"]["pools"][0] |= reserved
     by_sid = attached(cluster(value), "lab-launch")
     ec2 = "arn:aws:ec2:us-east-1:123456789012"
     assert by_sid["LaunchFrom"]["Resource"] == [
         "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a",
-        "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1b",
         f"{ec2}:subnet/lab-private-us-east-1a-id",
-        f"{ec2}:subnet/lab-private-us-east-1b-id",
         f"{ec2}:security-group/lab-nodes-id",
         f"{ec2}:capacity-reservation/cr-0a1b",
         f"{ec2}:key-pair/ops",

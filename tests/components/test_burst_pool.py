@@ -48,7 +48,6 @@ def test_templates_leave_image_disk_market_and_data_to_the_controller(pool):
             "instanceMarketOptions",
             "userData",
             "capacityReservationSpecification",
-            "placement",
             "vpcSecurityGroupIds",
         }
         assert not absent & set(template.inputs)
@@ -66,6 +65,54 @@ def test_a_template(pool):
     assert {each["resourceType"]: each["tags"] for each in template["tagSpecifications"]} == dict.fromkeys(
         ("instance", "volume", "network-interface"), wanted
     )
+
+
+def placed(recording):
+    """Placement group of each template; None: it names none."""
+    templates = {each.name: each.inputs.get("placement") for each in recording.all("LaunchTemplate")}
+    return {name: given and given["groupName"] for name, given in templates.items()}
+
+
+def test_a_cluster_placement_group_a_zone_where_the_type_has_efa(pool):
+    recording = pool()
+    groups = {each.name: each.inputs for each in recording.all("PlacementGroup")}
+    assert {each["strategy"] for each in groups.values()} == {"cluster"}
+    assert not any("name" in each for each in groups.values())  # Pulumi's own: it must be the account's only one
+    assert all(each["tags"]["ironburst:pool"] == "p5" for each in groups.values())
+    assert placed(recording) == {f"burst-p5-{zone}": f"burst-p5-{zone}-placement" for zone in ZONES}
+    assert set(groups) == set(placed(recording).values())
+
+
+BLOCK = {"id": "cr-0a1b", "ends": "2026-12-24T11:30:00Z"}
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"instance_type": "g6e.xlarge"},  # no EFA
+        {"placement_group": False},
+        {"capacity_reservation": "cr-0a1b"},
+        {"capacity_reservation_group": GROUP},
+        {"capacity_block": BLOCK, "zones": ZONES[:1]},
+    ],
+)
+def test_no_placement_group_without_efa_nor_in_capacity_that_somebody_bought(pool, changes):
+    recording = pool(**changes)
+    assert not recording.all("PlacementGroup") and not any(placed(recording).values())
+
+
+def test_one_may_be_asked_for(pool):
+    assert len(pool(instance_type="g6e.xlarge", placement_group=True).all("PlacementGroup")) == 2
+
+
+def test_a_capacity_block_costs_nothing_more_and_is_never_bought(pool):
+    recording = pool(capacity_block=BLOCK, zones=ZONES[:1])
+    (said,) = recording.logged
+    assert "in capacity block cr-0a1b, paid for when it was bought: at worst 0.00 USD an hour" in said
+    assert not recording.all("CapacityBlockReservation")
+    (template,) = recording.all("LaunchTemplate")
+    assert not {"instanceMarketOptions", "capacityReservationSpecification"} & set(template.inputs)  # the controller's
 
 
 def test_it_holds_no_instance(pool):

@@ -188,6 +188,8 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert root_disks(cloud, parsed.host("fixed-1").instance_id) == {"/dev/sda1": 200}
     rented = launched(cloud, parsed.pool("p5").zones[0].launch_template_id)
     assert root_disks(cloud, rented) == {"/dev/sda1": 30}, "its image's, and no second one"
+    (view,) = [each for each in cloud.instances() if each.instance_id == rented]
+    assert view.placement_group.startswith("burst-p5-us-east-1a-placement")
     client(cloud.url).terminate_instances(InstanceIds=[rented])
 
     done(engine("preview", "--expect-no-changes"))

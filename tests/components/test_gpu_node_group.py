@@ -121,6 +121,13 @@ def test_a_capacity_reservation_is_used_by_id(group):
     assert not recording.all("CapacityReservation")
 
 
+def test_a_group_of_reservations_is_named_by_its_arn(group):
+    arn = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
+    template = group(capacity_reservation_group=arn).one("LaunchTemplate").inputs
+    target = {"capacityReservationTarget": {"capacityReservationResourceGroupArn": arn}}
+    assert template["capacityReservationSpecification"] == target and "instanceMarketOptions" not in template
+
+
 def test_a_capacity_block_is_used_by_id_and_never_bought(group):
     recording = group(capacity_block={"id": "cr-0a1b", "ends": "2026-12-24T11:30:00Z"})
     template = recording.one("LaunchTemplate").inputs

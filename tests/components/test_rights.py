@@ -28,6 +28,8 @@ BUILD = CLUSTER | {"ironburst:pool": "p5", "ironburst:role": "image-build"}
 BAKED = BUILD | {"ironburst:role": "image"}
 KEY, OTHER_KEY = (f"arn:aws:kms:us-east-1:123456789012:key/{n}a1b2c3d-0000-4000-8000-000000000000" for n in (0, 1))
 DATA = [DataSet(s3="data/imagenet"), DataSet(s3="whole"), DataSet(s3="data/sealed", kms_key=KEY)]
+GROUP = WHERE.arn("resource-groups", "group/training")
+OTHER_GROUP = WHERE.arn("resource-groups", "group/other")
 NO = {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
 
 
@@ -50,11 +52,15 @@ class Site:
         self.reservation = self.ec2.create_capacity_reservation(
             InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1a", InstanceCount=9
         )["CapacityReservation"]["CapacityReservationId"]
+        placed = self.ec2.create_placement_group(GroupName="p5-a", Strategy="cluster")
+        self.placement = placed["PlacementGroup"]["GroupArn"]
+        cloud.capacity.groups |= {GROUP: [self.reservation], OTHER_GROUP: [self.reservation]}
         self.ec2.create_key_pair(KeyName="ops")
         self.node_role = self.role("node", TRUSTS_EC2)
         self.other_role = self.role("other", TRUSTS_EC2)
         self.template, self.other_template = self.make_template("p5", P5), self.make_template("mine", P5)
         self.small = self.make_template("small", "g5.xlarge")
+        self.placed = self.make_template("placed", P5, Placement={"GroupName": "p5-a"})
         self.queue = self.make_queue("interruptions")
         self.other_queue = self.make_queue("other")
         for name in (image_parameter("lab", "p5"), image_parameter("other", "p5")):
@@ -78,13 +84,14 @@ class Site:
         self.iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=name)
         return arn
 
-    def make_template(self, name, instance_type, profile="node"):
+    def make_template(self, name, instance_type, profile="node", **more):
         data = {
             "InstanceType": instance_type,
             "NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": self.subnet, "Groups": [self.group]}],
             "KeyName": "ops",
             "IamInstanceProfile": {"Name": profile},
             "TagSpecifications": spelled(CLUSTER | {"ironburst:pool": "p5"}, "instance", "volume"),
+            **more,
         }
         made = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
         return made["LaunchTemplate"]["LaunchTemplateId"]
@@ -107,13 +114,15 @@ class Site:
             f"subnet/{self.subnet}",
             f"security-group/{self.group}",
             "key-pair/ops",
-            f"capacity-reservation/{self.reservation}",
+            "capacity-reservation/*",  # a group's, which EC2 chooses
         ]
         return policies.Pools(
             names=["p5"],
             instance_types=[P5],
-            template_arns=[WHERE.arn("ec2", f"launch-template/{each}") for each in (self.template, self.small)],
-            used_arns=[WHERE.arn("ec2", each) for each in used],
+            template_arns=[
+                WHERE.arn("ec2", f"launch-template/{each}") for each in (self.template, self.small, self.placed)
+            ],
+            used_arns=[*(WHERE.arn("ec2", each) for each in used), self.placement, GROUP],
             spot=True,
             queue_arns=[WHERE.arn("sqs", "interruptions")],
             image_parameter_arns=[WHERE.arn("ssm", f"parameter{image_parameter('lab', 'p5')}")],
@@ -268,7 +277,11 @@ ALLOWED = {
     "launching": {
         "LaunchInstances": lambda s: s.launch(market="spot"),
         "LaunchParts": lambda s: s.launch(count=2),
-        "LaunchFrom": lambda s: s.launch(capacity_reservation_id=s.reservation),
+        "LaunchFrom": lambda s: (
+            s.launch(capacity_reservation_id=s.reservation),
+            s.launch(capacity_reservation_group_arn=GROUP),
+            s.launch(launch_template_id=s.placed),
+        ),
         "LaunchImages": lambda s: s.launch(image_id=IMAGE),
         # tags that other parts of the controller bring along are nobody's business here
         "TagAtLaunch": lambda s: s.launch(
@@ -280,7 +293,14 @@ ALLOWED = {
     },
     "baking": {
         "Build": lambda s: s.build(),
-        "BuildFrom": lambda s: s.build(image=IMAGE),
+        "BuildFrom": lambda s: (
+            s.build(image=IMAGE),
+            s.build(
+                CapacityReservationSpecification={
+                    "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": GROUP}
+                }
+            ),
+        ),
         "TagAtBirth": lambda s: (s.build(), s.bake(BUILD)),
         "EndBuild": lambda s: (
             s.baker("stop_instances", BUILD),
@@ -350,6 +370,7 @@ DENIED = {
         "LaunchFrom": [
             lambda s: s.launch({"KeyName": "mine"}),
             lambda s: s.launch({"Placement": {"GroupName": "mine"}}),
+            lambda s: s.launch(capacity_reservation_group_arn=OTHER_GROUP),
         ],
         "LaunchImages": [lambda s: s.launch(image_id=FOREIGN)],
         "TagAtLaunch": [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, unknown
-from ironburst.config.cloud_models import Group, Pool
+from ironburst.config.cloud_models import CapacityBlock, Cloud, Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
+BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group")
 ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
 
 
@@ -34,6 +36,7 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
     """Combinations that AWS refuses, and capacity that is taken back by `now`."""
     if not config.cloud:
         return
+    yield from _group_regions(config.cloud)
     for g, group in enumerate(config.cloud.groups):
         yield from _of_group(group, ("cloud", "groups", g), now)
     for p, pool in enumerate(config.cloud.pools):
@@ -41,32 +44,84 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
 
 
 def _of_group(group: Group, here: tuple[str | int, ...], now: datetime) -> Findings:
-    block, reservation = group.capacity_block, group.capacity_reservation
-    if block and reservation:
-        message = "stands beside capacity_block; an instance takes one"
-        yield Finding(path_of(*here, "capacity_reservation"), reservation, "CAP-1", message)
-    placement = path_of(*here, "placement_group")
-    if block and group.placement_group:
-        message = "stands beside capacity_block: AWS places a block's instances itself; leave it out"
-        yield Finding(placement, True, "AWS-001", message)
-    if reservation and group.placement_group:
-        message = "stands beside capacity_reservation: EC2 refuses a reservation outside the group; leave one out"
-        yield Finding(placement, True, "AWS-002", message)
-    if block:
-        over = f"the block ended at {block.ends}; AWS has taken it back"
-        yield from _ended(path_of(*here, "capacity_block", "ends"), block.ends, now, over)
+    yield from _bought_once(group, here)
+    yield from _block(group.capacity_block, here, now)
+    block = group.capacity_block
+    if block and block.starts and block.starts.tzinfo and block.starts > now:
+        message = f"the block begins at {block.starts}, and EC2 starts no fixed node before: declare the group then"
+        yield Finding(path_of(*here, "capacity_block", "starts"), str(block.starts), "CAP-3", message)
 
 
 def _of_pool(pool: Pool, here: tuple[str | int, ...], now: datetime) -> Findings:
-    if pool.capacity_ends:
+    yield from _bought_once(pool, here)
+    yield from _block(pool.capacity_block, here, now)
+    if pool.capacity_ends and pool.capacity_block:
+        message = "stands beside capacity_block, whose own end counts; leave it out"
+        yield Finding(path_of(*here, "capacity_ends"), str(pool.capacity_ends), "CAP-1", message)
+    elif pool.capacity_ends:
         over = f"the pool's capacity ended at {pool.capacity_ends}; nothing could be rented in it"
         yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
-    markets = path_of(*here, "markets")
-    if pool.capacity_reservation and "spot" in pool.markets:
-        message = "names spot beside capacity_reservation; EC2 starts no spot instance in a reservation: leave one out"
+    yield from _markets(pool, here)
+
+
+def _markets(pool: Pool, here: tuple[str | int, ...]) -> Findings:
+    markets, block = path_of(*here, "markets"), "capacity-block" in pool.markets
+    if pool.capacity_block and pool.markets != ["capacity-block"]:
+        message = "beside capacity_block a pool has the market capacity-block alone: leave markets out"
+        yield Finding(markets, pool.markets, "CAP-2", message)
+    elif block and not pool.capacity_block:
+        message = "names capacity-block without a block: write capacity_block with its id and its end"
+        yield Finding(markets, pool.markets, "CAP-2", message)
+    if (pool.capacity_block or pool.capacity_reservation) and len(pool.zones) > 1:
+        what = "capacity block" if pool.capacity_block else "reservation"
+        message = f"names more than one zone, and a {what} lies in one: name that one alone"
+        yield Finding(path_of(*here, "zones"), pool.zones, "AWS-003", message)
+    reserved = "capacity_reservation" if pool.capacity_reservation else "capacity_reservation_group"
+    if getattr(pool, reserved) and "spot" in pool.markets:
+        message = f"names spot beside {reserved}; EC2 starts no spot instance in a reservation: leave one out"
         yield Finding(markets, pool.markets, "CAP-2", message)
     if len(set(pool.markets)) < len(pool.markets):
         yield Finding(markets, pool.markets, "duplicate", "names a market twice")
+
+
+def _bought_once(nodes: Group | Pool, here: tuple[str | int, ...]) -> Findings:
+    """One of block, reservation and group of reservations, none of them with a placement group of ours."""
+    bought = [key for key in BOUGHT if getattr(nodes, key)]
+    for key in bought[1:]:
+        message = f"stands beside {bought[0]}; an instance takes one"
+        yield Finding(path_of(*here, key), str(getattr(nodes, key)), "CAP-1", message)
+    if not bought or not nodes.placement_group:
+        return
+    placement = path_of(*here, "placement_group")
+    if nodes.capacity_block:
+        message = "stands beside capacity_block: AWS places a block's instances itself; leave it out"
+        yield Finding(placement, True, "AWS-001", message)
+    else:
+        message = f"stands beside {bought[0]}: EC2 refuses a reservation outside the group; leave one out"
+        yield Finding(placement, True, "AWS-002", message)
+
+
+def _block(block: CapacityBlock | None, here: tuple[str | int, ...], now: datetime) -> Findings:
+    if block is None:
+        return
+    starts, ends = (path_of(*here, "capacity_block", key) for key in ("starts", "ends"))
+    yield from _ended(ends, block.ends, now, f"the block ended at {block.ends}; AWS has taken it back")
+    if block.starts and block.starts.tzinfo is None:
+        yield Finding(starts, str(block.starts), "time-zone", ZONE_MISSING)
+    elif block.starts and block.ends.tzinfo and block.starts >= block.ends:
+        message = f"is not before the block's end, {block.ends}: give both as AWS says them"
+        yield Finding(starts, str(block.starts), "order", message)
+
+
+def _group_regions(cloud: Cloud) -> Findings:
+    """A resource group's ARN names its region."""
+    lists: tuple[tuple[str, Sequence[Group | Pool]], ...] = (("groups", cloud.groups), ("pools", cloud.pools))
+    for kind, declared in lists:
+        for n, nodes in enumerate(declared):
+            arn = nodes.capacity_reservation_group
+            if arn and arn.split(":")[3] != cloud.region:
+                message = f"is a group of {arn.split(':')[3]}, and the nodes run in {cloud.region}: name one of theirs"
+                yield Finding(path_of("cloud", kind, n, "capacity_reservation_group"), arn, "region", message)
 
 
 def _ended(path: str, ends: datetime, now: datetime, over: str) -> Findings:

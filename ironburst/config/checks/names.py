@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ironburst import naming
 from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
@@ -49,6 +50,18 @@ def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
             yield from seen.once("BMC address", address.rstrip("/"), at("bmc", "addresses", i))
 
 
+def _bought(nodes: Group | Pool, here: tuple[str | int, ...], seen: _Seen) -> Findings:
+    """Two that launch into the same reservation would take each other's instances."""
+    block = nodes.capacity_block
+    for value, *key in (
+        (block.id if block else None, "capacity_block", "id"),
+        (nodes.capacity_reservation, "capacity_reservation"),
+        (nodes.capacity_reservation_group, "capacity_reservation_group"),
+    ):
+        if value:
+            yield from seen.once("capacity reservation", value, path_of(*here, *key))
+
+
 def _cloud(config: ClusterConfig, seen: _Seen) -> Findings:
     if not config.cloud:
         return
@@ -57,8 +70,10 @@ def _cloud(config: ClusterConfig, seen: _Seen) -> Findings:
         yield from seen.once("partition", group.name, path)
         for node in naming.numbered(group.name, group.count):
             yield from seen.once("node name", node, path)
+        yield from _bought(group, ("cloud", "groups", g), seen)
     for p, pool in enumerate(config.cloud.pools):
         path = path_of("cloud", "pools", p, "name")
         yield from seen.once("partition", naming.burst_partition(pool.name), path)
         for node in naming.numbered(pool.name, pool.max_nodes):
             yield from seen.once("node name", node, path)
+        yield from _bought(pool, ("cloud", "pools", p), seen)

@@ -1,12 +1,10 @@
 """The lab's cloud: what a launch gives, and what it refuses, seen through boto3."""
 
 import base64
-import datetime as dt
 import time
 
 import pytest
 
-from lab.aws.capacity import stash
 from lab.aws.cloud import Cloud
 from lab.aws.testing import live, network, refused
 
@@ -243,79 +241,6 @@ def test_placement_groups(cloud, ec2, subnet):
     ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
     ec2.delete_placement_group(GroupName="gang")
     assert refused(ec2.describe_placement_groups, GroupNames=["gang"])[0] == "InvalidPlacementGroup.Unknown"
-
-
-# ---- reservations
-def reservation(ec2, **more):
-    return ec2.create_capacity_reservation(
-        InstanceType=P5, InstancePlatform="Linux/UNIX", AvailabilityZone=ZONE, InstanceCount=2, **more
-    )["CapacityReservation"]["CapacityReservationId"]
-
-
-def target(cr):
-    return {"CapacityReservationTarget": {"CapacityReservationId": cr}}
-
-
-def test_a_targeted_reservation_is_consumed(cloud, ec2, subnet):
-    cloud.capacity[P5, ZONE, "on-demand"] = 2
-    cr = reservation(ec2, InstanceMatchCriteria="targeted")
-    assert refused(run, ec2, 1, SubnetId=subnet) == ("InsufficientInstanceCapacity", 500)  # what is reserved isn't free
-    got = run(ec2, 2, SubnetId=subnet, CapacityReservationSpecification=target(cr))
-    assert {i["CapacityReservationId"] for i in got} == {cr}
-    (consumed,) = ec2.describe_capacity_reservations(CapacityReservationIds=[cr])["CapacityReservations"]
-    assert consumed["AvailableInstanceCount"] == 0
-    expected = ("ReservationCapacityExceeded", 400)
-    assert refused(run, ec2, 1, SubnetId=subnet, CapacityReservationSpecification=target(cr)) == expected
-    ec2.terminate_instances(InstanceIds=[i["InstanceId"] for i in got])
-    assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["AvailableInstanceCount"] == 2
-    ec2.cancel_capacity_reservation(CapacityReservationId=cr)
-    assert ec2.describe_capacity_reservations()["CapacityReservations"][0]["State"] == "cancelled"
-    assert len(run(ec2, 2, SubnetId=subnet)) == 2
-    code, _ = refused(ec2.describe_capacity_reservations, CapacityReservationIds=["cr-1"])
-    assert code == "InvalidCapacityReservationId.NotFound"
-
-
-def test_an_open_reservation_is_used_first_and_can_grow(cloud, ec2, subnet):
-    cloud.capacity[P5, ZONE, "on-demand"] = 3
-    cr = reservation(ec2)
-    assert refused(reservation, ec2) == ("InsufficientInstanceCapacity", 500)
-    expected = ("InsufficientInstanceCapacity", 500)
-    assert refused(ec2.modify_capacity_reservation, CapacityReservationId=cr, InstanceCount=4) == expected
-    ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=3)
-    ec2.modify_capacity_reservation(CapacityReservationId=cr, InstanceCount=2)
-    assert [i.get("CapacityReservationId") for i in run(ec2, 3, SubnetId=subnet)] == [cr, cr, None]
-
-
-def test_capacity_blocks(cloud, ec2, subnet):
-    now = dt.datetime.now(dt.UTC)
-    cloud.capacity.block_offerings.append(
-        {
-            "CapacityBlockOfferingId": "cbo-1",
-            "InstanceType": P5,
-            "AvailabilityZone": ZONE,
-            "InstanceCount": 2,
-            "StartDate": now + dt.timedelta(hours=1),
-            "EndDate": now + dt.timedelta(hours=25),
-            "CapacityBlockDurationHours": 24,
-            "UpfrontFee": "1510.00",
-            "CurrencyCode": "USD",
-            "Tenancy": "default",
-        }
-    )
-    cloud.capacity[P5, ZONE, "on-demand"] = 0
-    answer = ec2.describe_capacity_block_offerings(InstanceType=P5, InstanceCount=2, CapacityDurationHours=24)
-    (offer,) = answer["CapacityBlockOfferings"]
-    block = ec2.purchase_capacity_block(
-        CapacityBlockOfferingId=offer["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX"
-    )["CapacityReservation"]
-    assert (block["State"], block["ReservationType"]) == ("scheduled", "capacity-block")
-    ask = {"SubnetId": subnet, "CapacityReservationSpecification": target(block["CapacityReservationId"])}
-    assert refused(run, ec2, 2, **ask)[0] == "InvalidParameterValue"  # the market type is missing
-    ask["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
-    assert refused(run, ec2, 2, **ask)[0] == "ReservationCapacityExceeded"  # not begun
-    stash(cloud.backend, "reservations")[block["CapacityReservationId"]]["StartDate"] = now  # the hour passes
-    assert [i["InstanceLifecycle"] for i in run(ec2, 2, **ask)] == ["capacity-block"] * 2
-    assert refused(run, ec2, 1, **ask)[0] == "ReservationCapacityExceeded"
 
 
 # ---- fleets

@@ -163,6 +163,26 @@ def test_nothing_is_placed_that_would_outlive_a_capacity_block():
     assert code_of(far, 1) == "too_long"
 
 
+def test_a_pool_of_an_account_is_for_its_jobs_alone():
+    theirs, everybodys = pool("theirs", account="vision"), pool(size=1)
+    jobs = [job(1, account="vision"), job(2), job(3, account="speech")]  # alike but for who pays
+    decision = decide(snapshot([*BUSY, *jobs], pools=[theirs, everybodys]), POLICY)
+    assert [(launch.pool, launch.jobs) for launch in decision.launches] == [("theirs", (1,)), ("p5", (2,))]
+    alone = decide(snapshot([*BUSY, *jobs], pools=[theirs]), POLICY)
+    assert [launch.jobs for launch in alone.launches] == [(1,)]
+    assert [code_of(alone, n) for n in (2, 3)] == ["account", "account"]
+    assert "it is charged to speech, and pool theirs is for account vision alone" in text_of(alone, 3)
+    assert "it is charged to no account" in text_of(alone, 2)
+
+
+def test_others_jobs_get_no_room_on_an_accounts_nodes_either():
+    there = lease("p5-1", jobs=())
+    mine, others = job(1, account="vision"), job(2, account="speech")
+    for asked, assigned in ((mine, 1), (others, 0)):
+        decision = decide(snapshot([*BUSY, asked], pools=[pool(size=1, account="vision")], leases=[there]), POLICY)
+        assert len(decision.assigns) == assigned and decision.launches == ()
+
+
 @pytest.mark.parametrize(
     ("change", "market"),
     [({}, "spot"), ({"batch": False}, "on-demand"), ({"requeue": False}, "on-demand"), ({"nodes": 2}, "on-demand")],

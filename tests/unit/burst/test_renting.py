@@ -93,3 +93,13 @@ def test_room_on_another_payers_node_is_none_for_a_job_that_no_new_node_serves_i
     site = snapshot([BUSY[0], theirs, tight], leases=[replace(lease("p5-1"), account="vision")])
     site = replace(site, budget=replace(site.budget, accounts={"vision": 900.0}))
     assert code_of(decide(site, POLICY), 1) == "deadline"  # it was a crash
+
+
+def test_what_is_prepaid_and_closed_rents_nothing_dearer_for_a_job_that_could_wait():
+    """It may wait at home: only a node that costs nothing more is a reason to rent for it before it is late."""
+    reserved = pool("kept", markets=("r",), usd_per_hour={"r": 9.0}, zones=("a",), prepaid_markets=("r",))
+    soon = [running(90, ["dgx1", "dgx2"], 1800)]
+    shot = snapshot([*soon, job()], pools=[reserved, pool()])
+    assert [launch.pool for launch in decide(shot, POLICY).launches] == ["kept"]
+    closed = replace(shot, cool_downs=(CoolDown("kept", "a", "r", 1, NOW + 600, "ReservationCapacityExceeded"),))
+    assert decide(closed, POLICY).launches == () and code_of(decide(closed, POLICY), 1) == "home_soon"

@@ -63,6 +63,21 @@ BAD_HERE = {
     "zone not declared": ("cloud.groups[0].zone", "us-east-1c", "not in cloud.network.zones"),
     "capacity without a time zone": ("cloud.pools[0].capacity_ends", "2026-12-01T00:00:00", "no time zone"),
     "capacity that is over": ("cloud.pools[0].capacity_ends", "2026-11-01T00:00:00Z", "capacity ended at"),
+    "the block's market without a block": (
+        "cloud.pools[0].markets",
+        ["capacity-block"],
+        "names capacity-block without a block",
+    ),
+    "reservations that are no resource group": (
+        "cloud.pools[0].capacity_reservation_group",
+        "arn:aws:ec2:us-east-1:123456789012:capacity-reservation/cr-01",
+        "is not allowed",
+    ),
+    "a resource group of another region": (
+        "cloud.pools[0].capacity_reservation_group",
+        "arn:aws:resource-groups:us-west-2:123456789012:group/training",
+        "is a group of us-west-2, and the nodes run in us-east-1",
+    ),
     "unknown hall in the link": ("cloud.network.hall_link.hall", "hall-b", "not a declared hall"),
     "link without peer": ("cloud.network.hall_link.peer_asn", None, "needed for a vpn link"),
     "munge key that rented nodes can't read": ("scheduler.munge_key", "env:MUNGE_KEY", "aws-secretsmanager:"),
@@ -166,6 +181,60 @@ BAD_ELSEWHERE = {
         "cloud.groups[0].capacity_block.ends",
         "taken it back",
     ),
+    "fixed nodes in a block to come": (
+        "cloud.groups[0].capacity_block",
+        {"id": "cr-01", "starts": "2026-11-30T00:00:00Z", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.groups[0].capacity_block.starts",
+        "EC2 starts no fixed node before",
+    ),
+    "a pool's block and other markets": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.pools[0].markets",
+        "the market capacity-block alone",
+    ),
+    "a pool's block in two zones": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.pools[0].zones",
+        "lies in one",
+    ),
+    "a pool's reservation in two zones": (
+        "cloud.pools[0].capacity_reservation",
+        "cr-01",
+        "cloud.pools[0].zones",
+        "a reservation lies in one",
+    ),
+    "a pool's block that is over": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-11-01T00:00:00Z"},
+        "cloud.pools[0].capacity_block.ends",
+        "taken it back",
+    ),
+    "a block that begins after its end": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "starts": "2026-12-02T00:00:00Z", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.pools[0].capacity_block.starts",
+        "not before the block's end",
+    ),
+    "a block's start without a time zone": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "starts": "2026-11-30T00:00:00", "ends": "2026-12-01T00:00:00Z"},
+        "cloud.pools[0].capacity_block.starts",
+        "no time zone",
+    ),
+    "a block of an account that Slurm can't have": (
+        "cloud.pools[0].capacity_block",
+        {"id": "cr-01", "ends": "2026-12-01T00:00:00Z", "account": "Vision"},
+        "cloud.pools[0].capacity_block.account",
+        "'Vision' is not a Slurm account",
+    ),
+    "spot in a group of reservations": (
+        "cloud.pools[0].capacity_reservation_group",
+        "arn:aws:resource-groups:us-east-1:123456789012:group/training",
+        "cloud.pools[0].markets",
+        "no spot instance",
+    ),
     "spot in a reservation": (
         "cloud.pools[0].capacity_reservation",
         "cr-0123",
@@ -218,6 +287,56 @@ def test_bad_input_is_one_sentence_with_its_path(declared, name):
     hits = [f for f in findings(declared) if f.path == f"config.ironburst:cluster.{path}" and words in f.message]
     assert hits, [str(f) for f in findings(declared)]
     assert "\n" not in hits[0].message and len(hits[0].message) < 250
+
+
+BLOCK = {"id": "cr-01", "ends": "2026-12-01T00:00:00Z"}
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
+
+
+@pytest.fixture
+def pool(declared):
+    """The lab's pool, in one zone and without its markets."""
+    pool = declared["cloud"]["pools"][0]
+    del pool["markets"], pool["zones"][1:]
+    return pool
+
+
+def test_a_block_is_its_pools_market_written_or_not(declared, pool):
+    pool["capacity_block"] = BLOCK
+    assert findings(declared) == [] and load.from_value(declared).cloud.pools[0].markets == ["capacity-block"]
+    pool["markets"] = ["capacity-block"]
+    assert findings(declared) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "words"),
+    [
+        ({"capacity_reservation": "cr-02"}, "capacity_reservation", "stands beside capacity_block"),
+        ({"capacity_reservation_group": GROUP}, "capacity_reservation_group", "stands beside capacity_block"),
+        ({"placement_group": True}, "placement_group", "AWS places a block's instances itself"),
+        ({"capacity_ends": "2026-12-01T00:00:00Z"}, "capacity_ends", "whose own end counts"),
+    ],
+)
+def test_what_a_block_takes_beside_it(declared, pool, more, key, words):
+    pool |= {"capacity_block": BLOCK} | more
+    found = [f for f in findings(declared) if f.path.endswith(f"pools[0].{key}")]
+    assert [words in f.message for f in found] == [True]
+
+
+def test_what_is_bought_is_one_pools_or_one_groups(declared, pool):
+    fixed = declared["cloud"]["groups"][0]
+    fixed["placement_group"] = False
+    for key, of_group, of_pool in (
+        ("capacity_reservation", "cr-01", "cr-01"),
+        ("capacity_reservation_group", GROUP, GROUP),
+        ("capacity_block", BLOCK, BLOCK),
+    ):
+        fixed[key], pool[key] = of_group, of_pool
+        (found,) = findings(declared)
+        assert found.rule == "duplicate" and "is used already at" in found.message, found
+        del fixed[key], pool[key]
+    fixed["capacity_block"], pool["capacity_reservation"] = BLOCK, "cr-01"
+    assert [f.rule for f in findings(declared)] == ["duplicate"]
 
 
 def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accounts(declared):

@@ -14,6 +14,7 @@ from ironburst.controller import policy_view
 from ironburst.document import build
 
 LAB = Path(__file__).parents[3] / "stacks/Pulumi.lab.yaml"
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/training"
 OBSERVED = build.Observed(
     instances={"fixed-1": {"id": "i-1", "address": "10.90.1.4"}},
     pool_zones={"p5": [{"zone": "us-east-1a", "subnet_id": "subnet-1", "launch_template_id": "lt-1"}]},
@@ -225,7 +226,14 @@ def test_a_document_without_the_new_fields_is_still_read(lab):
         for key in ("os", "software", "mig", "scratch"):
             del part[key]
     for part in data["pools"]:
-        for key in ("capacity_ends_s", "data", "licences"):
+        for key in (
+            "capacity_ends_s",
+            "capacity_starts_s",
+            "capacity_reservation_group_arn",
+            "account",
+            "data",
+            "licences",
+        ):
             del part[key]
     del data["burst"]["settle_s"]
     for part in data["hosts"]:
@@ -278,6 +286,32 @@ def test_where_jobs_may_go_and_how_long_they_settle():
     expected = (1796124600.0, ["imagenet"], ["matlab"], "efa")
     assert (pool.capacity_ends_s, pool.data, pool.licences, pool.fabric) == expected
     assert parsed.burst.settle_s == 30
+
+
+def test_a_pool_of_a_capacity_block():
+    """What it costs was paid, and its end is when AWS begins to take it back."""
+
+    def change(value):
+        pool = value["cloud"]["pools"][0]
+        del pool["markets"], pool["zones"][1:]
+        begins, ends = "2026-12-01T11:30:00Z", "2026-12-03T11:30:00Z"
+        pool["capacity_block"] = {"id": "cr-0a", "starts": begins, "ends": ends, "account": "vision"}
+
+    pool = built(change).pool("p5")
+    assert (pool.markets, pool.usd_per_hour, pool.price_as_of) == (["capacity-block"], {"capacity-block": 0.0}, None)
+    assert (pool.capacity_reservation_id, pool.account) == ("cr-0a", "vision")
+    begins_s = 1796124600.0
+    assert (pool.capacity_starts_s, pool.capacity_ends_s) == (begins_s, begins_s + 2 * 86400 - 1800)
+
+
+def test_a_pool_of_a_group_of_reservations():
+    def change(value):
+        pool = value["cloud"]["pools"][0]
+        pool |= {"markets": ["on-demand"], "capacity_reservation_group": GROUP}
+
+    pool = built(change).pool("p5")
+    assert (pool.capacity_reservation_id, pool.capacity_reservation_group_arn) == (None, GROUP)
+    assert pool.usd_per_hour["on-demand"] > 0 and pool.account is None
 
 
 def test_a_conflict_gives_no_document():
