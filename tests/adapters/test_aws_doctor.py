@@ -17,6 +17,10 @@ from tests.doctor_account import GROUPS_IMAGE, IMAGE, P5_SPOT, P_ON_DEMAND, SECR
 from tests.lab_cloud import user
 
 CHECKS = (identity, quotas, zones, images, rights, link, secret, billing, capacity)
+NOBODY = {
+    "Version": "2012-10-17",
+    "Statement": {"Effect": "Deny", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"},
+}
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "doctor.md"
 
 
@@ -53,10 +57,12 @@ def pool(**changes):
     return lambda value: value["cloud"]["pools"][0].update(changes)
 
 
-def reserved(made, *, count=3, zone="us-east-1a", kind="p5.48xlarge", **more):
+def reserved(made, *, count=3, zone="us-east-1a", kind="p5.48xlarge", ends=None):
     asked = {"InstanceType": kind, "AvailabilityZone": zone, "InstanceCount": count, "InstancePlatform": "Linux/UNIX"}
-    made_one = made.ec2.create_capacity_reservation(**asked, **more)
-    return made_one["CapacityReservation"]["CapacityReservationId"]
+    held = made.ec2.create_capacity_reservation(**asked)["CapacityReservation"]["CapacityReservationId"]
+    if ends:
+        made.given("reservations")[held]["EndDate"] = ends
+    return held
 
 
 def in_reservation(**of):
@@ -443,7 +449,7 @@ BROKEN = {
         "declare us-east-1b",
     ),
     "reservation that ends": (
-        in_reservation(EndDateType="limited", EndDate=datetime(2027, 1, 1, tzinfo=UTC)),
+        in_reservation(ends=datetime(2027, 1, 1, tzinfo=UTC)),
         capacity,
         "warn",
         "2027-01-01T00:00Z, and nothing is declared",
@@ -510,7 +516,7 @@ def test_who_may_not_act_as_the_controller_learns_that_the_launch_is_not_shown(m
 
 def test_an_image_that_is_gone_fails_also_for_who_may_not_act_as_the_controller(made, clients):
     made.ec2.deregister_image(ImageId=IMAGE)
-    made.iam.update_assume_role_policy(RoleName="lab-controller-0a1b2c3", PolicyDocument='{"Statement": []}')
+    made.iam.update_assume_role_policy(RoleName="lab-controller-0a1b2c3", PolicyDocument=json.dumps(NOBODY))
     launches = [each for each in rights.check(made.site()) if each.looked_at.startswith("launch")]
     assert {each.state for each in launches} == {"fail"} and "InvalidAMIID.NotFound" in launches[0].seen
 

@@ -42,7 +42,9 @@ def test_the_simulator_knows_what_it_is_given_and_no_tag_beside(cloud, clients):
     of_lab = {"StringEquals": {"ec2:ResourceTag/cluster": "lab"}}
     said = [statement("Allow", "ec2:TerminateInstances", **of_lab), statement("Allow", "ec2:DescribeImages")]
     said.append(statement("Deny", "ec2:StopInstances"))
-    iam.put_role_policy(RoleName="r", PolicyName="p", PolicyDocument=json.dumps({"Statement": said}))
+    iam.put_role_policy(
+        RoleName="r", PolicyName="p", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": said})
+    )
 
     def ask(action, **tags):
         given = [
