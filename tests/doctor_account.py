@@ -85,7 +85,8 @@ class Made:
             self.templates[zone] = made["LaunchTemplate"]["LaunchTemplateId"]
 
     def _link(self):
-        gateway = self.ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
+        made = self.ec2.create_vpn_gateway(Type="ipsec.1", **spelled("vpn-gateway", "hall"))
+        self.gateway = gateway = made["VpnGateway"]["VpnGatewayId"]
         self.ec2.attach_vpn_gateway(VpcId=self.vpc, VpnGatewayId=gateway)
         peer = self.ec2.create_customer_gateway(Type="ipsec.1", BgpAsn=65010, PublicIp="203.0.113.10")
         asked = {"CustomerGatewayId": peer["CustomerGateway"]["CustomerGatewayId"], "VpnGatewayId": gateway}

@@ -260,18 +260,24 @@ class AwsAccount:
         rows = self._ec2("describe_vpn_connections", "VpnConnections", _ours(cluster))
         return [_vpn(row) for row in rows if row["State"] not in ("deleted", "deleting")]
 
-    def associations(self, gateway_id: str) -> list[Association]:
-        """DescribeDirectConnectGatewayAssociations."""
+    def associations(self, cluster: str, gateway_id: str) -> list[Association]:
+        """By the cluster's virtual private gateways: associations have no tags."""
+        own = {row["VpnGatewayId"] for row in self._ec2("describe_vpn_gateways", "VpnGateways", _ours(cluster))}
         method, key = "describe_direct_connect_gateway_associations", "directConnectGatewayAssociations"
         rows = self._all("directconnect", method, key, "nextToken", directConnectGatewayId=gateway_id)
+        known = [((row.get("associatedGateway") or {}).get("id", ""), row) for row in rows]
         return [
-            Association(
-                gateway=(row.get("associatedGateway") or {}).get("id") or row.get("virtualGatewayId", ""),
-                state=row.get("associationState", ""),
-                error=row.get("stateChangeError") or "",
-            )
-            for row in rows
+            Association(id, row.get("associationState", ""), row.get("stateChangeError") or "")
+            for id, row in known
+            if id in own
         ]
+
+    def attachments(self, cluster: str, gateway_id: str) -> list[Association]:
+        """Those that aren't deleted."""
+        wanted = _ours(cluster) | {"transit-gateway-id": [gateway_id]}
+        rows = self._ec2("describe_transit_gateway_vpc_attachments", "TransitGatewayVpcAttachments", wanted)
+        known = [Association(row["TransitGatewayAttachmentId"], row["State"], "") for row in rows]
+        return [each for each in known if each.state not in ("deleted", "deleting")]
 
     def routes(self, cluster: str) -> dict[str, list[Route]]:
         """Those of IPv4."""
@@ -377,7 +383,8 @@ def _vpn(row: dict[str, Any]) -> Vpn:
         )
         for each in row.get("VgwTelemetry", [])
     )
-    return Vpn(row["VpnConnectionId"], row["State"], tunnels, bool((row.get("Options") or {}).get("StaticRoutesOnly")))
+    static = bool((row.get("Options") or {}).get("StaticRoutesOnly"))
+    return Vpn(row["VpnConnectionId"], _tags(row).get("Name", ""), row["State"], tunnels, static)
 
 
 def _reservation(row: dict[str, Any]) -> Reservation:

@@ -114,6 +114,7 @@ class Vpn:
     """A site-to-site VPN connection."""
 
     id: str
+    name: str  # its tag Name
     state: str
     tunnels: tuple[Tunnel, ...]
     static: bool
@@ -130,9 +131,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Association:
-    """A gateway of the network at a Direct Connect gateway."""
+    """The cluster's network at a Direct Connect gateway, or attached to a transit gateway."""
 
-    gateway: str
+    id: str  # of the virtual private gateway, or of the attachment
     state: str
     error: str
 
@@ -204,8 +205,11 @@ class Account(Protocol):
     def vpns(self, cluster: str) -> list[Vpn]:
         """Those with the cluster's tag that aren't deleted."""
 
-    def associations(self, gateway_id: str) -> list[Association]:
-        """Of a Direct Connect gateway."""
+    def associations(self, cluster: str, gateway_id: str) -> list[Association]:
+        """The cluster's at a Direct Connect gateway, which may be others' too."""
+
+    def attachments(self, cluster: str, gateway_id: str) -> list[Association]:
+        """The cluster's to a transit gateway."""
 
     def routes(self, cluster: str) -> Mapping[str, list[Route]]:
         """Of the cluster's route tables, by their tag Name."""

@@ -1,4 +1,4 @@
-"""The way to the hall: tunnels or the Direct Connect association, and routes of the nodes' subnets."""
+"""The way to a hall: tunnels, a Direct Connect association or a transit attachment, and routes of the nodes' subnets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ironburst.doctor.site import Site, links
 from ironburst.naming import logical
 
 CHECK = "hall link"
+JOINED = ("associated", "updating", "available", "modifying")  # of Direct Connect, of transit gateways
 PAGE = "docs/how-to/hall-link.md"
 
 
@@ -20,18 +21,18 @@ def check(site: Site) -> Iterator[Finding]:
     """Each link, then the routes to its hall."""
     for link in links(site.cloud.network):
         looked_at = f"{link.kind} to {link.hall}"
-        if link.kind == "vpn":
-            yield from answered(CHECK, looked_at, _vpn(site, looked_at))
-        elif link.gateway_id:
-            yield from answered(CHECK, looked_at, _direct_connect(site, link, looked_at))
+        found = _gateway(site, link.gateway_id, looked_at) if link.gateway_id else _vpn(site, link, looked_at)
+        yield from answered(CHECK, looked_at, found)
         yield from answered(CHECK, f"routes to {link.hall}", _routes(site, link))
 
 
-def _vpn(site: Site, looked_at: str) -> Callable[[], Iterator[Finding]]:
+def _vpn(site: Site, link: HallLink, looked_at: str) -> Callable[[], Iterator[Finding]]:
+    name = logical(site.name, "hall", link.hall)
+
     def found() -> Iterator[Finding]:
-        connections = site.account.vpns(site.name)
+        connections = [each for each in site.account.vpns(site.name) if each.name == name]
         if not connections:
-            yield Finding(CHECK, looked_at, "fail", "there is no VPN connection of this cluster", "run `pulumi up`")
+            yield Finding(CHECK, looked_at, "fail", f"there is no VPN connection {name}", "run `pulumi up`")
         for connection in connections:
             yield _connection(connection, f"{looked_at}: {connection.id}")
 
@@ -55,22 +56,24 @@ def _connection(connection: Vpn, looked_at: str) -> Finding:
     return Finding(CHECK, looked_at, "ok", f"{len(up)} tunnels up, {routes} routes from the hall")
 
 
-def _direct_connect(site: Site, link: HallLink, looked_at: str) -> Callable[[], Iterator[Finding]]:
-    gateway = link.gateway_id or ""
+def _gateway(site: Site, gateway: str, looked_at: str) -> Callable[[], Iterator[Finding]]:
+    """A Direct Connect gateway or, by its id, a transit gateway. Another account's owner has to accept."""
 
     def found() -> Iterator[Finding]:
-        associations = site.account.associations(gateway)
-        if not associations:
-            seen = f"nothing is associated with gateway {gateway}"
+        transit = gateway.startswith("tgw-")
+        ask = site.account.attachments if transit else site.account.associations
+        ours = ask(site.name, gateway)
+        if not ours:
+            seen = f"the cluster's network is not at gateway {gateway}"
             yield Finding(CHECK, looked_at, "fail", seen, "run `pulumi up`, and let the gateway's owner accept it")
-        for each in associations:
-            what = f"{looked_at}: {each.gateway}"
-            if each.state == "associated":
+        for each in ours:
+            what = f"{looked_at}: {each.id}"
+            if each.state in JOINED:
                 yield Finding(CHECK, what, "ok", each.state)
                 continue
-            todo = f"see Direct Connect gateways in the console, {gateway}: its owner accepts and ends associations"
-            seen = f"{each.state}{': ' if each.error else ''}{each.error}"
-            yield Finding(CHECK, what, "warn" if each.state in ("associating", "updating") else "fail", seen, todo)
+            page = "Transit gateway attachments" if transit else "Direct Connect gateways"
+            todo = f"look at {page} in the console of the owner of {gateway}, who accepts and ends them"
+            yield Finding(CHECK, what, "fail", f"{each.state}{': ' if each.error else ''}{each.error}", todo)
 
     return found
 

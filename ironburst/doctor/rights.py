@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ironburst.config.cloud_models import Pool
 from ironburst.doctor.account import Caller, DryRun, Question, Verdict
 from ironburst.doctor.finding import Finding, Unasked, answered
-from ironburst.doctor.site import PUBLISH, Site, reserved, types_of
+from ironburst.doctor.site import PUBLISH, Site, node_roles, reserved, types_of
 from ironburst.document import PoolDocument, PoolZone
 from ironburst.naming import CLUSTER_TAG, LEASE_TAG, POOL_TAG, image_parameter
 from ironburst.ports import LaunchRequest
@@ -74,7 +74,7 @@ def questions(site: Site, caller: Caller) -> list[Question]:
     asked.append(Question("ec2:RunInstances", image, {"ec2:Owner": caller.account}))
     creating = {"ec2:CreateAction": "RunInstances"}
     asked.append(Question("ec2:CreateTags", arn("ec2", INSTANCE), creating))
-    for role in filter(None, [site.account.role(site.name, "node")]):
+    for role in filter(None, (site.account.role(site.name, name) for name in node_roles(site))):
         asked.append(Question("iam:PassRole", role, {"iam:PassedToService": f"ec2.{_suffix(caller)}"}))
     return asked + _of_queues(site, arn)
 

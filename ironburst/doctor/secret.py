@@ -8,7 +8,7 @@ from ironburst import secrets
 from ironburst.doctor.account import Question, Secret
 from ironburst.doctor.finding import Finding, answered
 from ironburst.doctor.rights import judged
-from ironburst.doctor.site import Site
+from ironburst.doctor.site import Site, node_roles
 
 CHECK = "secret"
 
@@ -40,15 +40,16 @@ def _secret(site: Site, name: str) -> Iterator[Finding]:
 
 
 def _readable(site: Site, found: Secret) -> Iterator[Finding]:
-    role = site.account.role(site.name, "node")
-    if role is None:
-        seen = "there is none with this cluster's tag"
-        yield Finding(CHECK, "the rented nodes' role", "fail", seen, "run `pulumi up`")
-        return
-    question = Question("secretsmanager:GetSecretValue", found.arn)
-    todo = "run `pulumi up` with this scheduler.munge_key: it writes the nodes' policy anew"
-    yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
-    if found.kms_key:
-        seen = f"the secret is under {found.kms_key}, whose key policy the simulator doesn't see"
-        todo = f"let the key's policy allow kms:Decrypt to {role}"
-        yield Finding(CHECK, "the secret's key in KMS", "unknown", seen, todo)
+    for name in node_roles(site):
+        role = site.account.role(site.name, name)
+        if role is None:
+            seen = "there is none with this cluster's tag"
+            yield Finding(CHECK, f"the rented nodes' role {name}", "fail", seen, "run `pulumi up`")
+            continue
+        question = Question("secretsmanager:GetSecretValue", found.arn)
+        todo = "run `pulumi up` with this scheduler.munge_key: it writes the nodes' policy anew"
+        yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
+        if found.kms_key:
+            seen = f"the secret is under {found.kms_key}, whose key policy the simulator doesn't see"
+            todo = f"let the key's policy allow kms:Decrypt to {role}"
+            yield Finding(CHECK, "the secret's key in KMS", "unknown", seen, todo)

@@ -82,6 +82,11 @@ def reserved(nodes: Group | Pool) -> Reserved | None:
     return Reserved(nodes.capacity_reservation, False, None) if nodes.capacity_reservation else None
 
 
+def node_roles(_site: Site) -> list[str]:
+    """The logical names of the roles that rented nodes have."""
+    return ["node"]
+
+
 def links(network: CloudNetwork) -> list[HallLink]:
     """The ways to halls."""
     return [network.hall_link] if network.hall_link else []

@@ -48,7 +48,7 @@ LOCAL_ZONE = {"ZoneType": "local-zone", "State": "available", "OptInStatus": "no
 def given(account: str, region: str, what: str) -> dict[str, Any]:
     """A table of an account in a region, that moto's reset empties: `quotas` (code -> applied value), `zones` (name ->
     fields of DescribeAvailabilityZones), `cost tags` (key -> status; `member`: the account is none that pays),
-    `direct connect` (gateway id -> associations).
+    `direct-connect-associations` (id -> association, in us-east-1).
     """
     return stash(ec2_backends[account][region], what)
 
@@ -168,9 +168,10 @@ def decode_authorization_message(response: Any) -> ActionResult:
 
 # ---- Direct Connect
 def describe_direct_connect_gateway_associations(response: Any) -> ActionResult:
-    known = given(response.current_account, response.region, "direct connect")
+    known = given(response.current_account, "us-east-1", "direct-connect-associations").values()
     asked = response._get_param("directConnectGatewayId")
-    return ActionResult({"directConnectGatewayAssociations": known.get(asked, [])})
+    found = [row for row in known if asked in (None, row["directConnectGatewayId"])]
+    return ActionResult({"directConnectGatewayAssociations": found})
 
 
 def patch(replace: Callable[[Any, str, Any], None]) -> None:

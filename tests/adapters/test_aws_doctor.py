@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -119,17 +120,28 @@ def forget_spot_role(made):
         del roles[key]
 
 
-def linked(**fields):
-    """A Direct Connect instead of the VPN, with one association."""
+def linked(state="", *, of_another=False):
+    """A Direct Connect instead of the VPN, with the association of the cluster's gateway."""
     gateway = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
 
     def change(made):
-        row = {"directConnectGatewayId": gateway, "associatedGateway": {"id": "vgw-1"}, **fields}
-        made.given("direct connect")[gateway] = [row] if fields else []
+        row = {"directConnectGatewayId": gateway, "associationState": state}
+        rows = made.given("direct-connect-associations")
+        if state:
+            rows["1"] = row | {"associatedGateway": {"id": "vgw-0" if of_another else made.gateway}}
         wanted = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": gateway}
         return lambda value: value["cloud"]["network"].update(hall_link=wanted)
 
     return change
+
+
+def by_transit(site, gateway_id):
+    """A site whose link is a transit gateway."""
+    (declared,) = link.links(site.cloud.network)
+    network = site.cloud.network.model_copy(
+        update={"hall_link": declared.model_copy(update={"gateway_id": gateway_id})}
+    )
+    return replace(site, cloud=site.cloud.model_copy(update={"network": network}))
 
 
 def delete(service, call, **asked):
@@ -331,17 +343,18 @@ BROKEN = {
         lambda made: made.ec2.delete_vpn_connection(VpnConnectionId=made.vpn) and None,
         link,
         "fail",
-        "no VPN connection of this cluster",
+        "no VPN connection lab-hall-hall-a",
         "pulumi up",
     ),
-    "Direct Connect pending": (
-        linked(associationState="associating"),
+    "Direct Connect pending": (linked("associating"), link, "fail", "associating", "who accepts and ends them"),
+    "Direct Connect of another": (
+        linked("associated", of_another=True),
         link,
-        "warn",
-        "associating",
-        "its owner accepts",
+        "fail",
+        "is not at gateway 0a1b2c3d",
+        "let the gateway's owner accept it",
     ),
-    "Direct Connect not associated": (linked(), link, "fail", "nothing is associated", "pulumi up"),
+    "Direct Connect not associated": (linked(), link, "fail", "is not at gateway", "pulumi up"),
     "secret gone": (
         delete("secretsmanager", "delete_secret", SecretId=SECRET, ForceDeleteWithoutRecovery=True),
         secret,
@@ -472,8 +485,23 @@ def test_each_check_finds_what_is_broken_and_says_what_to_do(made, broken):
 def test_a_reservation_in_order_and_an_association_are_ok(made):
     change = in_reservation()(made)
     assert {each.state for each in capacity.check(made.site(change=change))} == {"ok"}
-    change = linked(associationState="associated")(made)
+    change = linked("associated")(made)
     assert {each.state for each in link.check(made.site(change=change))} == {"ok"}
+
+
+def test_a_transit_gateway_has_to_be_attached(made):
+    gateway = made.ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
+    first, *_ = link.check(by_transit(made.site(), gateway))
+    assert first.state == "fail" and f"is not at gateway {gateway}" in first.seen
+    asked = {"TransitGatewayId": gateway, "VpcId": made.vpc, "SubnetIds": list(made.subnets.values())}
+    own = spelled("transit-gateway-attachment", gateway)
+    attached = made.ec2.create_transit_gateway_vpc_attachment(**asked, **own)["TransitGatewayVpcAttachment"]
+    first, *_ = link.check(by_transit(made.site(), gateway))
+    assert first.state == "ok"
+    id = attached["TransitGatewayAttachmentId"]
+    made.cloud.backend.transit_gateway_attachments[id].state = "pendingAcceptance"
+    first, *_ = link.check(by_transit(made.site(), gateway))
+    assert (first.state, first.seen) == ("fail", "pendingAcceptance") and "accepts" in first.todo
 
 
 def test_another_account_than_the_declared_one_is_seen(made):
