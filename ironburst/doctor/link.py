@@ -1,4 +1,4 @@
-"""The way to a hall: tunnels, a Direct Connect association or a transit attachment, and routes of the nodes' subnets."""
+"""The way to a hall: tunnels, a Direct Connect association or transit attachment, and routes of the nodes' subnets."""
 
 from __future__ import annotations
 
