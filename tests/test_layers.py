@@ -29,6 +29,7 @@ RIGHTS = {
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
+    "ironburst.doctor": ":catalog :config :document :naming :ports :secrets",  # pure
     # tools of this machine
     "ironburst.files": "",
     "ironburst.secrets": "boto3 botocore",
@@ -41,7 +42,7 @@ RIGHTS = {
     "ironburst.image_port": ":ports",
     "ironburst.image_choice": ":catalog :document :image_port",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :image_port :naming :ports :service :signals "
+    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
     "ansible_runner boto3 botocore requests sushy urllib3",
     "ironburst.cli": "ironburst",
     # the declaration

@@ -11,6 +11,7 @@ from ironburst.burst import Policy
 from ironburst.cli.site_options import BadInput
 from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
+from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, DocumentError, PoolZone
 from ironburst.document.build import CloudInstance, Observed, build
@@ -52,13 +53,7 @@ def document(path: Path) -> ClusterDocument:
     """The ClusterDocument of a stack file, with empty ids where only the cloud knows them.
     Raises BadInput with the first thing wrong.
     """
-    try:
-        config = load(path)
-        errors = [finding for finding in check(config, datetime.now(UTC)) if finding.severity == "error"]
-    except ConfigError as error:
-        errors = error.findings
-    if errors:
-        raise BadInput(_first(path, errors))
+    config = valid(path)
     groups, pools = (config.cloud.groups, config.cloud.pools) if config.cloud else ([], [])
     fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
     instances = {name: CloudInstance(id="", address="") for name in fixed}
@@ -69,6 +64,18 @@ def document(path: Path) -> ClusterDocument:
         return build(config, Observed(instances=instances, pool_zones=zones))
     except DocumentError as error:
         raise BadInput(f"{path}: {error}") from None
+
+
+def valid(path: Path) -> ClusterConfig:
+    """The declaration of a stack file. Raises BadInput with the first thing wrong."""
+    try:
+        config = load(path)
+        errors = [finding for finding in check(config, datetime.now(UTC)) if finding.severity == "error"]
+    except ConfigError as error:
+        raise BadInput(_first(path, error.findings)) from None
+    if errors:
+        raise BadInput(_first(path, errors))
+    return config
 
 
 def _first(path: Path, errors: list[Finding]) -> str:

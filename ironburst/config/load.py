@@ -47,6 +47,22 @@ class ConfigError(ValueError):
 
 def read_value(path: Path) -> Any:
     """The structured value under `ironburst:cluster` of a stack file. Raises ConfigError."""
+    config = _config(path)
+    if KEY not in config:
+        raise ConfigError([Finding("config", None, "missing", f"has no key {KEY}; declare the cluster there")])
+    return config[KEY]
+
+
+def allowed_accounts(path: Path) -> list[str]:
+    """The AWS accounts that a stack file lets the provider work in (aws:allowedAccountIds); empty: any. Raises
+    ConfigError.
+    """
+    given = _config(path).get("aws:allowedAccountIds") or []
+    return [str(account) for account in (given if isinstance(given, list) else [given])]
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """What lies under `config` of a stack file. Raises ConfigError."""
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -60,9 +76,7 @@ def read_value(path: Path) -> Any:
             [Finding(str(path), None, "yaml", f"is not YAML{where}: {getattr(error, 'problem', None) or error}")]
         ) from None
     config = data.get("config") if isinstance(data, dict) else None
-    if not isinstance(config, dict) or KEY not in config:
-        raise ConfigError([Finding("config", None, "missing", f"has no key {KEY}; declare the cluster there")])
-    return config[KEY]
+    return config if isinstance(config, dict) else {}
 
 
 def load(path: Path | str) -> ClusterConfig:

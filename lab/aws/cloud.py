@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, placement
+from lab.aws import account_gaps, budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -151,9 +151,10 @@ class Cloud:
             self._saved.append((owner, name, owner.__dict__.get(name)))
             setattr(owner, name, new)
 
-        def action(method: Callable[[Any, Params], Any]) -> Callable:
+        def action(name: str, method: Callable[[Any, Params], Any]) -> Callable:
             def call(response: Any) -> ActionResult:
-                response.error_on_dryrun()
+                if name != "run_instances":  # it looks at the request first
+                    response.error_on_dryrun()
                 return ActionResult(method(response.ec2_backend, plain(response.params)))
 
             return call
@@ -167,6 +168,7 @@ class Cloud:
         actions = {
             **placement.ACTIONS,
             **ec2_gaps.ACTIONS,
+            **account_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
             "run_instances": once(self.launcher.run_instances, self.lock),
             "create_fleet": once(self.launcher.create_fleet, self.lock),
@@ -178,7 +180,7 @@ class Cloud:
             actions |= {"stop_instances": self.power.stop_instances, "start_instances": self.power.start_instances}
         replace(EC2Response, "reboot_instances", self._refused_with_hosts(EC2Response.reboot_instances))
         for name, method in actions.items():
-            replace(EC2Response, name, action(method))
+            replace(EC2Response, name, action(name, method))
         ends = Instance.terminate
         replace(Instance, "terminate", lambda instance: self._terminate(instance, ends))
         replace(Subnet, "get_available_subnet_ip", lambda subnet, instance: self.launcher.address(subnet, instance))
@@ -188,6 +190,7 @@ class Cloud:
         iam_gaps.patch(replace)
         ec2_gaps.patch(replace)
         budgets_gaps.patch(replace)
+        account_gaps.patch(replace)
         events_gaps.patch(replace)
         iam.patch(replace, ACCOUNT)
         ec2_utils.filter_dict_attribute_mapping.update(FILTERS)
@@ -233,6 +236,7 @@ class Cloud:
             region_name=self.region + "a",
         )
         disks.registered(image, root_device, root_gb)
+        images.boots(image)
         image.folder = folder
         self.backend.amis[image_id] = image
         return image_id

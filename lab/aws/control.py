@@ -7,6 +7,7 @@ HTTP, loopback only.
 | GET, POST /lab/capacity | {"instance_type", "zone", "market", "count"}; count null = unlimited | every row |
 | GET, POST, DELETE /lab/faults | FaultBody | every fault, with "hits" |
 | POST /lab/interrupt | {"instance_id", "notice_s"} | {} |
+| POST /lab/hall | {"up", "networks"}: how many tunnels of each VPN are up, what comes by BGP | {} |
 | GET, POST /lab/images | {"image_id", "folder", "name"}; see ImageBody | every image; {"image_id"} |
 | GET /lab/instances, /lab/hosts | | every instance (ended too) / those with a host |
 | GET /lab/calls | | API action -> number of calls |
@@ -28,6 +29,7 @@ import pydantic
 
 from lab.aws.capacity import MARKETS
 from lab.aws.cloud import Cloud, recent_calls
+from lab.aws.ec2_gaps import hall_answers
 from lab.aws.leftovers import leftovers
 
 DEFAULT_PORT = 5001
@@ -59,6 +61,11 @@ class FaultBody(Body):
 class InterruptBody(Body):
     instance_id: str
     notice_s: float = pydantic.Field(default=120.0, ge=0)
+
+
+class HallBody(Body):
+    up: int = pydantic.Field(default=2, ge=0, le=2)
+    networks: list[str] = []
 
 
 class ImageBody(Body):
@@ -130,6 +137,10 @@ class Control(ThreadingHTTPServer):
             raise ControlError(str(error), 404) from None
         return {}
 
+    def post_hall(self, body: HallBody) -> Any:
+        hall_answers(self.cloud.backend, body.up, body.networks)
+        return {}
+
     def get_images(self) -> Any:
         return [
             {"image_id": i.id, "folder": i.folder or None, "name": i.name}
@@ -170,6 +181,7 @@ CALLS: dict[tuple[str, str], tuple[Callable[..., Any], type[Body] | None]] = {
     ("POST", "/lab/faults"): (Control.post_faults, FaultBody),
     ("DELETE", "/lab/faults"): (Control.delete_faults, None),
     ("POST", "/lab/interrupt"): (Control.post_interrupt, InterruptBody),
+    ("POST", "/lab/hall"): (Control.post_hall, HallBody),
     ("GET", "/lab/images"): (Control.get_images, None),
     ("POST", "/lab/images"): (Control.post_images, ImageBody),
     ("GET", "/lab/instances"): (Control.get_instances, None),

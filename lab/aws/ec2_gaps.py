@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from moto.ec2.models.nat_gateways import NatGatewayBackend
-from moto.ec2.models.route_tables import RouteTable
+from moto.ec2.models.route_tables import Route, RouteTable
 from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
@@ -101,6 +101,33 @@ def tunnel(backend: Any, number: int, asked: Params) -> Params:
         "TunnelInsideCidr": inside,
         "PreSharedKey": asked.get("PreSharedKey") or secrets.token_urlsafe(24).replace("-", "_"),
     }
+
+
+class Propagated(Route):
+    """A route that came from the hall by BGP."""
+
+    @property
+    def origin(self) -> str:
+        return "EnableVgwRoutePropagation"
+
+
+def hall_answers(backend: Any, up: int, networks: list[str]) -> None:
+    """The halls' devices bring the first `up` tunnels of every VPN connection up and announce these networks. What
+    isn't announced any more goes, as with BGP.
+    """
+    announced = networks if up else []
+    for connection in backend.vpn_connections.values():
+        for n, tunnel in enumerate(connection.vgw_telemetry):
+            says = "" if n < up else "IPSEC IS DOWN"
+            tunnel |= {"Status": "DOWN" if says else "UP", "StatusMessage": says}
+            tunnel["AcceptedRouteCount"] = 0 if says else len(announced)
+    for table in backend.route_tables.values():
+        for key in [key for key, route in table._routes.items() if isinstance(route, Propagated)]:
+            del table._routes[key]
+        for gateway in stash(backend, "propagation").get(table.id, {}):
+            for network in announced:
+                route = Propagated(table, network, None, gateway=backend.get_vpn_gateway(gateway))
+                table._routes[route.id] = route
 
 
 def vpn(backend: Any, p: Params) -> Any:

@@ -32,7 +32,18 @@ from lab.aws.s3_calls import s3_checks
 
 ADMINISTRATOR = "lab"
 KEY = re.compile(r"Credential=([^/,\s]+)/")
-JSON_SERVICES = {"ssm", "sqs", "secretsmanager", "events", "budgets", "kms", "logs"}
+JSON_SERVICES = {
+    "ssm",
+    "sqs",
+    "secretsmanager",
+    "events",
+    "budgets",
+    "kms",
+    "logs",
+    "ce",
+    "service-quotas",
+    "directconnect",
+}
 # kind of refusal -> (EC2's code and status, that of services with JSON, that of the others)
 CODES = {
     "unknown": (("AuthFailure", 401), ("UnrecognizedClientException", 400), ("InvalidClientTokenId", 403)),
@@ -67,8 +78,13 @@ def refusal(service: str, kind: str, message: str) -> Exception:
         return S3ClientError("InvalidAccessKeyId" if kind == "unknown" else other[0], message)
     if service in JSON_SERVICES:
         return Refusal(spoken[1], json.dumps({"__type": spoken[0], "message": message}))
-    error = f"<Error><Type>Sender</Type><Code>{other[0]}</Code><Message>{escape(message)}</Message></Error>"
-    return Refusal(other[1], f"<ErrorResponse>{error}<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>")
+    return in_xml(other[1], other[0], message)
+
+
+def in_xml(status: int, code: str, message: str) -> Refusal:
+    """As IAM and STS spell it."""
+    error = f"<Error><Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+    return Refusal(status, f"<ErrorResponse>{error}<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>")
 
 
 def patch(replace: Callable[[Any, str, Any], None], account: str) -> None:
@@ -194,14 +210,14 @@ def identify(account: str, service: str, key: str, token: str | None) -> Princip
             if session.expiration <= dt.datetime.now(dt.UTC).replace(tzinfo=session.expiration.tzinfo):
                 raise refusal(service, "expired", "The security token included in the request is expired")
             role = next((role for role in iam.roles.values() if role.arn == session.role_arn), None)
-            return Principal(session.arn, session.role_arn, _policies(role) if role else ())
+            return Principal(session.arn, session.role_arn, policies_of(role) if role else ())
     for user in list(iam.users.values()):
         if token is None and any(each.access_key_id == key for each in user.access_keys):
-            return Principal(user.arn, None, _policies(user))
+            return Principal(user.arn, None, policies_of(user))
     raise refusal(service, "unknown", "The security token included in the request is invalid.")
 
 
-def _policies(holder: Any) -> tuple[Mapping[str, Any], ...]:
+def policies_of(holder: Any) -> tuple[Mapping[str, Any], ...]:
     """Inline ones and those attached; policies of groups aren't known here."""
     inline = [_document(text) for text in list(holder.policies.values())]
     versions = [version for policy in list(holder.managed_policies.values()) for version in policy.versions]

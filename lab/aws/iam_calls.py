@@ -269,6 +269,14 @@ def assume_role(where: Account, p: Params) -> list[Check]:
     return [where.check("sts:AssumeRole", p["RoleArn"])]
 
 
+def budgets(where: Account, _p: Params) -> list[Check]:
+    return [where.check("budgets:ViewBudget", where.arn("budgets", "budget/*", region=""))]
+
+
+def simulated(where: Account, p: Params) -> list[Check]:
+    return [where.check("iam:SimulatePrincipalPolicy", p["PolicySourceArn"])]
+
+
 Asked = Callable[[Account, Params], Iterable[Check]]
 CALLS: dict[tuple[str, str], Asked] = {
     ("ec2", "RunInstances"): run_instances,
@@ -276,6 +284,8 @@ CALLS: dict[tuple[str, str], Asked] = {
     ("ec2", "DeregisterImage"): deregister_image,
     ("ec2", "DeleteSnapshot"): on_ids("DeleteSnapshot", "SnapshotId"),
     ("sts", "AssumeRole"): assume_role,
+    ("budgets", "DescribeBudgets"): budgets,
+    ("iam", "SimulatePrincipalPolicy"): simulated,
     **{("ec2", name): on_ids(name, "InstanceIds") for name in ON_INSTANCES},
     **{("ec2", name): on_ids(name, "InstanceId") for name in ON_INSTANCE},
     **{("ec2", name): tags_of_existing(name) for name in ("CreateTags", "DeleteTags")},
@@ -291,6 +301,8 @@ CALLS: dict[tuple[str, str], Asked] = {
     **{("secretsmanager", name): secret(name) for name in ("GetSecretValue", "DescribeSecret", "PutSecretValue")},
 }
 FREE = {("sts", "GetCallerIdentity")}  # nobody can be kept from it
+PREFIXES = {"service-quotas": "servicequotas"}
+"""services that IAM calls otherwise than moto"""
 
 
 def checks(where: Account, service: str, action: str, params: Params) -> list[Check]:
@@ -298,4 +310,4 @@ def checks(where: Account, service: str, action: str, params: Params) -> list[Ch
     if (service, action) in FREE:
         return []
     asked = CALLS.get((service, action))
-    return list(asked(where, params)) if asked else [where.check(f"{service}:{action}", "*")]
+    return list(asked(where, params)) if asked else [where.check(f"{PREFIXES.get(service, service)}:{action}", "*")]

@@ -100,6 +100,12 @@ def holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool:
     return all(map(fits, found)) if quantifier == "ForAllValues" else any(map(fits, found))
 
 
+def keys_of(documents: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The condition keys (in lower case) that policies look at."""
+    statements = [one for document in documents for one in listed(document.get("Statement"))]
+    return {key.lower() for one in statements for keys in one.get("Condition", {}).values() for key in keys}
+
+
 def like(text: str, pattern: str) -> bool:
     """IAM's wildcards: * and ?, nothing else; upper and lower case differ."""
     return re.fullmatch("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in pattern), text) is not None

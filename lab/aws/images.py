@@ -20,6 +20,13 @@ def new_id() -> str:
     return f"ami-{secrets.token_hex(9)[:17]}"
 
 
+def boots(image: Any) -> None:
+    """As the stock images of today: drivers for Nitro, and by UEFI where the type can. moto's boot by UEFI alone, and
+    P4d doesn't.
+    """
+    image.ena_support, image.boot_mode = True, "uefi-preferred"
+
+
 def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -> Params:
     """A pending image of a running or stopped instance; `started(instance, image)` makes it available or failed,
     later.
@@ -47,6 +54,7 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
         hypervisor="xen",
     )
     disks.taken_from(image, instance)
+    boots(image)
     image.state_reason = None
     for kind, resource in (("image", image), ("snapshot", image.ebs_snapshot)):
         resource.add_tags({t["Key"]: t["Value"] for t in tagged(p, kind)})

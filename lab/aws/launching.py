@@ -65,6 +65,10 @@ class Launcher:
                     "InvalidParameterCombination",
                     f"Network interfaces and an instance-level {what} may not be specified on the same request",
                 )
+        if str(p.get("DryRun", "")).lower() == "true":  # EC2 looks at what is named, not at capacity or quotas
+            check(backend, spec, zone_of(backend, spec)[1])
+            instance_profile(backend, spec.get("IamInstanceProfile"))
+            raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
         return self.launch(backend, spec, least, most)
 
     def create_fleet(self, backend: Any, p: Params) -> Params:

@@ -1,0 +1,107 @@
+"""`ironburst doctor STACK_FILE`: is what the declared cluster needs there, and usable? It changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ironburst import document
+from ironburst.adapters.aws_doctor import AwsAccount
+from ironburst.cli import Subparsers
+from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli.stack_file import valid
+from ironburst.config.load import allowed_accounts
+from ironburst.config.models import ClusterConfig
+from ironburst.doctor import aws
+from ironburst.doctor.finding import Finding
+from ironburst.doctor.site import Site
+from ironburst.document import ClusterDocument
+
+EXIT_CODES = """exit codes:
+  0  everything is ok
+  1  a crash, which is a bug
+  2  bad input: a stack file or document that can't be used, or a stack file without a cloud
+  3  something was found: a line that isn't ok says what to do
+
+A line is ok, warn (it works, and something is about to go wrong or is not as declared), fail, or unknown: it could \
+not be asked, and the line says which right lacks. With --json the findings are a list of check, looked_at, state, \
+seen, todo.
+
+The caller's credentials are asked with, as boto3 finds them. The launches are dry runs, as the controller's role \
+where the caller may take it. One question, for the cost allocation tag, costs a cent.
+
+example: ironburst doctor stacks/Pulumi.prod.yaml --aws --document /srv/ironburst/prod.json"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """The verb's arguments and help."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="look whether what a stack needs is there",
+        description="Look whether what a declared cluster needs is there and usable, and say what to do where not. "
+        "It changes nothing.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
+    told = "only AWS: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "
+    parser.add_argument("--aws", action="store_true", help=told + "(default: all that doctor knows, which is AWS)")
+    told = "the published ClusterDocument (default: $IRONBURST_DOCUMENT); without one, launches and queues are unknown"
+    parser.add_argument("--document", type=Path, default=None, help=told)
+    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+    parser.set_defaults(func=run)
+
+
+@guarded
+def run(arguments: argparse.Namespace) -> int:
+    """Look, and say what was seen as it comes."""
+    config = valid(arguments.stack_file)
+    if config.cloud is None:
+        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
+    site = Site(
+        config=config,
+        cloud=config.cloud,
+        account=AwsAccount(config.cloud.region),
+        now=datetime.now(UTC),
+        document=_document(arguments, config),
+        accounts=allowed_accounts(arguments.stack_file),
+    )
+    findings = []
+    for finding in aws.examine(site):
+        findings.append(finding)
+        if not arguments.json:
+            print("\n".join(_lines(finding)), flush=True)
+    ok = all(finding.state == "ok" for finding in findings)
+    if arguments.json:
+        listed = [asdict(finding) for finding in findings]
+        print(json.dumps({"stack": str(arguments.stack_file), "ok": ok, "findings": listed}, indent=1))
+    else:
+        print(_summary(findings))
+    return 0 if ok else 3
+
+
+def _document(arguments: argparse.Namespace, config: ClusterConfig) -> ClusterDocument | None:
+    path = arguments.document or os.environ.get("IRONBURST_DOCUMENT")
+    if not path:
+        return None
+    published = document.read(path)
+    if published.cluster != config.name:
+        raise BadInput(f"{path} is the document of {published.cluster}, {arguments.stack_file} declares {config.name}")
+    return published
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    yield f"{finding.state:7}  {finding.check}: {finding.looked_at}: {finding.seen}"
+    if finding.todo:
+        yield f"{'':9}-> {finding.todo}"
+
+
+def _summary(findings: list[Finding]) -> str:
+    states = Counter(finding.state for finding in findings)
+    return ", ".join(f"{count} {state}" for state, count in states.most_common())

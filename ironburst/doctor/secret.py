@@ -1,0 +1,55 @@
+"""The munge key: is it where a rented node looks for it, and may the node read it? Its value is never asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironburst import secrets
+from ironburst.doctor.account import Question, Secret
+from ironburst.doctor.finding import Finding, answered
+from ironburst.doctor.rights import judged
+from ironburst.doctor.site import Site, node_roles
+
+CHECK = "secret"
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """Only where nodes read it from AWS."""
+    reference = site.config.scheduler.munge_key
+    if site.cloud.pools and secrets.in_secretsmanager(reference):
+        name = reference.partition(":")[2].partition("#")[0]
+        yield from answered(CHECK, f"secret {name}", lambda: _secret(site, name))
+
+
+def _secret(site: Site, name: str) -> Iterator[Finding]:
+    found, region, looked_at = site.account.secret(name), site.cloud.region, f"secret {name}"
+    if found is None:
+        make = f"aws secretsmanager create-secret --region {region} --name {name} --secret-string file://munge.key"
+        todo = f"make it: {make}" if not name.startswith("arn:") else "name a secret of this account and region"
+        yield Finding(CHECK, looked_at, "fail", f"there is none in {region}", todo)
+        return
+    if found.deleted:
+        todo = f"aws secretsmanager restore-secret --region {region} --secret-id {name}"
+        yield Finding(CHECK, looked_at, "fail", f"it is deleted since {found.deleted:%Y-%m-%d}", todo)
+    elif (lies_in := found.arn.split(":")[3]) != region:
+        todo = f"make it in {region} and name that one as scheduler.munge_key"
+        yield Finding(CHECK, looked_at, "fail", f"it lies in {lies_in}; nodes look for it in {region}", todo)
+    else:
+        yield Finding(CHECK, looked_at, "ok", "it is there; its value was not asked for")
+    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, found))
+
+
+def _readable(site: Site, found: Secret) -> Iterator[Finding]:
+    for name in node_roles(site):
+        role = site.account.role(site.name, name)
+        if role is None:
+            seen = "there is none with this cluster's tag"
+            yield Finding(CHECK, f"the rented nodes' role {name}", "fail", seen, "run `pulumi up`")
+            continue
+        question = Question("secretsmanager:GetSecretValue", found.arn)
+        todo = "run `pulumi up` with this scheduler.munge_key: it writes the nodes' policy anew"
+        yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
+        if found.kms_key:
+            seen = f"the secret is under {found.kms_key}, whose key policy the simulator doesn't see"
+            todo = f"let the key's policy allow kms:Decrypt to {role}"
+            yield Finding(CHECK, "the secret's key in KMS", "unknown", seen, todo)
