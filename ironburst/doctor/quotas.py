@@ -112,7 +112,7 @@ def _one(site: Site, code: str, those: list[Need]) -> Callable[[], Iterator[Find
     def found() -> Iterator[Finding]:
         quota, need = site.account.quota("ec2", code), sum(each.vcpus or 0 for each in those)
         who = ", ".join(f"{each.who} {each.vcpus}" for each in those)
-        seen = f"{quota.value:g} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
+        seen = f"{quota.value:.0f} vCPUs; this stack may run {need} ({who}), what else the account runs counts too"
         if quota.value >= need:
             yield Finding(CHECK, quota.name, "ok", seen)
         else:
@@ -139,7 +139,7 @@ def _network(site: Site) -> Iterator[Finding]:
 def _count(site: Site, code: Code, used: int, need: int, where: str) -> Iterator[Finding]:
     def found() -> Iterator[Finding]:
         quota = site.account.quota(*code)
-        seen = f"{quota.value:g}; others use {used}, this stack {need}"
+        seen = f"{quota.value:.0f}; others use {used}, this stack {need}"
         if quota.value >= used + need:
             yield Finding(CHECK, quota.name + where, "ok", seen)
         else:
@@ -152,7 +152,7 @@ def increase(region: str, code: Code, value: float) -> str:
     """How to ask for more."""
     return (
         f"ask for it (hours to days): aws service-quotas request-service-quota-increase --region {region} "
-        f"--service-code {code.service} --quota-code {code.code} --desired-value {value:g}"
+        f"--service-code {code.service} --quota-code {code.code} --desired-value {value:.0f}"
     )
 
 

@@ -196,7 +196,7 @@ def _remedy(answer: DryRun) -> str:
         return AGAIN
     if answer.code.startswith("InvalidAMIID"):
         return "bake the pool's image anew: ironburst image POOL"
-    if answer.code.endswith(".NotFound") or answer.code.startswith("Invalid"):
+    if ".NotFound" in answer.code:
         return f"what the document names isn't there: {PUBLISH}"
     return (
         "see the message; https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html explains the code"
