@@ -166,7 +166,7 @@ def _launching(
     named += [f"key-pair/{config.ssh.key_name}"] if config.ssh.key_name else []
     allowed = policies.Pools(
         names=[pool.name for pool in declared],
-        instance_types=sorted({pool.instance_type for pool in declared}),
+        instance_types=sorted({name for pool in declared for name in pool.types}),
         template_arns=templates,
         used_arns=[where.arn("ec2", resource) for resource in named],
         spot=any("spot" in pool.markets for pool in declared),

@@ -1,4 +1,6 @@
-"""The envelope of one burst pool: a launch template a zone. It holds no node: the controller rents those."""
+"""The envelope of one burst pool: a launch template for each zone and instance type. It holds no node: the controller
+rents those.
+"""
 
 import pulumi
 import pulumi_aws as aws
@@ -37,38 +39,39 @@ class BurstPool(pulumi.ComponentResource):
         self._tags = tags(cluster, pool.name, pool=pool.name)
         self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
         templates = {
-            zone: self._template(pool, zone, subnet_ids[zone], security_group_id, instance_profile, key_name)
-            for zone in pool.zones
+            (name, zone): self._template(name, label, subnet_ids[zone], security_group_id, instance_profile, key_name)
+            for (name, zone), label in _labels(pool).items()
         }
         self.template_arns = [template.arn for template in templates.values()]
-        self.zones = [_zone(zone, subnet_ids[zone], template) for zone, template in templates.items()]
+        self.zones = [_zone(name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()]
         self.worst_case = estimates.pool(cloud, pool)
         pulumi.log.info(str(self.worst_case), self)
         self.register_outputs(
             {
-                "template_ids": {zone: template.id for zone, template in templates.items()},
+                "template_ids": {label: templates[place].id for place, label in _labels(pool).items()},
                 "worst_case": str(self.worst_case),
             }
         )
 
     def _template(
         self,
-        pool: Pool,
-        zone: str,
+        instance_type: str,
+        label: str,
         subnet_id: pulumi.Output[str],
         security_group_id: pulumi.Output[str],
         instance_profile: pulumi.Output[str],
         key_name: str | None,
     ) -> aws.ec2.LaunchTemplate:
-        """Everything of a launch but the image, the market and the number: those are the controller's. One a zone,
-        because EC2 refuses a subnet beside a template's network interfaces. No disk: the root disk is the baked
-        image's, which knows its device's name; a mapping under another name would add a second one.
+        """Everything of a launch but the image, the market and the number: those are the controller's. One for each
+        zone, because EC2 refuses a subnet beside a template's network interfaces, and for each type, because those
+        differ in their cards. No disk: the root disk is the baked image's, which knows its device's name; a mapping
+        under another name would add a second one.
         """
         return aws.ec2.LaunchTemplate(
-            logical(self._name, zone),
-            instance_type=pool.instance_type,
+            logical(self._name, label),
+            instance_type=instance_type,
             network_interfaces=launch.interfaces(
-                catalog.network_interfaces(pool.instance_type), subnet_id, security_group_id
+                catalog.network_interfaces(instance_type), subnet_id, security_group_id
             ),
             metadata_options=launch.metadata(),
             iam_instance_profile={"name": instance_profile},
@@ -81,10 +84,26 @@ class BurstPool(pulumi.ComponentResource):
         )
 
 
-def _zone(zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate) -> pulumi.Output[PoolZone]:
-    """What a launch in this zone needs. The template's version is fixed: what is launched is what was published."""
+def _labels(pool: Pool) -> dict[tuple[str, str], str]:
+    """Instance type and zone: what tells a template from the pool's others. The first type's templates are the pool's,
+    whatever types it gets later.
+    """
+    first = pool.types[0]
+    return {(name, zone): zone if name == first else logical(zone, name) for name in pool.types for zone in pool.zones}
+
+
+def _zone(
+    instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
+) -> pulumi.Output[PoolZone]:
+    """What a launch of this type in this zone needs. The template's version is fixed: what is launched is what was
+    published.
+    """
     return pulumi.Output.all(subnet_id, template.id, template.latest_version).apply(
         lambda known: PoolZone(
-            zone=zone, subnet_id=known[0], launch_template_id=known[1], launch_template_version=str(int(known[2]))
+            zone=zone,
+            subnet_id=known[0],
+            launch_template_id=known[1],
+            launch_template_version=str(int(known[2])),
+            instance_type=instance_type,
         )
     )

@@ -39,9 +39,9 @@ class Estimate:
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:
-    """Every node of the pool rented all the time, in its dearest market."""
-    what = f"burst pool {declared.name}, {declared.max_nodes} x {declared.instance_type}"
-    prices = [price(cloud, declared.instance_type, market) for market in declared.markets]
+    """Every node of the pool rented all the time, of its dearest type in its dearest market."""
+    what = f"burst pool {declared.name}, {declared.max_nodes} x {' or '.join(declared.types)}"
+    prices = [price(cloud, name, market) for name in declared.types for market in declared.markets]
     return _estimate(what, prices, declared.max_nodes)
 
 

@@ -167,7 +167,7 @@ class _Bake:
     def _launch(self) -> Build:
         """Zone after zone; the request that was granted."""
         pool = self._pool
-        for place in pool.zones:
+        for place in filter(None, (pool.place(zone, pool.instance_type) for zone in pool.zone_names)):
             build = self._build(place)
             self._launches[build] = None
             try:

@@ -46,12 +46,12 @@ def _room(cloud: Cloud) -> Findings:
     except ValueError as error:
         yield Finding(path, network.cidr, "too-small", str(error))
         return
-    declared = [(group.instance_type, [group.zone], group.count) for group in cloud.groups]
-    declared += [(pool.instance_type, pool.zones, pool.max_nodes) for pool in cloud.pools]
+    declared = [(group.types, [group.zone], group.count) for group in cloud.groups]
+    declared += [(pool.types, pool.zones, pool.max_nodes) for pool in cloud.pools]
     needed = dict.fromkeys(divided, 0)
-    for instance_type, its_zones, count in declared:
+    for types, its_zones, count in declared:
         try:
-            a_node = catalog.addresses(catalog.network_interfaces(instance_type))
+            a_node = max(catalog.addresses(catalog.network_interfaces(name)) for name in types)
         except catalog.Unknown:
             continue  # said by cloud.instance_types()
         for zone in its_zones:
@@ -100,7 +100,8 @@ def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, str]]:
         yield path_of("cloud", "groups", g, "zone"), group.zone, group.instance_type
     for p, pool in enumerate(cloud.pools):
         for z, zone in enumerate(pool.zones):
-            yield path_of("cloud", "pools", p, "zones", z), zone, pool.instance_type
+            for name in pool.types:
+                yield path_of("cloud", "pools", p, "zones", z), zone, name
 
 
 def hall_link(config: ClusterConfig) -> Findings:
