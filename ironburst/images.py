@@ -167,7 +167,9 @@ class _Bake:
     def _launch(self) -> Build:
         """Zone after zone; the request that was granted."""
         pool = self._pool
-        for place in filter(None, (pool.place(zone, pool.instance_type) for zone in pool.zone_names)):
+        for place in pool.zones:
+            if place.instance_type not in ("", pool.instance_type):
+                continue  # the same zone again, for another type
             build = self._build(place)
             self._launches[build] = None
             try:

@@ -60,8 +60,8 @@ def again(
     if before and before.until_s is None and seconds is not None:
         return before
     until_s = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
-    *where, instance_type = place
-    return CoolDownRow(*where, until_s, reason, strikes, now_s, serial, instance_type)
+    pool, zone, market, nodes, instance_type = place
+    return CoolDownRow(pool, zone, market, nodes, until_s, reason, strikes, now_s, serial, instance_type)
 
 
 def is_forgiven(row: CoolDownRow, serial: int, now_s: float) -> bool:
