@@ -188,7 +188,7 @@ def _launching(
     groups = [pool.capacity_reservation_group for pool in declared if pool.capacity_reservation_group]
     allowed = policies.Pools(
         names=[pool.name for pool in declared],
-        instance_types=sorted({pool.instance_type for pool in declared}),
+        instance_types=sorted({name for pool in declared for name in pool.types}),
         template_arns=templates,
         used_arns=[*(where.arn("ec2", resource) for resource in named), *placements, *groups],
         spot=any("spot" in pool.markets for pool in declared),

@@ -33,12 +33,14 @@ def _asked(what: str, question: Callable[[], _Answer]) -> _Answer | None:
 
 
 def _zones(cloud: Cloud) -> Iterator[Finding]:
-    """The catalogue warned before; which zone has which letter is the account's own."""
+    """The catalogue warned before; which zone has which letter is the account's own. A zone that lacks some of a pool's
+    types is a warning: the others are rented there.
+    """
     used: list[tuple[str, str, Group | Pool]] = []
     used += [(path_of("cloud", "groups", g, "zone"), group.zone, group) for g, group in enumerate(cloud.groups)]
     for p, pool in enumerate(cloud.pools):
         used += [(path_of("cloud", "pools", p, "zones", z), zone, pool) for z, zone in enumerate(pool.zones)]
-    types = sorted({nodes.instance_type for _, _, nodes in used})
+    types = sorted({name for _, _, nodes in used for name in nodes.types})
     if not types:
         return
     answer = _asked(
@@ -51,10 +53,15 @@ def _zones(cloud: Cloud) -> Iterator[Finding]:
         return
     offered = set(zip(answer.instance_types, answer.locations, strict=True))
     for path, zone, nodes in used:
-        if (nodes.instance_type, zone) not in offered:
-            others = sorted(place for kind, place in offered if kind == nodes.instance_type)
+        there = [name for name in nodes.types if (name, zone) in offered]
+        for name in (name for name in nodes.types if name not in there):
+            others = sorted(place for kind, place in offered if kind == name)
             has = f"zones of this account that have it: {', '.join(others)}" if others else f"{cloud.region} has none"
-            yield Finding(path, zone, "not-offered", f"EC2 offers no {nodes.instance_type} in {zone}; {has}")
+            missing = Finding(path, zone, "not-offered", f"EC2 offers no {name} in {zone}; {has}")
+            if there:
+                pulumi.log.warn(f"{missing}; only {' and '.join(there)} can be rented there")
+            else:
+                yield missing
 
 
 def _root_disks(cloud: Cloud) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
-"""The envelope of one burst pool: a launch template a zone. It holds no node: the controller rents those."""
+"""The envelope of one burst pool: a launch template for each zone and instance type. It holds no node: the controller
+rents those.
+"""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -42,27 +43,28 @@ class BurstPool(pulumi.ComponentResource):
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
         self._tags = tags(cluster, pool.name, pool=pool.name)
         self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
-        interfaces = catalog.network_interfaces(pool.instance_type)
-        placements = self._placements(pool) if _placed(pool, interfaces) else {}
+        placements = self._placements(pool) if _placed(pool) else {}
         self.placement_arns = [placement.arn for placement in placements.values()]
         templates = {
-            zone: self._template(
-                pool,
-                zone,
-                network_interfaces=launch.interfaces(interfaces, subnet_ids[zone], security_group_id),
+            (name, zone): self._template(
+                name,
+                label,
+                network_interfaces=launch.interfaces(
+                    catalog.network_interfaces(name), subnet_ids[zone], security_group_id
+                ),
                 iam_instance_profile={"name": instance_profile},
                 key_name=key_name,
                 placement={"group_name": placements[zone].name} if placements else None,
             )
-            for zone in pool.zones
+            for (name, zone), label in _labels(pool).items()
         }
         self.template_arns = [template.arn for template in templates.values()]
-        self.zones = [_zone(zone, subnet_ids[zone], template) for zone, template in templates.items()]
+        self.zones = [_zone(name, zone, subnet_ids[zone], template) for (name, zone), template in templates.items()]
         self.worst_case = estimates.pool(cloud, pool)
         pulumi.log.info(str(self.worst_case), self)
         self.register_outputs(
             {
-                "template_ids": {zone: template.id for zone, template in templates.items()},
+                "template_ids": {label: templates[place].id for place, label in _labels(pool).items()},
                 "worst_case": str(self.worst_case),
             }
         )
@@ -76,14 +78,15 @@ class BurstPool(pulumi.ComponentResource):
             for zone in pool.zones
         }
 
-    def _template(self, pool: Pool, zone: str, **given: Any) -> aws.ec2.LaunchTemplate:
-        """Everything of a launch but the image, the market and the number: those are the controller's. One a zone,
-        because EC2 refuses a subnet beside a template's network interfaces. No disk: the root disk is the baked
-        image's, which knows its device's name; a mapping under another name would add a second one.
+    def _template(self, instance_type: str, label: str, **given: Any) -> aws.ec2.LaunchTemplate:
+        """Everything of a launch but the image, the market and the number: those are the controller's. One for each
+        zone, because EC2 refuses a subnet beside a template's network interfaces, and for each type, because those
+        differ in their cards. No disk: the root disk is the baked image's, which knows its device's name; a mapping
+        under another name would add a second one.
         """
         return aws.ec2.LaunchTemplate(
-            logical(self._name, zone),
-            instance_type=pool.instance_type,
+            logical(self._name, label),
+            instance_type=instance_type,
             metadata_options=launch.metadata(),
             instance_initiated_shutdown_behavior="terminate",  # a node that powers itself off is paid for no longer
             tag_specifications=launch.tagged(self._tags),
@@ -94,19 +97,35 @@ class BurstPool(pulumi.ComponentResource):
         )
 
 
-def _placed(pool: Pool, interfaces: Sequence[catalog.NetworkInterface]) -> bool:
+def _placed(pool: Pool) -> bool:
     """Capacity that somebody bought has its place: EC2 puts a block's instances together itself, and a reservation
     takes no launch into a group that isn't its own.
     """
     if pool.placement_group is not None:
         return pool.placement_group
-    return not pool.bought and any(interface.interface_type != "interface" for interface in interfaces)
+    return not pool.bought and catalog.instance_type(pool.types[0]).efa_count > 0
 
 
-def _zone(zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate) -> pulumi.Output[PoolZone]:
-    """What a launch in this zone needs. The template's version is fixed: what is launched is what was published."""
+def _labels(pool: Pool) -> dict[tuple[str, str], str]:
+    """Instance type and zone: what tells a template from the pool's others. The first type's templates are the pool's,
+    whatever types it gets later.
+    """
+    first = pool.types[0]
+    return {(name, zone): zone if name == first else logical(zone, name) for name in pool.types for zone in pool.zones}
+
+
+def _zone(
+    instance_type: str, zone: str, subnet_id: pulumi.Output[str], template: aws.ec2.LaunchTemplate
+) -> pulumi.Output[PoolZone]:
+    """What a launch of this type in this zone needs. The template's version is fixed: what is launched is what was
+    published.
+    """
     return pulumi.Output.all(subnet_id, template.id, template.latest_version).apply(
         lambda known: PoolZone(
-            zone=zone, subnet_id=known[0], launch_template_id=known[1], launch_template_version=str(int(known[2]))
+            zone=zone,
+            subnet_id=known[0],
+            launch_template_id=known[1],
+            launch_template_version=str(int(known[2])),
+            instance_type=instance_type,
         )
     )

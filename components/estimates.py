@@ -39,11 +39,11 @@ class Estimate:
 
 
 def pool(cloud: Cloud, declared: Pool) -> Estimate:
-    """Every node of the pool rented all the time, in its dearest market."""
-    what = f"burst pool {declared.name}, {declared.max_nodes} x {declared.instance_type}"
+    """Every node of the pool rented all the time, of its dearest type in its dearest market."""
+    what = f"burst pool {declared.name}, {declared.max_nodes} x {' or '.join(declared.types)}"
     if declared.capacity_block:
         what += f" in capacity block {declared.capacity_block.id}, paid for when it was bought"
-    prices = [price(cloud, declared.instance_type, market) for market in declared.markets]
+    prices = [price(cloud, name, market) for name in declared.types for market in declared.markets]
     return _estimate(what, prices, declared.max_nodes)
 
 

@@ -168,6 +168,8 @@ class _Bake:
         """Zone after zone; the request that was granted."""
         pool = self._pool
         for place in pool.zones:
+            if place.instance_type not in ("", pool.instance_type):
+                continue  # the same zone again, for another type
             build = self._build(place)
             self._launches[build] = None
             try:

@@ -16,7 +16,7 @@ from ironburst.burst.codec import from_json, to_json
 from ironburst.burst.decide import decide
 from ironburst.burst.decision import Alternative, Assign, Decision, Infeasible, Launch, Narrow, Release, Wait, Widen
 from ironburst.burst.policy import Policy
-from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, Pool, Resources, Snapshot
+from ironburst.burst.snapshot import Budget, CoolDown, Job, Lease, Node, OtherType, Pool, Resources, Snapshot
 
 __all__ = [
     "Alternative",
@@ -30,6 +30,7 @@ __all__ = [
     "Lease",
     "Narrow",
     "Node",
+    "OtherType",
     "Policy",
     "Pool",
     "Release",

@@ -26,7 +26,7 @@ class Alternatives:
         self.renting = renting
         # by a list of offers (its id; it is kept beside, so that its id stays its own), nodes, why not
         self._cheapest_of: dict[tuple[int, int, tuple[str, ...]], tuple[list[Offer], tuple[Alternative, ...]]] = {}
-        self._rents: dict[tuple[str, str, int, str], Alternative] = {}  # by pool, market, nodes, why not
+        self._rents: dict[tuple[str, str, str, int, str], Alternative] = {}  # by pool, market, type, nodes, why not
         self._shares: dict[tuple[frozenset[tuple[str, str]], Resources, int, str], Alternative | None] = {}
         self._shares_at = 0  # how often slots had been given to jobs then
 
@@ -55,7 +55,8 @@ class Alternatives:
         the others). `home_s`: its start at home.
         """
         now, offers = self.renting.snapshot.now_s, self.renting.offers.options(job)
-        chosen = [offer.place for offer in offers].index((launch.pool, launch.market))
+        taken_offer = launch.pool, launch.market, launch.instance_type
+        chosen = [(*offer.place, offer.instance_type) for offer in offers].index(taken_offer)
         home = () if home_s is None else (Alternative("home", 0.0, max(home_s - now, 0.0), "late"),)
         cheaper = [self._rent(job, offer, "closed") for offer in offers[:chosen]]
         dearer = [self._rent(job, offer, "dearer") for offer in offers[chosen + 1 : chosen + BEST]]
@@ -63,8 +64,8 @@ class Alternatives:
         return now + taken.in_s, taken.usd(run_s(job) or 0.0), (*home, *cheaper, *dearer)[:BEST]
 
     def _rent(self, job: Job, offer: Offer, why: str) -> Alternative:
-        usd_per_hour, pool, market = offer
-        key = (*offer.place, job.nodes, why)
+        usd_per_hour, pool, market, instance_type = offer
+        key = (*offer.place, instance_type, job.nodes, why)
         rent = self._rents.get(key)
         if rent is None:
             rent = self._rents[key] = Alternative(
@@ -90,10 +91,11 @@ class Alternatives:
         return self._shares[key]
 
     def _find_shared(self, job: Job, allowed: frozenset[tuple[str, str]], why: str) -> Alternative | None:
-        groups: dict[tuple[str, str, str], list[Slot]] = {}
+        groups: dict[tuple[str, str, str, str], list[Slot]] = {}
         for slot in self.renting.slots.there:
             if (slot.pool.name, slot.market) in allowed and job.each.within(slot.free):
-                group = groups.setdefault((slot.pool.name, slot.market, slot.zone), [])
+                place = slot.pool.name, slot.market, slot.zone, slot.pool.instance_type
+                group = groups.setdefault(place, [])
                 group.append(slot)
                 if len(group) == job.nodes:
                     return self._share(group, why)

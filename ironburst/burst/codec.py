@@ -20,6 +20,7 @@ class DataError(ValueError):
 
 
 MOST = 2**63  # of a whole number: what databases and other languages hold
+IF_SAID = {"if_said": True}  # metadata of a field that is written only where it isn't empty
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
@@ -29,7 +30,11 @@ def to_json(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if (names := _fields(kind)) is not None:
-        return {name: to_json(getattr(value, name)) for name in names}
+        said = {name: to_json(getattr(value, name)) for name in names}
+        for name in _if_said(kind):
+            if not said[name]:
+                del said[name]
+        return said
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list | frozenset | set):
@@ -47,6 +52,11 @@ def from_json(kind: type[T], data: Any) -> T:
 def _fields(kind: Any) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None: it is none."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+@cache
+def _if_said(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(kind) if field.metadata.get("if_said"))
 
 
 @cache

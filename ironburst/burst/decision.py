@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ironburst.burst.codec import IF_SAID
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Launch:
     committed_usd: float  # all nodes: price * (boot + limit + longest idle + what ending it may take)
     reason: str
     account: str = ""  # whose ceiling pays for it beside the common ones
+    instance_type: str = field(default="", metadata=IF_SAID)  # of a pool with several; empty: the pool's only one
 
 
 @dataclass(frozen=True)

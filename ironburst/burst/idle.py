@@ -81,23 +81,25 @@ def terms(pool: Pool, lease: Lease, cool_downs: Iterable[CoolDown], idle_since_s
     """The terms of a lease that has been idle since then.
 
     Having it again costs a boot (or the minimum billing, if that is longer), at the price of the cheapest
-    market that is open: where the lease's own place has refused lately, the dearer price for an hour
+    type and market that is open: where the lease's own place has refused lately, the dearer price for an hour
     of use on top; where none is open, twice.
     """
     if lease.market in pool.prepaid_markets:
         return Terms(buy_s=0.0, free_s=math.inf)
     again = max(boot_s(pool), pool.min_billing_s)
     closed = {
-        (cool_down.zone, cool_down.market)
+        (each.instance_type, cool_down.zone, cool_down.market)
         for cool_down in cool_downs
-        if cool_down.pool == pool.name and (cool_down.until_s is None or cool_down.until_s > now_s)
+        for each in pool.by_type
+        if cool_down.concerns(each) and (cool_down.until_s is None or cool_down.until_s > now_s)
     }
-    if (lease.zone, lease.market) in closed:
+    if (lease.instance_type or pool.instance_type, lease.zone, lease.market) in closed:
         prices = [
             usd
-            for market in pool.markets
-            if (usd := pool.usd_per_hour.get(market)) is not None
-            if any((zone, market) not in closed for zone in pool.zones)
+            for each in pool.by_type
+            for market in each.markets
+            if (usd := each.usd_per_hour.get(market)) is not None
+            if any((each.instance_type, zone, market) not in closed for zone in each.zones)
         ]
         dearer = max(1.0, min(prices) / lease.usd_per_hour) if prices and lease.usd_per_hour > 0 else 2.0
         again = again * dearer + (_DEARER_S * (dearer - 1) if prices else 0.0)

@@ -97,10 +97,10 @@ class Launches:
             return self._too_few_names(pool, len(names), job.nodes)
         cool_downs = self._cool_downs(offer, job.nodes)
         if all(cool_downs):
-            return all_zones_closed(pool, market, [cool_down for cool_down in cool_downs if cool_down])
+            return all_zones_closed(offer.name, [cool_down for cool_down in cool_downs if cool_down])
         until_s = self._commitments.until_s(job, pool, boot=True)
         asked = self._commitments.charges(job, job.nodes * offer.usd_per_hour, until_s)
-        what = f"{explain.plural(job.nodes, 'node')} of pool {pool.name} ({market})"
+        what = f"{explain.plural(job.nodes, 'node')} of {offer.name}"
         if obstacle := self._commitments.commit(asked, what):
             return obstacle
         launch = Launch(
@@ -114,6 +114,7 @@ class Launches:
             committed_usd=asked[0].usd,
             reason=why,
             account=self._commitments.payer(job),
+            instance_type=offer.instance_type,
         )
         self._names[pool.name] = names[job.nodes :]
         self._most_names = max(map(len, self._names.values()), default=0)
@@ -147,13 +148,14 @@ class Launches:
 
     def _cool_downs(self, offer: Offer, nodes: int) -> list[CoolDown | None]:
         """Of each of the pool's zones what closes it longest for so many nodes; None: it is open."""
-        return [self._cool_down((offer.pool.name, zone, offer.market), nodes) for zone in offer.pool.zones]
+        return [self._cool_down(offer, zone, nodes) for zone in offer.pool.zones]
 
-    def _cool_down(self, place: tuple[str, str, str], nodes: int) -> CoolDown | None:
+    def _cool_down(self, offer: Offer, zone: str, nodes: int) -> CoolDown | None:
         closing = [
             cool_down
             for cool_down in self._snapshot.cool_downs
-            if (cool_down.pool, cool_down.zone, cool_down.market) == place
+            if cool_down.concerns(offer.pool)
+            and (cool_down.zone, cool_down.market) == (zone, offer.market)
             and cool_down.nodes <= nodes
             and (cool_down.until_s is None or cool_down.until_s > self._snapshot.now_s)
         ]

@@ -7,7 +7,7 @@ two. So thousands of waiting jobs cost a look-up each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -25,13 +25,19 @@ class Offer(NamedTuple):
     """A place where nodes can be rented."""
 
     usd_per_hour: float  # a node
-    pool: Pool
+    pool: Pool  # as of one type
     market: str
+    instance_type: str = ""  # empty: the pool's only one
 
     @property
     def place(self) -> tuple[str, str]:
         """(pool, market), to look it up by."""
         return self.pool.name, self.market
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"pool {self.pool.name} ({', '.join(filter(None, (self.market, self.instance_type)))})"
 
     @property
     def prepaid(self) -> bool:
@@ -84,14 +90,14 @@ class AlikeOffers:
     def of(cls, job: Job, snapshot: Snapshot, policy: Policy) -> AlikeOffers:
         """Those that may take a job like this one, were it short enough."""
         offers = [
-            Offer(pool.usd_per_hour[market] or 0.0, pool, market)
+            Offer(each.usd_per_hour[market] or 0.0, each, market, each.instance_type if pool.other_types else "")
             for pool in snapshot.pools
             if not not_in_pool(job, pool, however_long=True)
-            for market in pool.markets
-            if not not_on_market(job, pool, market, policy)
+            for each in pool.by_type
+            for market in each.markets
+            if not not_on_market(job, each, market, policy)
         ]
-        offers.sort(key=lambda offer: (0.0 if offer.prepaid else offer.usd_per_hour, offer.rank))
-        return cls(offers, job.nodes)
+        return cls(_sorted(offers, [0.0 if offer.prepaid else offer.usd_per_hour for offer in offers]), job.nodes)
 
     def by_cost(self, run_s: float) -> Ranked:
         """For run times of this magnitude (a power of two): costs are compared at its middle."""
@@ -102,8 +108,8 @@ class AlikeOffers:
         return self.ranked[magnitude]
 
     def _in_order(self, run_s: float) -> list[Offer]:
-        usd = {offer.place: to_completion_usd(offer.pool, offer.market, self.nodes, run_s) for offer in self.offers}
-        return sorted(self.offers, key=lambda offer: (usd[offer.place], offer.rank))
+        usd = [to_completion_usd(offer.pool, offer.market, self.nodes, run_s) for offer in self.offers]
+        return _sorted(self.offers, usd)
 
 
 class JobOffers(NamedTuple):
@@ -172,6 +178,17 @@ class Offers:
         if job.deadline_s is not None:
             fitting = [offer for offer in fitting if in_time(job, offer.pool, self._snapshot.now_s)]
         return JobOffers(alike, ranked, fitting)
+
+
+def _sorted(offers: Sequence[Offer], usd: Sequence[float]) -> list[Offer]:
+    """By what each costs, then by rank; but in a pool whose types have an order none before those that it prefers."""
+    at_least: dict[tuple[str, str], float] = {}
+    keys: list[tuple[float, int]] = []
+    for offer, cost in zip(offers, usd, strict=True):
+        if offer.pool.in_order:
+            cost = at_least[offer.place] = max(cost, at_least.get(offer.place, 0.0))
+        keys.append((cost, offer.rank))
+    return [offers[n] for n in sorted(range(len(offers)), key=keys.__getitem__)]
 
 
 def _cost_terms(offer: Offer) -> tuple[float, ...]:

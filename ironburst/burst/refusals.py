@@ -49,11 +49,11 @@ def too_few_names(pool: Pool, free: int, needs: int) -> Obstacle:
     return Obstacle("max_nodes", f"pool {pool.name} has {text}")
 
 
-def all_zones_closed(pool: Pool, market: str, cool_downs: Sequence[CoolDown]) -> Obstacle:
-    """Each zone of the pool refused lately, or it has none."""
+def all_zones_closed(offer: str, cool_downs: Sequence[CoolDown]) -> Obstacle:
+    """Each zone of an offer refused lately, or its pool has none. `offer`: its name for people."""
     ends = [cool_down.until_s for cool_down in cool_downs if cool_down.until_s is not None]
     where = explain.listed(map(_closed, cool_downs)) or "every zone: none is declared"
-    return Obstacle("cool_down", f"pool {pool.name} ({market}) is closed in {where}", min(ends, default=None))
+    return Obstacle("cool_down", f"{offer} is closed in {where}", min(ends, default=None))
 
 
 def dearer_closed(count: int, obstacles: Sequence[Obstacle]) -> Obstacle:

@@ -126,10 +126,10 @@ class Renting:
         """Why the pool can never take it; None: it can."""
         if reason := not_in_pool(job, pool) or not_in_time(job, pool, self.snapshot.now_s):
             return reason
-        markets = [not_on_market(job, pool, market, self.policy) for market in pool.markets]
+        markets = [not_on_market(job, each, market, self.policy) for each in pool.by_type for market in each.markets]
         if all(markets):
             return next(reason for reason in markets if reason)
-        cheapest = min(offer.usd_per_hour for offer in self.offers.options(job) if offer.pool is pool)
+        cheapest = min(offer.usd_per_hour for offer in self.offers.options(job) if offer.pool.name == pool.name)
         if (over := self._commitments.never(job, pool, cheapest)) is None:
             return None
         ceiling, usd = over

@@ -29,6 +29,7 @@ from ironburst.burst.snapshot import (
     Job,
     Lease,
     Node,
+    OtherType,
     Pool,
     Resources,
     Snapshot,
@@ -167,15 +168,12 @@ def _pool(pool: Pool, broke: str) -> Pool:
     if wrong or broke or not _size(pool.each):
         said = ", ".join(f"{name} {value!r}" for name, value in wrong.items()) or broke or f"a node of {pool.each}"
         changes["obstacle"] = pool.obstacle or f"the snapshot is damaged: {said}"
-    prices = {market: usd if _price(pool, market, usd) else None for market, usd in pool.usd_per_hour.items()}
-    if prices != pool.usd_per_hour:
-        changes["usd_per_hour"] = prices
+    changes |= _of_type(pool, pool)
+    others = tuple(replace(other, **wrong) if (wrong := _of_type(pool, other)) else other for other in pool.other_types)
+    if not all(map(is_, others, pool.other_types)):
+        changes["other_types"] = others
     if pool.usual_boot_s is not None and not _span(pool.usual_boot_s):
         changes["usual_boot_s"] = None
-    if not all(map(_span, pool.interruptions_per_hour.values())):
-        # a rate that can't be is as good as taken back all the time
-        rates = pool.interruptions_per_hour.items()
-        changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
     if not _span(pool.checkpoint_s):
         changes["checkpoint_s"] = 0.0
     history = pool.idle_history
@@ -184,6 +182,19 @@ def _pool(pool: Pool, broke: str) -> Pool:
     if not _size(pool.each):
         changes["each"] = Resources(0)
     return replace(pool, **changes) if changes else pool
+
+
+def _of_type(pool: Pool, of: Pool | OtherType) -> dict[str, Any]:
+    """What to change of a type's own figures."""
+    changes: dict[str, Any] = {}
+    prices = {market: usd if _price(pool, market, usd) else None for market, usd in of.usd_per_hour.items()}
+    if prices != of.usd_per_hour:
+        changes["usd_per_hour"] = prices
+    if not all(map(_span, of.interruptions_per_hour.values())):
+        # a rate that can't be is as good as taken back all the time
+        rates = of.interruptions_per_hour.items()
+        changes["interruptions_per_hour"] = {market: rate if _span(rate) else FAR_S for market, rate in rates}
+    return changes
 
 
 def _price(pool: Pool, market: str, usd: float | None) -> bool:

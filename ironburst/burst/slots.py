@@ -14,7 +14,7 @@ class Slot:
     """A node that is rented, or that this decision rents."""
 
     node: str
-    pool: Pool
+    pool: Pool  # as of its type
     market: str
     zone: str
     free: Resources  # what neither a job on it nor one that waits for it uses
@@ -47,8 +47,8 @@ class Slots:
     def __init__(self, slots: Sequence[Slot]):
         self.there = [slot for slot in slots if not slot.coming]
         self.taken = 0  # how often a part of one was given to a job
-        # those with room, by pool and market, then by zone and launch
-        self._groups: dict[tuple[str, str], dict[tuple[str, int], list[Slot]]] = {}
+        # those with room, by pool and market, then by zone, type and launch
+        self._groups: dict[tuple[str, str], dict[tuple[str, str, int], list[Slot]]] = {}
         for slot in slots:
             self.add(slot)
 
@@ -61,7 +61,13 @@ class Slots:
         pending = {job.id: job for job in waiting} if snapshot.leases else {}
         return cls(
             [
-                _slot(lease, pools[lease.pool], on.get(lease.node, ()), pending, snapshot.now_s)
+                _slot(
+                    lease,
+                    pools[lease.pool].of_type(lease.instance_type),
+                    on.get(lease.node, ()),
+                    pending,
+                    snapshot.now_s,
+                )
                 for lease in snapshot.leases
                 if lease.pool in pools and usable(lease, nodes.get(lease.node))
             ]
@@ -71,7 +77,7 @@ class Slots:
         """Offer its free GPUs."""
         if slot.free.gpus > 0:
             place = self._groups.setdefault((slot.pool.name, slot.market), {})
-            place.setdefault((slot.zone, slot.launch), []).append(slot)
+            place.setdefault(_alike(slot), []).append(slot)
 
     def take(self, slot: Slot, job: Job) -> None:
         """Give a node's part of the job a place on it."""
@@ -79,9 +85,9 @@ class Slots:
         slot.free = slot.free - job.each
         if slot.free.gpus <= 0:
             place = self._groups[slot.pool.name, slot.market]
-            place[slot.zone, slot.launch].remove(slot)
-            if not place[slot.zone, slot.launch]:
-                del place[slot.zone, slot.launch]
+            place[_alike(slot)].remove(slot)
+            if not place[_alike(slot)]:
+                del place[_alike(slot)]
             if not place:
                 del self._groups[slot.pool.name, slot.market]
 
@@ -90,17 +96,22 @@ class Slots:
         return any(job.each.within(slot.free) for slot in self.there)
 
     def groups(self, pool: str, market: str) -> Iterable[list[Slot]]:
-        """Those with room there, by zone and launch."""
+        """Those with room there, by zone, type and launch."""
         return self._groups.get((pool, market), {}).values()
 
     def groups_in(self, places: Collection[tuple[str, str]]) -> Iterator[list[Slot]]:
-        """Those with room in any of the places (pool, market), by place, zone and launch."""
+        """Those with room in any of the places (pool, market), by place, zone, type and launch."""
         for place, groups in self._groups.items():
             if place in places:
                 yield from groups.values()
 
     def __bool__(self) -> bool:
         return bool(self._groups)
+
+
+def _alike(slot: Slot) -> tuple[str, str, int]:
+    """Its zone, type and launch: a job gets nodes that have all three in common."""
+    return slot.zone, slot.pool.instance_type, slot.launch
 
 
 def usable(lease: Lease, node: Node | None) -> bool:

@@ -6,7 +6,7 @@ Everything is absolute (no "seconds ago"), so that two snapshots of an unchanged
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ironburst import node_states
@@ -126,6 +126,15 @@ class IdleHistory:
 
 
 @dataclass(frozen=True)
+class OtherType:
+    """Another instance type of a pool, interchangeable with its first one, and what differs from that."""
+
+    instance_type: str
+    usd_per_hour: dict[str, float | None]  # by market, as the pool's
+    interruptions_per_hour: dict[str, float] = field(default_factory=dict)  # by market, as the pool's
+
+
+@dataclass(frozen=True)
 class Pool:
     """The envelope of a burst pool."""
 
@@ -160,6 +169,20 @@ class Pool:
     interruptions_per_hour: dict[str, float] = field(default_factory=dict)
     checkpoint_s: float = 0.0  # jobs there save their work so often; 0: not at all, so an interruption loses all of it
     account: str = ""  # whose jobs alone it is for; empty: everybody's
+    other_types: tuple[OtherType, ...] = ()  # that its nodes may be beside `instance_type`
+    in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
+
+    @cached_property
+    def by_type(self) -> tuple[Pool, ...]:
+        """As if each of its types were its only one, in their order."""
+        if not self.other_types:
+            return (self,)
+        first = replace(self, other_types=())
+        return (first, *(replace(first, **vars(other)) for other in self.other_types))
+
+    def of_type(self, instance_type: str) -> Pool:
+        """As if this type were its only one; itself for a type that isn't its own, or not known."""
+        return next((each for each in self.by_type if each.instance_type == instance_type), self)
 
 
 @dataclass(frozen=True)
@@ -181,6 +204,7 @@ class Lease:
     worked: bool = False  # it has been handed to a job
     paid_from_s: float | None = None  # billing began; None: not yet, or not known
     account: str = ""  # whose ceiling pays for it; empty: the common ones alone
+    instance_type: str = ""  # empty: the pool's first
 
 
 @dataclass(frozen=True)
@@ -241,6 +265,11 @@ class CoolDown:
     nodes: int
     until_s: float | None
     reason: str
+    instance_type: str = ""  # empty: all of the pool's
+
+    def concerns(self, pool: Pool) -> bool:
+        """Whether it closes a place of this pool, taken as one of its type (`Pool.by_type`)."""
+        return self.pool == pool.name and self.instance_type in ("", pool.instance_type)
 
 
 @dataclass(frozen=True)

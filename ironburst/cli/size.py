@@ -131,9 +131,10 @@ def cheapest(pools: tuple[Pool, ...], config: Path) -> tuple[Pool, float | None]
     """
     if not pools:
         raise BadInput(f"{config}: it declares no pool to rent from (cloud.pools)")
-    prices = ((pool, pool.usd_per_hour.get("on-demand")) for pool in pools)
-    known = [(usd / pool.each.gpus, pool.name, pool) for pool, usd in prices if usd is not None]
-    return (min(known)[2], min(known)[0]) if known else (pools[0], None)
+    alone = [each for pool in pools for each in pool.by_type]
+    prices = ((pool, pool.usd_per_hour.get("on-demand")) for pool in alone)
+    known = [(usd / pool.each.gpus, pool.name, pool.instance_type, pool) for pool, usd in prices if usd is not None]
+    return (min(known)[3], min(known)[0]) if known else (alone[0], None)
 
 
 def as_json(sized: Sizing) -> dict[str, Any]:

@@ -58,7 +58,12 @@ def document(path: Path) -> ClusterDocument:
     fixed = [name for group in groups for name in naming.numbered(group.name, group.count)]
     instances = {name: CloudInstance(id="", address="") for name in fixed}
     zones = {
-        pool.name: [PoolZone(zone=zone, subnet_id="", launch_template_id="") for zone in pool.zones] for pool in pools
+        pool.name: [
+            PoolZone(zone=zone, subnet_id="", launch_template_id="", instance_type=name)
+            for name in pool.types
+            for zone in pool.zones
+        ]
+        for pool in pools
     }
     try:
         return build(config, Observed(instances=instances, pool_zones=zones))

@@ -174,7 +174,8 @@ def _lease_line(lease: dict[str, Any]) -> str:
 
 def _closed_line(closed: dict[str, Any]) -> str:
     until = "a person reopens it" if closed["until_s"] is None else site_options.at(closed["until_s"])
-    place = f"{closed['pool']} {closed['zone']} {closed['market']} for {closed['nodes']}+ nodes"
+    kind = f" {closed['instance_type']}" if closed["instance_type"] else ""
+    place = f"{closed['pool']} {closed['zone']} {closed['market']}{kind} for {closed['nodes']}+ nodes"
     return f"  closed: {place} until {until}: {closed['reason']}"
 
 

@@ -58,10 +58,25 @@ class _FixedAlone(Strict):
 class Group(NodeSettings, _FixedAlone):
     """Fixed cloud nodes: always there, one resource a node."""
 
+    @property
+    def types(self) -> list[str]:
+        """The instance types that its nodes may be: one."""
+        return [self.instance_type]
+
 
 class _RentedAlone(Strict):
     name: Name
-    instance_type: str = Field(examples=["p5.48xlarge"])
+    instance_type: str | None = Field(
+        default=None, examples=["p5.48xlarge"], description="what its nodes are; or write instance_types"
+    )
+    instance_types: list[str] = Field(
+        default=[],
+        examples=[["g6e.12xlarge", "g6e.24xlarge"]],
+        description="interchangeable types, of one GPU model, GPU count and fabric; a launch gets one of them",
+    )
+    prefer: Literal["price", "order"] = Field(
+        default="price", description="which of instance_types is tried first in a market: the cheapest, or the first"
+    )
     max_nodes: int = Field(gt=0, le=1000, description="never more than this many at a time")
     zones: list[str] = Field(min_length=1, description="in order of preference")
     markets: list[Literal["on-demand", "spot", "capacity-block"]] = Field(
@@ -131,7 +146,19 @@ class Pool(NodeSettings, _RentedAlone):
         """When AWS begins to end its instances; UltraServers' half an hour sooner. None: no such moment."""
         if self.capacity_block is None:
             return self.capacity_ends
-        return self.capacity_block.ends - timedelta(minutes=60 if self.instance_type.startswith("p6e-") else 30)
+        return self.capacity_block.ends - timedelta(minutes=60 if self.types[0].startswith("p6e-") else 30)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Pool:
+        if (self.instance_type is None) == (not self.instance_types):
+            has = "has both instance_type and" if self.instance_types else "has neither instance_type nor"
+            raise ValueError(f"{has} instance_types: write one of them")
+        return self
+
+    @property
+    def types(self) -> list[str]:
+        """The instance types that its nodes may be, in the declared order."""
+        return [self.instance_type] if self.instance_type else self.instance_types
 
 
 class Price(Strict):

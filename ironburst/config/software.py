@@ -112,8 +112,9 @@ def _rented(config: ClusterConfig, pool: Pool) -> model.Group:
 
 
 def _instances(config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool) -> model.Group:
-    kind = catalog.instance_type(given.instance_type)
-    efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(given.instance_type))
+    first = given.types[0]  # a pool's others have the same GPUs and fabric (config.checks.cloud)
+    kind = catalog.instance_type(first)
+    efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(first))
     return model.Group(
         name=name,
         nodes=tuple(nodes),

@@ -156,12 +156,12 @@ def _trouble(site: Site, job: int | None) -> Iterator[None]:
 def _launch(site: Site, launch: Launch, images: dict[str, PoolImage]) -> None:
     id, pool = secrets.token_hex(6), site.document.pool(launch.pool)
     assert pool  # it was decided from this document
+    kind = launch.instance_type or pool.instance_type
     with site.ledger.transaction():
-        site.ledger.add_launch(
-            id, launch, pool.instance_type, images[pool.name].id, pool.boot_s, site.document.serial, site.now
-        )
+        site.ledger.add_launch(id, launch, kind, images[pool.name].id, pool.boot_s, site.document.serial, site.now)
         idle_store.launched(site.ledger, pool.name, len(launch.nodes), site.now)
-        text = f"{', '.join(launch.nodes)} ({launch.market}), ${launch.committed_usd:,.2f} set aside: {launch.reason}"
+        what = f"{', '.join(launch.nodes)} ({launch.market} {kind})"
+        text = f"{what}, ${launch.committed_usd:,.2f} set aside: {launch.reason}"
         site.event("rent", text, launch=id, job=launch.jobs[0])
 
 

@@ -23,7 +23,8 @@ _ESCAPE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x0
 
 def joined(site: Site, launch: LaunchRow, zone: str) -> None:
     """A node joined: the image boots there, so what refused that place for as few nodes counts no more."""
-    cool_downs.joined(site.ledger, Place(launch.pool, zone, launch.market, len(launch.nodes)))
+    place = Place(launch.pool, zone, launch.market, len(launch.nodes), launch.instance_type)
+    cool_downs.joined(site.ledger, place)
     if site.ledger.noted(_key(launch.pool)) not in (None, "0"):
         site.ledger.note(_key(launch.pool), "0")
 
@@ -68,9 +69,9 @@ def _alike(site: Site, lease: LeaseRow) -> int:
 
 
 def _places(site: Site, lease: LeaseRow) -> list[Place]:
-    """All of the pool, as it is declared now."""
+    """All of the pool, as it is declared now, with any of its types: they share one image."""
     pool = site.document.pool(lease.pool)
-    zones = [zone.zone for zone in pool.zones] if pool else [lease.zone]
+    zones = pool.zone_names if pool else [lease.zone]
     return [Place(lease.pool, *place, 1) for place in product(zones, pool.markets if pool else [lease.market])]
 
 

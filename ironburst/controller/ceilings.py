@@ -32,7 +32,8 @@ def reprice(site: Site, since_s: float) -> None:
     rates = spending.rates(site.ledger, site.now)
     for lease in site.ledger.leases():
         pool = site.document.pool(lease.pool)
-        declared, last = pool.usd_per_hour.get(lease.market) if pool else None, money.rates_of(lease, rates)[-1]
+        declared = pool.price(lease.instance_type, lease.market) if pool else None
+        last = money.rates_of(lease, rates)[-1]
         if declared is None or declared == last.usd_per_hour:
             continue
         if lease.market == "spot" and declared < last.usd_per_hour:

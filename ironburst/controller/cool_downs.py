@@ -38,8 +38,9 @@ def joined(ledger: Ledger, place: Place) -> None:
     """
     with ledger.transaction():
         for row in ledger.all_cool_downs():
-            there = row.place._replace(nodes=0) == place._replace(nodes=0) and row.nodes <= place.nodes
-            if there and row.until_s is not None and row.reason != TAKEN_BACK:
+            there = (row.pool, row.zone, row.market) == (place.pool, place.zone, place.market)
+            there = there and row.instance_type in ("", place.instance_type)
+            if there and row.nodes <= place.nodes and row.until_s is not None and row.reason != TAKEN_BACK:
                 ledger.reopen(*row.place)
 
 
@@ -59,7 +60,8 @@ def again(
     if before and before.until_s is None and seconds is not None:
         return before
     until_s = None if seconds is None else now_s + backoff.lasts_s(seconds, strikes)
-    return CoolDownRow(*place, until_s, reason, strikes, now_s, serial)
+    pool, zone, market, nodes, instance_type = place
+    return CoolDownRow(pool, zone, market, nodes, until_s, reason, strikes, now_s, serial, instance_type)
 
 
 def is_forgiven(row: CoolDownRow, serial: int, now_s: float) -> bool:

@@ -34,9 +34,9 @@ def user_data(document: ClusterDocument, pool: PoolDocument, nodes: tuple[str, .
 
 
 def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
-    """The request for one zone; None if the document declares the pool or the zone no more."""
+    """The request for one zone; None if the document declares the pool, its type or the zone no more."""
     pool = document.pool(launch.pool)
-    place = next((place for place in pool.zones if place.zone == zone), None) if pool else None
+    place = pool.place(zone, launch.instance_type) if pool else None
     if pool is None or place is None:
         return None
     return LaunchRequest(

@@ -163,7 +163,8 @@ def _intents(site: Site, id: str) -> list[tuple[list[LeaseRow], IntentRow]]:
     owner = ownership.owner_of(site.ledger).id
     request = replace(request, owner=owner, account=rate.account, usd_per_hour=rate.usd_per_hour)
     site.ledger.add_intent(request.token, launch.id, attempt, left[0], asdict(request), site.now)
-    site.event("requested", f"{request.count} {launch.market} in {left[0]}, attempt {attempt}", launch=launch.id)
+    text = f"{request.count} {launch.market} {launch.instance_type} in {left[0]}, attempt {attempt}"
+    site.event("requested", text, launch=launch.id)
     return [(_early(site, id), site.ledger.intents(launch.id)[-1])]
 
 
@@ -205,15 +206,16 @@ def _answered(
         return _unknown(site, launch, leases, intent, error)
     except InsufficientCapacity as error:
         fewest = 1 if isinstance(error, TooExpensive) else len(launch.nodes)
-        here = [Place(launch.pool, intent.zone, launch.market, fewest)]
+        here = [Place(launch.pool, intent.zone, launch.market, fewest, launch.instance_type)]
         return _refused(site, launch, leases, intent, error, here, site.document.burst.cool_down_s)
     except QuotaReached as error:
-        everywhere = [Place(launch.pool, zone, launch.market, len(launch.nodes)) for zone in launch.zones]
+        size = len(launch.nodes)
+        everywhere = [Place(launch.pool, zone, launch.market, size, launch.instance_type) for zone in launch.zones]
         return _refused(site, launch, leases, intent, error, everywhere, _QUOTA_S)
     except Refused as error:
-        text = f"pool {launch.pool} ({launch.market}) is closed until it is cured: {error}"
+        text = f"pool {launch.pool} ({launch.market}, {launch.instance_type}) is closed until it is cured: {error}"
         site.event("needs_a_person", text, launch=launch.id)
-        everything = [Place(launch.pool, zone, launch.market, 1) for zone in launch.zones]
+        everything = [Place(launch.pool, zone, launch.market, 1, launch.instance_type) for zone in launch.zones]
         return _refused(site, launch, leases, intent, error, everything, None)
     _adopt(site, launch, leases, intent, answer)
     return True
@@ -252,7 +254,7 @@ def _adopt(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: Intent
                 seen_s=now,
             )
         names = ", ".join(f"{node} = {instance.id}" for node, instance in of.items())
-        site.event("launched", f"{names} ({launch.market}, {intent.zone})", launch=launch.id)
+        site.event("launched", f"{names} ({launch.market} {launch.instance_type}, {intent.zone})", launch=launch.id)
         if other := _other(launch, instances):
             _not_as_asked(site, launch, other)
 
@@ -284,7 +286,8 @@ def _refused(
         for place in places:
             cool_downs.close(site.ledger, place, seconds, why, now, launch.serial)
         site.ledger.update(leases, now, state=records.POWERING)
-        site.event("refused", f"{launch.market} in {intent.zone}: {error}", launch=launch.id)
+        text = f"{launch.market} {launch.instance_type} in {intent.zone}: {error}"
+        site.event("refused", text, launch=launch.id)
     if len(places) > 1 or seconds is None:  # the other zones are closed with it
         return leave(site, site.ledger.leases_of(launch.id), f"refused: {why}")
     return True
@@ -293,7 +296,8 @@ def _refused(
 def _unknown(site: Site, launch: LaunchRow, leases: list[LeaseRow], intent: IntentRow, error: CloudError) -> bool:
     retry = site.now + min(2.0 ** min(intent.tries, 10), _LONGEST_RETRY_S)
     site.ledger.answer_intent(intent.token, "unknown", site.now, code=error.code, error=str(error), retry_s=retry)
-    site.event("unknown", f"{launch.market} in {intent.zone}: {error}; to be repeated unchanged", launch=launch.id)
+    what = f"{launch.market} {launch.instance_type} in {intent.zone}"
+    site.event("unknown", f"{what}: {error}; to be repeated unchanged", launch=launch.id)
     if isinstance(error, TokenMismatch):
         return _look(site, launch, leases, intent)
     return False

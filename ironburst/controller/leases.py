@@ -104,7 +104,7 @@ def _failed(site: Site, lease: LeaseRow, why: str, *, own_fault: bool = False) -
         return False  # it was given up with another one of its launch a moment ago
     launch = site.ledger.launch(lease.launch)
     seconds = float(site.document.burst.cool_down_s)
-    place = Place(launch.pool, lease.zone, launch.market, 1)
+    place = Place(launch.pool, lease.zone, launch.market, 1, launch.instance_type)
     cool_downs.close(site.ledger, place, seconds, f"{lease.node}: {why}", site.now, launch.serial)
     if own_fault:
         broken_pool.did_not_join(site, lease, why)
@@ -155,7 +155,8 @@ def give_up(site: Site, lease: LeaseRow, why: str) -> bool:
 
 def taken_back(site: Site, lease: LeaseRow, why: str) -> bool:
     """`interrupt`, by the cloud: its place is left alone for a while, for longer each time."""
-    place, seconds = Place(lease.pool, lease.zone, lease.market, 1), float(site.document.burst.cool_down_s)
+    place = Place(lease.pool, lease.zone, lease.market, 1, lease.instance_type)
+    seconds = float(site.document.burst.cool_down_s)
     cool_downs.taken_back(site.ledger, place, seconds, site.now, site.document.serial)
     return interrupt(site, lease, why)
 

@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, fields
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ironburst.burst import CoolDown, Job, Launch
-from ironburst.controller import private, records
+from ironburst.controller import private, records, schema
 from ironburst.controller.records import (
     CoolDownRow,
     DecisionRow,
@@ -55,20 +54,13 @@ class Ledger:
             if not read_only:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
-                self._db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
+                schema.apply(self._db)
                 self._db.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
-                self._add_columns()
             version = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
         except (sqlite3.Error, OSError, TypeError) as error:
             raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
         if version != VERSION:
             raise LedgerError(f"{path} is a ledger of version {version}; this ironburst reads version {VERSION}")
-
-    def _add_columns(self) -> None:
-        """Columns that ledgers written before them lack."""
-        for table, column, kind in (("decisions", "figures", "TEXT NOT NULL DEFAULT ''"), ("leases", "seen_s", "REAL")):
-            if column not in {row["name"] for row in self._rows(f"PRAGMA table_info({table})")}:
-                self._db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     def close(self) -> None:
         """No call after this."""
@@ -212,11 +204,13 @@ class Ledger:
     # ---- cool-downs
     def put_cool_down(self, row: CoolDownRow) -> None:
         """Close a place; one that is closed already is closed anew."""
-        self._db.execute("INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?)", astuple(row))
+        self._db.execute("INSERT OR REPLACE INTO cool_downs VALUES (?,?,?,?,?,?,?,?,?,?)", astuple(row))
 
     def cool_down_of(self, place: Place) -> CoolDownRow | None:
         """The last one of exactly this place, over or not."""
-        query = "SELECT * FROM cool_downs WHERE pool = ? AND zone = ? AND market = ? AND nodes = ?"
+        query = (
+            "SELECT * FROM cool_downs WHERE pool = ? AND zone = ? AND market = ? AND nodes = ? AND instance_type = ?"
+        )
         rows = self._rows(query, *place)
         return CoolDownRow(**rows[0]) if rows else None
 
@@ -226,17 +220,23 @@ class Ledger:
 
     def cool_downs(self, now_s: float) -> list[CoolDown]:
         """The places that are closed now."""
-        rows = self._rows(
-            "SELECT * FROM cool_downs WHERE until_s IS NULL OR until_s > ? ORDER BY pool, zone, market, nodes", now_s
-        )
-        return [CoolDown(r["pool"], r["zone"], r["market"], r["nodes"], r["until_s"], r["reason"]) for r in rows]
+        closed = [row for row in self.all_cool_downs() if row.until_s is None or row.until_s > now_s]
+        closed.sort(key=lambda row: row.place)
+        return [CoolDown(*row.place[:4], row.until_s, row.reason, row.instance_type) for row in closed]
 
-    def reopen(self, pool: str, zone: str | None = None, market: str | None = None, nodes: int | None = None) -> int:
+    def reopen(
+        self,
+        pool: str,
+        zone: str | None = None,
+        market: str | None = None,
+        nodes: int | None = None,
+        instance_type: str | None = None,
+    ) -> int:
         """Forget the cool-downs of a place: a launch succeeded there, or a person says so. How many there were."""
         return self._db.execute(
             "DELETE FROM cool_downs WHERE pool = ?1 AND (?2 IS NULL OR zone = ?2) AND (?3 IS NULL OR market = ?3)"
-            " AND (?4 IS NULL OR nodes = ?4)",
-            (pool, zone, market, nodes),
+            " AND (?4 IS NULL OR nodes = ?4) AND (?5 IS NULL OR instance_type = ?5)",
+            (pool, zone, market, nodes, instance_type),
         ).rowcount
 
     # ---- money

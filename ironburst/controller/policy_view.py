@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ironburst import node_states
-from ironburst.burst import Lease, Policy, Pool, Resources, Snapshot, explain, runtimes
+from ironburst.burst import Lease, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idle_store, money, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
@@ -70,7 +70,7 @@ def declared_pool(declared: PoolDocument) -> Pool:
         gpu_type=gpu_type(declared.gpu.model),
         markets=tuple(declared.markets),
         usd_per_hour=dict(declared.usd_per_hour),
-        zones=tuple(zone.zone for zone in declared.zones),
+        zones=tuple(declared.zone_names),
         boot_s=float(declared.boot_s),
         idle_s=float(declared.idle_s),
         max_run_s=float(declared.max_run_s),
@@ -84,6 +84,8 @@ def declared_pool(declared: PoolDocument) -> Pool:
         checkpoint_s=float(declared.checkpoint_s),
         ending_s=records.ENDING_S,
         account=declared.account or "",
+        other_types=tuple(OtherType(**other.model_dump()) for other in declared.other_types),
+        in_order=declared.prefer == "order",
     )
 
 

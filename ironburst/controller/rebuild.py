@@ -131,6 +131,7 @@ def _add(site: Site, instance: Instance, id: str, node: str, jobs: list[Job], un
         account=instance.account,
     )
     type, boot_s = (pool.instance_type, float(pool.boot_s)) if pool else ("", 0.0)
+    type = instance.instance_type or type
     site.ledger.add_launch(id, launch, type, "", boot_s, site.document.serial, site.now)
     (lease,) = site.ledger.leases_of(id)
     site.ledger.update([lease], site.now, instance_id=instance.id, zone=instance.zone, from_s=instance.launched_s)
@@ -138,11 +139,13 @@ def _add(site: Site, instance: Instance, id: str, node: str, jobs: list[Job], un
 
 
 def _usd_per_hour(instance: Instance, pool: PoolDocument | None, market: str) -> float:
-    """By its tag; else what its pool declares, the dearest market's if need be."""
+    """By its tag; else what its pool declares for its type, the dearest price of the pool if need be."""
     if instance.usd_per_hour is not None:
         return instance.usd_per_hour
-    declared = {name: usd for name, usd in pool.usd_per_hour.items() if usd is not None} if pool else {}
-    return declared.get(market, max(declared.values(), default=0.0))
+    if pool is None:
+        return 0.0
+    declared = pool.price(instance.instance_type or pool.instance_type, market)
+    return pool.dearest_usd_per_hour if declared is None else declared
 
 
 # ---- a ledger that is older than what was said

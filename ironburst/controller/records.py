@@ -94,6 +94,7 @@ class LeaseRow:
             idle_since_s=self.idle_since_s,
             worked=self.worked,
             paid_from_s=self.from_s,
+            instance_type=self.instance_type,
         )
 
     def paid(self, now_s: float) -> tuple[float, float] | None:
@@ -159,6 +160,7 @@ class Place(NamedTuple):
     zone: str
     market: str
     nodes: int
+    instance_type: str = ""  # empty: all of the pool's
 
 
 @dataclass(frozen=True)
@@ -174,11 +176,12 @@ class CoolDownRow:
     strikes: int  # refusals in a row
     at_s: float  # of the last one
     serial: int  # of the document that was refused
+    instance_type: str = ""  # empty: all of the pool's
 
     @property
     def place(self) -> Place:
         """What is closed."""
-        return Place(self.pool, self.zone, self.market, self.nodes)
+        return Place(self.pool, self.zone, self.market, self.nodes, self.instance_type)
 
 
 @dataclass(frozen=True)

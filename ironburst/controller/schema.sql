@@ -21,7 +21,8 @@ CREATE TABLE IF NOT EXISTS intents (
   error TEXT NOT NULL DEFAULT '', made_s REAL NOT NULL, changed_s REAL NOT NULL, UNIQUE (launch, attempt));
 CREATE TABLE IF NOT EXISTS cool_downs (
   pool TEXT NOT NULL, zone TEXT NOT NULL, market TEXT NOT NULL, nodes INTEGER NOT NULL, until_s REAL, reason TEXT NOT NULL,
-  strikes INTEGER NOT NULL, at_s REAL NOT NULL, serial INTEGER NOT NULL, PRIMARY KEY (pool, zone, market, nodes));
+  strikes INTEGER NOT NULL, at_s REAL NOT NULL, serial INTEGER NOT NULL, instance_type TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (pool, zone, market, nodes, instance_type));
 CREATE TABLE IF NOT EXISTS decisions (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, last_s REAL NOT NULL, job INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
   text TEXT NOT NULL, look_again_s REAL, figures TEXT NOT NULL DEFAULT '');

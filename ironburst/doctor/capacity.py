@@ -88,7 +88,7 @@ def _wrong(nodes: Group | Pool, held: Reserved, real: Reservation) -> Iterator[t
     elif zones_of(nodes) != [real.zone]:
         others = ", ".join(zone for zone in zones_of(nodes) if zone != real.zone)
         yield "warn", f"it lies in {real.zone}: EC2 refuses launches into it in {others}", f"declare {real.zone} alone"
-    if held.block is not None and held.block != (real.kind == "capacity-block"):
+    if held.block != (real.kind == "capacity-block"):
         key = "capacity_block" if real.kind == "capacity-block" else "capacity_reservation"
         yield "fail", f"it is of kind {real.kind}", f"declare it as {key}"
     if real.count < most(nodes):

@@ -137,7 +137,8 @@ def _launches(site: Site, role: str, pool: Pool, published: PoolDocument) -> Cal
         for zone in published.zones:
             for market in published.markets:
                 request = _request(site, pool, published, zone, market, image)
-                what = f"launch of pool {pool.name} in {zone.zone}, {market}"
+                kind = f" ({zone.instance_type})" if published.other_types else ""
+                what = f"launch of pool {pool.name}{kind} in {zone.zone}, {market}"
                 yield from answered(CHECK, what, _tried(site, role, request, what))
 
     return found
@@ -145,9 +146,9 @@ def _launches(site: Site, role: str, pool: Pool, published: PoolDocument) -> Cal
 
 def _request(site: Site, pool: Pool, published: PoolDocument, zone: PoolZone, market: str, image: str) -> LaunchRequest:
     """As the controller would ask for one node."""
-    held = reserved(pool)
+    held, kind = reserved(pool), zone.instance_type or published.instance_type
     return LaunchRequest(
-        token=f"ib-doctor-{pool.name}-{zone.zone}-{market}"[:64],
+        token=f"ib-doctor-{pool.name}-{zone.zone}-{market}"[:64],  # a dry run uses none up
         launch=LEASE,
         cluster=site.name,
         pool=pool.name,
@@ -159,7 +160,8 @@ def _request(site: Site, pool: Pool, published: PoolDocument, zone: PoolZone, ma
         image_id=image,
         user_data="{}",
         capacity_reservation_id=held.id if held else None,
-        max_usd_per_hour=published.usd_per_hour.get(market) if market == "spot" else None,
+        capacity_reservation_group_arn=pool.capacity_reservation_group,
+        max_usd_per_hour=published.price(kind, market) if market == "spot" else None,
     )
 
 

@@ -14,6 +14,7 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
 from ironburst.doctor.account import Account
 from ironburst.document import ClusterDocument
+from ironburst.naming import logical
 
 PUBLISH = "run `pulumi up`, publish its document and name it with --document"
 
@@ -44,7 +45,7 @@ class Site:
 
 def types_of(nodes: Group | Pool) -> list[str]:
     """The instance types that they may have."""
-    return [nodes.instance_type]
+    return nodes.types
 
 
 def zones_of(nodes: Group | Pool) -> list[str]:
@@ -69,22 +70,23 @@ class Reserved:
     """Capacity that somebody has reserved or bought for nodes."""
 
     id: str
-    block: bool | None  # a capacity block; None: the declaration doesn't say
+    block: bool  # a capacity block
     ends: datetime | None  # as declared
 
 
 def reserved(nodes: Group | Pool) -> Reserved | None:
-    """None: they take what EC2 has."""
-    if isinstance(nodes, Pool):
-        return Reserved(nodes.capacity_reservation, None, nodes.capacity_ends) if nodes.capacity_reservation else None
+    """None: they take what EC2 has, or what a group of reservations has."""
     if nodes.capacity_block:
         return Reserved(nodes.capacity_block.id, True, nodes.capacity_block.ends)
-    return Reserved(nodes.capacity_reservation, False, None) if nodes.capacity_reservation else None
+    ends = nodes.capacity_ends if isinstance(nodes, Pool) else None
+    return Reserved(nodes.capacity_reservation, False, ends) if nodes.capacity_reservation else None
 
 
-def node_roles(_site: Site) -> list[str]:
-    """The logical names of the roles that rented nodes have."""
-    return ["node"]
+def node_roles(site: Site) -> list[str]:
+    """The logical names of the roles that rented nodes have: those of pools with data in S3 are their own."""
+    s3 = {name for name, data in site.cloud.data.items() if data.s3}
+    names = [logical("node", pool.name) if s3 & set(pool.data) else "node" for pool in site.cloud.pools]
+    return list(dict.fromkeys(names))
 
 
 def links(network: CloudNetwork) -> list[HallLink]:

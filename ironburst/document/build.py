@@ -27,6 +27,7 @@ from ironburst.document import (
     Mig,
     NodeSoftware,
     PoolDocument,
+    PoolType,
     PoolZone,
     Scheduler,
     Scratch,
@@ -245,27 +246,35 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
 
 def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solution: Solution) -> _OfInstances:
     """Of a fixed group or a pool, by its name in the lock."""
-    kind = catalog.instance_type(given.instance_type)
+    kinds = [catalog.instance_type(name) for name in given.types]
+    kind, efa = kinds[0], min(map(_efa_links, given.types))  # of a pool with several types what each has at least
     assert kind.gpu is not None  # config.checks.cloud
-    efa = sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(given.instance_type))
     its = _of_software(solution, name, given.scratch)
     return {
         **its,
         "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count),
         "fabric": "efa" if efa else "none",
         "fabric_links": efa,
-        "slurm": _told(kind, given.slurm),
-        "instance_type": given.instance_type,
+        "slurm": _told(kinds, given.slurm),
+        "instance_type": kind.name,
         "roles": _roles(config, its, gpu=True, data=bool(config.cloud and config.cloud.data.keys() & set(given.data))),
     }
 
 
-def _told(kind: catalog.InstanceType, declared: DeclaredSlurmNode | None) -> SlurmNode:
-    """What Slurm is told of an instance: what is declared, else what the catalogue knows."""
+def _efa_links(instance_type: str) -> int:
+    return sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
+
+
+def _told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None) -> SlurmNode:
+    """What Slurm is told of an instance: what is declared, else what the catalogue knows. The least of several types:
+    Slurm takes no node that registers with less than it was told.
+    """
     if declared:
         return SlurmNode(**declared.model_dump())
-    assert kind.vcpus is not None and kind.memory_mib is not None  # known of every type with a GPU: tests read all rows
-    return SlurmNode(cpus=kind.vcpus, memory_mb=int(kind.memory_mib * TOLD_MEMORY))
+    # known of every type with a GPU: tests read all rows
+    cpus = min(kind.vcpus for kind in kinds if kind.vcpus is not None)
+    memory_mib = min(kind.memory_mib for kind in kinds if kind.memory_mib is not None)
+    return SlurmNode(cpus=cpus, memory_mb=int(memory_mib * TOLD_MEMORY))
 
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
@@ -286,18 +295,28 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
     ]
 
 
+def _pool_type(cloud: Cloud, pool: Pool, name: str) -> PoolType:
+    prices = {market: price(cloud, name, market) for market in pool.markets}
+    taken_back = catalog.interruptions(name, cloud.region) if "spot" in pool.markets else None
+    return PoolType(
+        instance_type=name,
+        usd_per_hour={market: known.usd_per_hour if known else None for market, known in prices.items()},
+        interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {},
+    )
+
+
 def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solution) -> PoolDocument:
     assert config.cloud
     block = pool.capacity_block
-    prices = {market: price(config.cloud, pool.instance_type, market) for market in pool.markets}
-    ages = [known.as_of for known in prices.values() if known and known.as_of]
-    taken_back = catalog.interruptions(pool.instance_type, config.cloud.region) if "spot" in pool.markets else None
+    first, *others = [_pool_type(config.cloud, pool, name) for name in pool.types]
+    known = [price(config.cloud, name, market) for name in pool.types for market in pool.markets]
+    ages = [each.as_of for each in known if each and each.as_of]
     return PoolDocument(
         name=pool.name,
         partition=naming.burst_partition(pool.name),
         nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),
-        usd_per_hour={market: known.usd_per_hour if known else None for market, known in prices.items()},
+        usd_per_hour=first.usd_per_hour,
         price_as_of=str(min(ages)) if ages else None,
         zones=observed.pool_zones[pool.name],
         image_parameter=naming.image_parameter(config.name, pool.name),
@@ -312,8 +331,10 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         account=block.account if block else None,
         data=pool.data,
         licences=pool.licences,
-        interruptions_per_hour={"spot": round(taken_back.per_hour, 6)} if taken_back else {},
+        interruptions_per_hour=first.interruptions_per_hour,
         checkpoint_s=pool.checkpoint or 0,
         root_disk_gb=pool.root_disk_gb,
+        other_types=others,
+        prefer=pool.prefer,
         **_of_instances(config, pool, naming.locked_pool(pool.name), solution),
     )

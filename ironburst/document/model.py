@@ -172,6 +172,17 @@ class PoolZone(_Part):
     subnet_id: str
     launch_template_id: str
     launch_template_version: str = Field(default="$Latest", description="a number; documents of before 0.2: $Latest")
+    instance_type: str = Field(default="", description="that the template launches; empty: the pool's first")
+
+
+class PoolType(_Part):
+    """Another instance type of a pool, and what differs from its first one."""
+
+    instance_type: str
+    usd_per_hour: dict[str, float | None] = Field(description="market: USD per node-hour; null: unknown, so not rented")
+    interruptions_per_hour: dict[str, float] = Field(
+        default={}, description="market: how often one instance is taken back; none: never"
+    )
 
 
 class PoolDocument(_Part):
@@ -219,6 +230,34 @@ class PoolDocument(_Part):
     mig: list[Mig] | None = None
     scratch: Scratch | None = None
     roles: list[str]
+    other_types: list[PoolType] = Field(
+        default=[], description="that its nodes may be beside instance_type; prices and interruptions are that one's"
+    )
+    prefer: Literal["price", "order"] = Field(default="price", description="by what a type is chosen in a market")
+
+    @property
+    def zone_names(self) -> list[str]:
+        """Its zones, in order of preference."""
+        return list(dict.fromkeys(place.zone for place in self.zones))
+
+    def place(self, zone: str, instance_type: str) -> PoolZone | None:
+        """What a launch of this type in this zone needs; None: the pool has no such place."""
+        wanted = zone, instance_type
+        return next(
+            (each for each in self.zones if (each.zone, each.instance_type or self.instance_type) == wanted), None
+        )
+
+    def price(self, instance_type: str, market: str) -> float | None:
+        """USD per hour of a node of this type; None: not known, or it isn't the pool's."""
+        prices = {self.instance_type: self.usd_per_hour}
+        prices |= {other.instance_type: other.usd_per_hour for other in self.other_types}
+        return prices.get(instance_type, {}).get(market)
+
+    @property
+    def dearest_usd_per_hour(self) -> float:
+        """Of all its types and markets whose price is known; 0 without any."""
+        prices = [self.usd_per_hour, *(other.usd_per_hour for other in self.other_types)]
+        return max((usd for each in prices for usd in each.values() if usd is not None), default=0.0)
 
 
 class Budget(_Part):

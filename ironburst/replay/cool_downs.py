@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironburst.burst import CoolDown, backoff
 
-Place = tuple[str, str, str]  # pool, zone, market
+Place = tuple[str, str, str, str]  # pool, type (empty: its only one), zone, market
 
 
 class _Refused(NamedTuple):
@@ -21,19 +21,20 @@ class CoolDowns:
 
     def __init__(self, first_s: float):
         self.first_s = first_s
-        self._refused: dict[tuple[str, str, str, int], _Refused] = {}
+        self._refused: dict[tuple[Place, int], _Refused] = {}
 
     def refuse(self, place: Place, nodes: int, now_s: float) -> None:
         """The place had no capacity for so many nodes."""
-        key = (*place, nodes)
+        key = place, nodes
         refusals = self._refused[key].refusals + 1 if key in self._refused else 1
         until_s = now_s + backoff.lasts_s(self.first_s, refusals)
-        cool_down = CoolDown(*key, until_s, "InsufficientInstanceCapacity")
+        pool, instance_type, zone, market = place
+        cool_down = CoolDown(pool, zone, market, nodes, until_s, "InsufficientInstanceCapacity", instance_type)
         self._refused[key] = _Refused(cool_down, refusals, now_s, until_s)
 
     def forget(self, place: Place) -> None:
         """A launch there succeeded, of whatever size."""
-        self._refused = {key: refused for key, refused in self._refused.items() if key[:3] != place}
+        self._refused = {key: refused for key, refused in self._refused.items() if key[0] != place}
 
     def at(self, now_s: float) -> tuple[CoolDown, ...]:
         """Those that hold at a moment. What is long over is forgotten, with the refusals before it."""

@@ -24,6 +24,7 @@ class LiveLease:
     from_s: float
     committed_until_s: float
     waiting: list[int]  # jobs that count on it
+    instance_type: str = ""  # empty: the pool's only one
     state: str = "coming"
     on: dict[int, int] = field(default_factory=dict)  # job: GPUs
     worked: bool = False
@@ -80,6 +81,7 @@ class LiveLease:
                 idle_since_s=self.idle_since_s,
                 worked=self.worked,
                 paid_from_s=self.from_s,
+                instance_type=self.instance_type,
             )
         return self._seen
 

@@ -206,14 +206,18 @@ class Rented:
                 from_s=now_s,
                 committed_until_s=launch.committed_until_s,
                 waiting=list(launch.jobs),
+                instance_type=launch.instance_type,
             )
-            left_s = taken_back_after_s(self.cloud, pool, launch.market, (self._launches << 8) + n)
+            left_s = taken_back_after_s(
+                self.cloud, pool.of_type(launch.instance_type), launch.market, (self._launches << 8) + n
+            )
             self._plan(now_s + pool.boot_s, "joins", lease.id)
             self._plan(now_s + left_s, "taken", lease.id)
 
     def _granted(self, pool: Pool, zone: str, launch: Launch) -> bool:
-        market, place = launch.market, (pool.name, zone, launch.market)
-        if market in pool.prepaid_markets or self._capacity.has(pool.instance_type, zone, market, self.now_s):
+        market, place = launch.market, (pool.name, launch.instance_type, zone, launch.market)
+        kind = launch.instance_type or pool.instance_type
+        if market in pool.prepaid_markets or self._capacity.has(kind, zone, market, self.now_s):
             self._cool_downs.forget(place)
             return True
         self.refusals += 1

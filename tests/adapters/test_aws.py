@@ -191,6 +191,19 @@ def test_no_capacity_is_asked_for_once_only(aws, cloud, clients, request_of):
     assert sum(action == "RunInstances" for action, _ in cloud.calls) == 1
 
 
+def test_each_type_of_a_pool_has_a_template_and_a_capacity_of_its_own(aws, cloud, clients, request_of):
+    ec2, first = clients("ec2"), request_of()
+    versions = ec2.describe_launch_template_versions(LaunchTemplateId=first.launch_template_id)
+    data = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"] | {"InstanceType": "p5en.48xlarge"}
+    made = ec2.create_launch_template(LaunchTemplateName="p5-a-p5en", LaunchTemplateData=data)
+    second = request_of(token="ib-2", launch_template_id=made["LaunchTemplate"]["LaunchTemplateId"])
+    cloud.capacity[P5, ZONE, "on-demand"] = 0
+    refused, (launched,) = aws.launch_all([first, second])
+    assert isinstance(refused, ports.InsufficientCapacity)
+    assert (launched.instance_type, launched.zone) == ("p5en.48xlarge", ZONE)
+    assert [each["InstanceType"] for each in live(ec2)] == ["p5en.48xlarge"]
+
+
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [

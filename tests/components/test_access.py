@@ -192,6 +192,17 @@ def test_the_controllers_policy_names_what_the_pools_have(cluster, value):
     assert by_sid["PoolImages"]["Resource"] == ["arn:aws:ssm:us-east-1:123456789012:parameter/ironburst/lab/p5/image"]
 
 
+def test_the_controllers_policy_names_every_type_of_a_pool(cluster, value):
+    types = ["g6e.12xlarge", "g6e.24xlarge"]
+    value["cloud"]["pools"][0] |= {"instance_type": None, "instance_types": types, "zones": ["us-east-1a"]}
+    by_sid = attached(cluster(value), "lab-launch")
+    assert by_sid["LaunchInstances"]["Condition"]["StringEquals"]["ec2:InstanceType"] == types
+    arn = "arn:aws:mock:us-east-1:123456789012:burst-p5-us-east-1a"
+    templates = [arn, f"{arn}-g6e.24xlarge"]
+    assert by_sid["LaunchInstances"]["Condition"]["ArnEquals"]["ec2:LaunchTemplate"] == templates
+    assert by_sid["LaunchFrom"]["Resource"][:2] == templates
+
+
 def test_the_controller_reads_the_queue_of_interruptions(cluster, value):
     by_sid = attached(cluster(value), "lab-launch")
     assert by_sid["Interruptions"]["Resource"] == ["arn:aws:mock:us-east-1:123456789012:lab-interruptions"]

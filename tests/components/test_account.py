@@ -43,6 +43,34 @@ def test_a_region_without_the_type(refused):
     assert refused((OFFERINGS, offered()))[0].endswith("EC2 offers no p5.48xlarge in us-east-1a; us-east-1 has none")
 
 
+def test_a_zone_without_one_of_several_types_is_a_warning(cluster, value, monkeypatch):
+    value["cloud"]["pools"][0] |= {"instance_types": ["g6e.12xlarge", "g6e.24xlarge"]}
+    del value["cloud"]["pools"][0]["instance_type"]
+    rows = [("g6e.12xlarge", "us-east-1a"), ("g6e.24xlarge", "us-east-1a"), ("g6e.24xlarge", "us-east-1b")]
+    rows += [("p5.48xlarge", "us-east-1a")]
+    monkeypatch.setitem(
+        ACCOUNT, OFFERINGS, lambda _: {"instanceTypes": [row[0] for row in rows], "locations": [row[1] for row in rows]}
+    )
+    warned = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, *_, **__: warned.append(message))
+    cluster(value, again=True)
+    (said,) = [each for each in warned if "offers no" in each]
+    assert said.endswith(
+        "cloud.pools[0].zones[1]: EC2 offers no g6e.12xlarge in us-east-1b; zones of this account that have it: "
+        "us-east-1a; only g6e.24xlarge can be rented there"
+    )
+
+
+def test_a_zone_without_any_of_several_types_is_an_error(refused, value):
+    value["cloud"]["pools"][0] |= {"instance_types": ["g6e.12xlarge", "g6e.24xlarge"]}
+    del value["cloud"]["pools"][0]["instance_type"]
+    assert [line.split(";")[0] for line in refused((OFFERINGS, offered("us-east-1a")))] == [
+        f"cloud.pools[0].zones[{z}]: EC2 offers no {name} in us-east-1{letter}"
+        for z, letter in enumerate("ab")
+        for name in ("g6e.12xlarge", "g6e.24xlarge")
+    ]
+
+
 def test_a_root_disk_below_the_images(refused, value):
     value["cloud"]["groups"][0]["root_disk_gb"] = 29
     image = value["cloud"]["groups"][0]["image"]

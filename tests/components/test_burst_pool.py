@@ -115,6 +115,26 @@ def test_a_capacity_block_costs_nothing_more_and_is_never_bought(pool):
     assert not {"instanceMarketOptions", "capacityReservationSpecification"} & set(template.inputs)  # the controller's
 
 
+def test_a_template_for_each_type_with_its_cards(pool):
+    types = ["p5en.48xlarge", "p5e.48xlarge"]
+    recording = pool(instance_type=None, instance_types=types)
+    templates = {each.name: each.inputs for each in recording.all("LaunchTemplate")}
+    cards = {name: (each["instanceType"], len(each["networkInterfaces"])) for name, each in templates.items()}
+    assert cards == {
+        "burst-p5-us-east-1a": ("p5en.48xlarge", 17),
+        "burst-p5-us-east-1b": ("p5en.48xlarge", 17),
+        "burst-p5-us-east-1a-p5e.48xlarge": ("p5e.48xlarge", 33),
+        "burst-p5-us-east-1b-p5e.48xlarge": ("p5e.48xlarge", 33),
+    }
+    places = [(zone.instance_type, zone.zone, zone.launch_template_id) for zone in recording.result]
+    assert places == [
+        ("p5en.48xlarge", "us-east-1a", "burst-p5-us-east-1a-id"),
+        ("p5en.48xlarge", "us-east-1b", "burst-p5-us-east-1b-id"),
+        ("p5e.48xlarge", "us-east-1a", "burst-p5-us-east-1a-p5e.48xlarge-id"),
+        ("p5e.48xlarge", "us-east-1b", "burst-p5-us-east-1b-p5e.48xlarge-id"),
+    ]
+
+
 def test_it_holds_no_instance(pool):
     assert not pool().all("Instance")
 
@@ -124,6 +144,10 @@ def test_it_holds_no_instance(pool):
     [
         ({}, "at worst 165.12 USD an hour, 120,538 USD a month (estimate, list prices of 2026-07-20)"),
         ({"markets": ["spot", "on-demand"]}, "at worst 165.12 USD an hour"),  # the dearer market counts
+        (
+            {"instance_type": None, "instance_types": ["g6e.12xlarge", "g6e.24xlarge"]},
+            "3 x g6e.12xlarge or g6e.24xlarge: at worst 45.20 USD an hour",  # of the dearer type
+        ),
         ({"instance_type": "p5e.48xlarge"}, "price unknown, so no estimate; give one under cloud.price"),
     ],
 )

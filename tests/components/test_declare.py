@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 
 from ironburst import document
 from lab.aws import leftovers
@@ -160,6 +161,28 @@ def test_a_capacity_blocks_nodes_are_not_replaced_by_the_next_up(engine, cloud):
     (fixed,) = cloud.instances()
     assert fixed.market == "capacity-block"
     done(engine("preview", "--expect-no-changes"))
+
+
+def test_each_type_of_a_pool_is_launched_from_a_template_of_its_own(engine, cloud):
+    types = ["g6e.12xlarge", "g6e.24xlarge"]
+
+    def of_types(cluster):
+        pool = cluster["cloud"]["pools"][0]
+        del pool["instance_type"], cluster["cloud"]["groups"]
+        pool |= {"instance_types": types, "markets": ["on-demand"], "zones": ["us-east-1a"]}
+
+    engine.declare(of_types)
+    done(engine("stack", "init"))
+    assert "g6e.12xlarge or g6e.24xlarge: at worst 45.20 USD an hour" in done(engine("up", "--yes", "--skip-preview"))
+    pool = document.parse(json.loads(done(engine("stack", "output", "--json")))["cluster"]).pool("p5")
+    first, second = (pool.place("us-east-1a", name).launch_template_id for name in types)
+    cloud.capacity["g6e.12xlarge", "us-east-1a", "on-demand"] = 0
+    with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):
+        launched(cloud, first)
+    launched(cloud, second)
+    (instance,) = client(cloud.url).describe_instances()["Reservations"][0]["Instances"]
+    assert instance["InstanceType"] == "g6e.24xlarge"
+    assert len(instance["NetworkInterfaces"]) == 3  # its cards: an interface, and EFA on both
 
 
 def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):

@@ -21,6 +21,7 @@ __all__ = ["clients", "server"]
 
 WHERE = policies.Scope("aws", REGION, "123456789012")
 SECRET = "ironburst/lab/munge-key"
+P5EN = "p5en.48xlarge"  # the pool's other type
 P5, IMAGE, FOREIGN = "p5.48xlarge", "ami-0123456789abcdef0", "ami-0fedcba9876543210"
 CLUSTER = {"ironburst:cluster": "lab"}
 RENTED = CLUSTER | {"ironburst:pool": "p5", "ironburst:lease": "l1"}
@@ -61,6 +62,7 @@ class Site:
         self.template, self.other_template = self.make_template("p5", P5), self.make_template("mine", P5)
         self.small = self.make_template("small", "g5.xlarge")
         self.placed = self.make_template("placed", P5, Placement={"GroupName": "p5-a"})
+        self.second = self.make_template("p5-p5en", P5EN)
         self.queue = self.make_queue("interruptions")
         self.other_queue = self.make_queue("other")
         for name in (image_parameter("lab", "p5"), image_parameter("other", "p5")):
@@ -118,9 +120,10 @@ class Site:
         ]
         return policies.Pools(
             names=["p5"],
-            instance_types=[P5],
+            instance_types=[P5, P5EN],
             template_arns=[
-                WHERE.arn("ec2", f"launch-template/{each}") for each in (self.template, self.small, self.placed)
+                WHERE.arn("ec2", f"launch-template/{each}")
+                for each in (self.template, self.second, self.small, self.placed)
             ],
             used_arns=[*(WHERE.arn("ec2", each) for each in used), self.placement, GROUP],
             spot=True,
@@ -275,7 +278,7 @@ ALLOWED = {
         ),
     },
     "launching": {
-        "LaunchInstances": lambda s: s.launch(market="spot"),
+        "LaunchInstances": lambda s: (s.launch(market="spot"), s.launch(launch_template_id=s.second)),
         "LaunchParts": lambda s: s.launch(count=2),
         "LaunchFrom": lambda s: (
             s.launch(capacity_reservation_id=s.reservation),

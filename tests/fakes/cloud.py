@@ -25,7 +25,7 @@ class FakeInstance:
 
 
 class FakeCloud:
-    """EC2's side: capacity by (zone, market), tokens, one error at a time on demand."""
+    """EC2's side: capacity by (zone, market) or (type, zone, market), tokens, one error at a time on demand."""
 
     boot_s = 4.0
     ended_shown_s = 3600.0  # EC2 shows ended instances for about an hour, then knows them no more
@@ -36,7 +36,8 @@ class FakeCloud:
         self.clock, self.slurm = clock, slurm
         slurm.cloud = self
         self.images = {"/ironburst/lab/p5/image": "ami-1"}
-        self.capacity: dict[tuple[str, str], int] = {}  # missing: unlimited
+        self.capacity: dict[tuple[str, ...], int] = {}  # missing: unlimited
+        self.types: dict[str, str] = {}  # by launch template; missing: not told
         self.errors: list[ports.CloudError | None] = []  # of the next launches; None: no error
         self.lost_answers = 0  # of the next launches: they happen, the answer doesn't arrive
         self.all: dict[str, FakeInstance] = {}
@@ -131,7 +132,8 @@ class FakeCloud:
         most, asked = request.max_usd_per_hour, self.spot_usd.get(request.zone, 0.0)
         if request.market == "spot" and most is not None and asked > most:
             raise ports.TooExpensive(f"spot costs {asked} now, above {most}", "SpotMaxPriceTooLow")
-        free = self.capacity.get((request.zone, request.market), 99)
+        place, kind = (request.zone, request.market), self.types.get(request.launch_template_id, "")
+        free = self.capacity.get((kind, *place), self.capacity.get(place, 99))
         used = sum(i.zone == request.zone and self.tokens[i.token][0].market == request.market for i in self.alive())
         if free - used < request.count:
             raise ports.InsufficientCapacity("no capacity", "InsufficientInstanceCapacity")
@@ -143,7 +145,7 @@ class FakeCloud:
                 id, index, "running", f"10.90.0.{next(self.ids)}", request.zone, request.launch, request.token, now
             )
             instance = replace(instance, **{name: getattr(request, name) for name in TAGGED})
-            shown = {"instance_type": self.wrong_type, "image_id": self.wrong_image or request.image_id}
+            shown = {"instance_type": self.wrong_type or kind, "image_id": self.wrong_image or request.image_id}
             instance = replace(instance, **shown)  # a request names no type: the template does
             self.all[id] = FakeInstance(
                 instance, names[index], now + self.boot_s, dead_man.switch_of(said, names[index])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from ironburst import catalog
 from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud
@@ -33,14 +35,13 @@ def _above_the_month(budget: Budget) -> Findings:
 
 def _prices(cloud: Cloud) -> Findings:
     for p, pool in enumerate(cloud.pools):
-        for market in pool.markets:
+        for name, market in product(pool.types, pool.markets):
             try:
-                known = price(cloud, pool.instance_type, market)
+                known = price(cloud, name, market)
             except catalog.Unknown:
-                break  # said by cloud.instance_types()
+                continue  # said by cloud.instance_types()
             if known is None:
                 message = (
-                    f"the catalogue has no {market} price of {pool.instance_type} in {cloud.region}; "
-                    "write one under cloud.price"
+                    f"the catalogue has no {market} price of {name} in {cloud.region}; write one under cloud.price"
                 )
                 yield Finding(path_of("cloud", "pools", p, "markets"), market, "no-price", message)

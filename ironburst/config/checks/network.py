@@ -46,12 +46,12 @@ def _room(cloud: Cloud) -> Findings:
     except ValueError as error:
         yield Finding(path, network.cidr, "too-small", str(error))
         return
-    declared = [(group.instance_type, [group.zone], group.count) for group in cloud.groups]
-    declared += [(pool.instance_type, pool.zones, pool.max_nodes) for pool in cloud.pools]
+    declared = [(group.types, [group.zone], group.count) for group in cloud.groups]
+    declared += [(pool.types, pool.zones, pool.max_nodes) for pool in cloud.pools]
     needed = dict.fromkeys(divided, 0)
-    for instance_type, its_zones, count in declared:
+    for types, its_zones, count in declared:
         try:
-            a_node = catalog.addresses(catalog.network_interfaces(instance_type))
+            a_node = max(catalog.addresses(catalog.network_interfaces(name)) for name in types)
         except catalog.Unknown:
             continue  # said by cloud.instance_types()
         for zone in its_zones:
@@ -78,29 +78,34 @@ def zones(config: ClusterConfig) -> Findings:
         for zone in network.existing.subnets.keys() ^ set(network.zones):
             message = f"zone {zone} is only in one of `zones` and `existing.subnets`; name the same zones in both"
             yield Finding(path, zone, "zone", message)
-    for path, zone, instance_type in _used_zones(config.cloud):
+    for path, zone, types in _used_zones(config.cloud):
         if zone not in network.zones:
             yield Finding(path, zone, "zone", f"{zone!r} is not in cloud.network.zones ({', '.join(network.zones)})")
             continue
-        try:
-            offered = catalog.instance_type(instance_type).zones(region)
-        except catalog.Unknown:
-            continue  # said by cloud.instance_types()
-        if offered and zone not in offered:
-            message = (
-                f"{instance_type} may not be offered in {zone}: the catalogue lists {', '.join(offered)}; "
-                "zones have other letters in other accounts, so the preview asks EC2"
-            )
-            yield Finding(path, zone, "not-offered", message, "warning")
+        for name in types:
+            yield from _not_offered(path, zone, name, region)
 
 
-def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, str]]:
-    """(path, zone, instance type) of everything that runs in a zone."""
+def _not_offered(path: str, zone: str, instance_type: str, region: str) -> Findings:
+    try:
+        offered = catalog.instance_type(instance_type).zones(region)
+    except catalog.Unknown:
+        return  # said by cloud.instance_types()
+    if offered and zone not in offered:
+        message = (
+            f"{instance_type} may not be offered in {zone}: the catalogue lists {', '.join(offered)}; "
+            "zones have other letters in other accounts, so the preview asks EC2"
+        )
+        yield Finding(path, zone, "not-offered", message, "warning")
+
+
+def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, list[str]]]:
+    """(path, zone, instance types) of everything that runs in a zone."""
     for g, group in enumerate(cloud.groups):
-        yield path_of("cloud", "groups", g, "zone"), group.zone, group.instance_type
+        yield path_of("cloud", "groups", g, "zone"), group.zone, group.types
     for p, pool in enumerate(cloud.pools):
         for z, zone in enumerate(pool.zones):
-            yield path_of("cloud", "pools", p, "zones", z), zone, pool.instance_type
+            yield path_of("cloud", "pools", p, "zones", z), zone, pool.types
 
 
 def hall_link(config: ClusterConfig) -> Findings:

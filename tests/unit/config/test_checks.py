@@ -339,6 +339,65 @@ def test_what_is_bought_is_one_pools_or_one_groups(declared, pool):
     assert [f.rule for f in findings(declared)] == ["duplicate"]
 
 
+def of_types(declared, *types, **more):
+    pool = declared["cloud"]["pools"][0]
+    del pool["instance_type"]
+    pool |= {"instance_types": list(types)} | more
+    here = "config.ironburst:cluster.cloud.pools[0]"  # the lab's lock doesn't fit other types
+    said = [(f.path, f.message) for f in findings(declared) if f.path.startswith(here)]
+    return [(path.removeprefix(here), message) for path, message in said if "price" not in message]
+
+
+def test_interchangeable_types_are_valid(declared):
+    assert of_types(declared, "g6e.12xlarge", "g6e.24xlarge", prefer="order") == []
+
+
+@pytest.mark.parametrize(
+    ("types", "path", "words"),
+    [
+        (
+            ["g6e.12xlarge", "g6e.48xlarge"],
+            ".instance_types[1]",
+            "g6e.48xlarge has 8 x L40S with EFA, and g6e.12xlarge",
+        ),
+        (["g6e.12xlarge", "g6.12xlarge"], ".instance_types[1]", "g6.12xlarge has 4 x L4 with EFA"),
+        (["g6.xlarge", "g6.8xlarge"], ".instance_types[1]", "g6.8xlarge has 1 x L4 with EFA, and g6.xlarge"),
+        (["g6.4xlarge", "g6f.4xlarge"], ".instance_types[1]", "g6f.4xlarge has 1 x 0.5 of L4 with no EFA"),
+        (["g6e.12xlarge", "g6e.12xlarg"], ".instance_types[1]", "g6e.12xlarge"),
+        (["g6e.12xlarge", "inf1.xlarge"], ".instance_types[1]", "no NVIDIA GPU"),
+        (["g6e.12xlarge", "g6e.12xlarge"], ".instance_types[1]", "names g6e.12xlarge twice"),
+        ([], "", "has neither instance_type nor instance_types: write one of them"),
+    ],
+)
+def test_types_that_are_not_interchangeable_are_one_sentence(declared, types, path, words):
+    ((where, message),) = of_types(declared, *types)
+    assert where == path and words in message and len(message) < 250
+
+
+def test_one_type_and_several_are_not_written_both(declared):
+    ((where, message),) = of_types(declared, "p5.48xlarge", instance_type="p5.48xlarge")
+    assert where == "" and message.startswith("has both instance_type and instance_types: write one of them")
+
+
+@pytest.mark.parametrize(
+    ("bought", "markets", "what"),
+    [
+        ({"capacity_reservation": "cr-0123"}, ["on-demand"], "reservation"),
+        ({"capacity_block": BLOCK}, ["capacity-block"], "block"),
+    ],
+)
+def test_what_is_bought_is_of_one_type(declared, bought, markets, what):
+    more = bought | {"markets": markets, "zones": ["us-east-1a"]}
+    ((where, message),) = of_types(declared, "g6e.12xlarge", "g6e.24xlarge", **more)
+    assert where == f".{next(iter(bought))}" and f"a {what} is of one" in message
+
+
+def test_each_type_needs_a_price(declared):
+    of_types(declared, "p5en.48xlarge", "p5e.48xlarge", markets=["on-demand"])
+    (said,) = [f for f in findings(declared) if f.rule == "no-price"]
+    assert said.path.endswith("pools[0].markets") and "no on-demand price of p5e.48xlarge" in said.message
+
+
 def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accounts(declared):
     put(declared, "cloud.pools[0].instance_type", "p4de.24xlarge")  # b and c alone
     found = [(f.path.split(".")[-1], f.severity) for f in network.zones(load.from_value(declared))]

@@ -314,6 +314,25 @@ def test_a_pool_of_a_group_of_reservations():
     assert pool.usd_per_hour["on-demand"] > 0 and pool.account is None
 
 
+def test_a_pool_of_several_types():
+    """Slurm is told of the least of them, the prices are each one's own."""
+
+    def change(value):
+        pool = value["cloud"]["pools"][0]
+        del pool["instance_type"]
+        pool |= {"instance_types": ["g6e.24xlarge", "g6e.12xlarge"], "prefer": "order", "slurm": None}
+
+    pool = built(change).pools[0]
+    assert (pool.instance_type, pool.prefer, pool.fabric_links) == ("g6e.24xlarge", "order", 1)
+    assert (pool.gpu.model, pool.gpu.count) == ("L40S", 4)
+    assert (pool.slurm.cpus, pool.slurm.memory_mb) == (48, int(393216 * 0.95))
+    (other,) = pool.other_types
+    assert (pool.usd_per_hour["on-demand"], other.usd_per_hour["on-demand"]) == (15.06559, 10.49264)
+    assert (other.instance_type, set(other.interruptions_per_hour)) == ("g6e.12xlarge", {"spot"})
+    assert pool.price("g6e.12xlarge", "on-demand") == 10.49264 and pool.price("p5.48xlarge", "on-demand") is None
+    assert pool.dearest_usd_per_hour == 15.06559
+
+
 def test_a_conflict_gives_no_document():
     def change(value):
         value["software"]["driver"] = "535"

@@ -2,7 +2,7 @@
 
 from ironburst.replay.cool_downs import CoolDowns
 
-HERE, THERE = ("p5", "a", "spot"), ("p5", "b", "spot")
+HERE, THERE = ("p5", "", "a", "spot"), ("p5", "", "b", "spot")
 
 
 def until(cool_downs, now_s):
