@@ -5,12 +5,13 @@ what it asks of mount.
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from programs import load
+from programs import PLAYBOOKS, load
 
 from components import policies
 from ironburst.config.data_models import DataSet
@@ -19,6 +20,7 @@ from tests.lab_cloud import assumed, clients, server
 
 __all__ = ["clients", "server"]
 
+PROGRAM = PLAYBOOKS / "roles/data_sets/files/ironburst-data.py"
 WHERE = policies.Scope("aws", REGION, "123456789012")
 OBJECTS = {
     "imagenet/train/1.tar": b"0123456789" * 3,
@@ -196,6 +198,20 @@ def test_time_is_over(node, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "0.0 GB of 0.0 GB of imagenet were copied in" in said and "raise its pool's boot" in said
     assert time.monotonic() - began < 30 and not node.mounts
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+def test_on_real_mounts_even_root_only_reads_and_a_second_time_changes_nothing(node):
+    path = node.root / "data"
+    settings = node.root / "settings.json"
+    settings.write_text(json.dumps({"region": REGION, "seconds": 60, "sets": s3("training/imagenet", path)}))
+    bring = f"{sys.executable} {PROGRAM} --settings {settings}"
+    script = f"{bring} && cat {path}/labels.csv && touch {path}/x; {bring} && grep -c ' {path} ' /proc/self/mounts"
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "1" and "a,b" in done.stdout, done.stderr
+    assert "Read-only file system" in done.stderr
 
 
 # ---- what is to be copied
