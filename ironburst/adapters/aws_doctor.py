@@ -235,7 +235,7 @@ class AwsAccount:
 
     def _as_controller(self, role_arn: str) -> Any:
         if self._controller is None:
-            wanted = {"RoleArn": role_arn, "RoleSessionName": "ironburst-doctor", "DurationSeconds": 900}
+            wanted = {"RoleArn": role_arn, "RoleSessionName": "ironburst-doctor"}
             got = self._ask("sts", "assume_role", **wanted)["Credentials"]
             session = boto3.Session(got["AccessKeyId"], got["SecretAccessKey"], got["SessionToken"])
             self._controller = session.client("ec2", region_name=self._region, config=PATIENT)
