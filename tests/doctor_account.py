@@ -124,7 +124,7 @@ class Made:
         self.documents = {
             ("node", "node"): policies.node(WHERE, f"aws-secretsmanager:{SECRET}"),
             ("controller", "controller"): policies.ending(WHERE, "lab"),
-            ("controller", "launch"): policies.launching(WHERE, "lab", pools, self.node),
+            ("controller", "launch"): policies.launching(WHERE, "lab", pools, [self.node]),
         }
         for role, name in self.documents:
             self.policy(role, name)

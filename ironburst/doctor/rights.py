@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ironburst.config.cloud_models import Pool
 from ironburst.doctor.account import Caller, DryRun, Question, Verdict
 from ironburst.doctor.finding import Finding, Unasked, answered
-from ironburst.doctor.site import PUBLISH, Site, node_roles, reserved, types_of
+from ironburst.doctor.site import PUBLISH, Site, node_roles, reserved
 from ironburst.document import PoolDocument, PoolZone
 from ironburst.naming import CLUSTER_TAG, LEASE_TAG, POOL_TAG, image_parameter
 from ironburst.ports import LaunchRequest
@@ -85,10 +85,10 @@ def _of_templates(
     """The instance of a launch from each of the pool's templates."""
     published = site.document.pool(pool.name) if site.document else None
     for zone in published.zones if published else ():
-        for name in types_of(pool):
-            template = {"ec2:LaunchTemplate": arn("ec2", f"launch-template/{zone.launch_template_id}")}
-            tagged = {**born, f"aws:RequestTag/{LEASE_TAG}": LEASE}
-            yield Question("ec2:RunInstances", arn("ec2", INSTANCE), tagged | template | {"ec2:InstanceType": name})
+        template = {"ec2:LaunchTemplate": arn("ec2", f"launch-template/{zone.launch_template_id}")}
+        tagged = {**born, f"aws:RequestTag/{LEASE_TAG}": LEASE}
+        kind = {"ec2:InstanceType": zone.instance_type or pool.types[0]}
+        yield Question("ec2:RunInstances", arn("ec2", INSTANCE), tagged | template | kind)
 
 
 def _suffix(caller: Caller) -> str:
