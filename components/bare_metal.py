@@ -52,6 +52,8 @@ def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
             "bmcUsername": nodes.bmc.username,
             "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
             "verifyTls": nodes.bmc.verify_tls,
+            **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
+            **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),
             "powerOffOnDelete": nodes.power_off_on_delete,
             **({"serial": nodes.serials[n]} if nodes.serials else {}),
             **({"macs": [nodes.macs[n]]} if nodes.macs else {}),

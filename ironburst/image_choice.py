@@ -1,13 +1,16 @@
-"""What is decided around a bake: the root disk and the price of the build, and which older images go."""
+"""What is decided around a bake: the root disk and the price of the build, and which older builds and images go."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ironburst import catalog
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.image_port import BakeError, Image, Images
+from ironburst.ports import CloudError
+
+ABANDONED_S = 6 * 3600.0  # no bake takes so long: a build that runs powers itself off after 3 hours
 
 
 def root_of(images: Images, base_image: str, pool: PoolDocument) -> Image:
@@ -44,3 +47,21 @@ def hourly(document: ClusterDocument, pool: PoolDocument, kind: str) -> float | 
     except catalog.Unknown:  # it has GPU types
         return None
     return listed.usd_per_hour if listed else None
+
+
+def end_abandoned(images: Images, cluster: str, now_s: float, say: Callable[[str], None]) -> list[str]:
+    """End the build instances whose bake was killed: a stopped one never ends itself, and its disk costs money.
+    Their ids; a failure is said, and left to the next bake.
+    """
+    try:
+        builds = images.builds(cluster)
+        old = [build for build in builds if build.alive and now_s - build.launched_s > ABANDONED_S]
+        if old:
+            images.end([build.id for build in old])
+    except CloudError as error:
+        say(f"builds that somebody left could not be looked for and ended ({error})")
+        return []
+    for build in old:
+        hours = (now_s - build.launched_s) / 3600
+        say(f"{build.id} ended: a build of pool {build.pool}, {build.state}, that somebody left {hours:.0f} hours ago")
+    return [build.id for build in old]

@@ -21,7 +21,7 @@ from typing import TypeVar
 from ironburst import first_contact
 from ironburst.document import ClusterDocument, PoolDocument, PoolZone
 from ironburst.first_contact import Login
-from ironburst.image_choice import hourly, root_of, superfluous
+from ironburst.image_choice import end_abandoned, hourly, root_of, superfluous
 from ironburst.image_port import BakeError, Build, Image, Images
 from ironburst.ports import CapacityError, CloudError, Instance, OutcomeUnknown
 from ironburst.signals import handled
@@ -73,9 +73,9 @@ def bake(
     login: Login | None = None,
     pause_s: float = 5.0,
 ) -> Baked:
-    """Bake, publish, retire. `playbook(address)` converges the build instance, `answers(address)`
-    says whether its sshd does (both may raise). With a `login` its key is let in, and its known_hosts file has the
-    host keys of the console before the playbook is called.
+    """End what a killed bake left, bake, publish, retire. `playbook(address)` converges the build instance,
+    `answers(address)` says whether its sshd does (both may raise). With a `login` its key is let in, and its
+    known_hosts file has the host keys of the console before the playbook is called.
 
     Raises BakeError or CloudError; whatever is raised, the build instance is ended,
     and an image that wasn't finished is deregistered.
@@ -83,6 +83,7 @@ def bake(
     kind = document.images.build_type or pool.instance_type
     price = hourly(document, pool, kind)
     estimate = f"{price:.2f} USD an hour (estimate)" if price else "price unknown"
+    end_abandoned(images, document.cluster, time.time(), say)
     say(f"one {kind} on demand for the time of the bake: {estimate}")
     work = _Bake(images, document, pool, root_of(images, base_image, pool), login, say, pause_s)
     seconds: dict[str, float] = {}

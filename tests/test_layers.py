@@ -40,7 +40,7 @@ RIGHTS = {
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
-    "ironburst.image_choice": ":catalog :document :image_port",
+    "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
     "ansible_runner boto3 botocore requests sushy urllib3",

@@ -92,6 +92,10 @@ class Aws:
         """By the tags that every launch sets."""
         return self._listed({f"tag:{CLUSTER}": cluster, "tag-key": LEASE})
 
+    def builds(self, cluster: str) -> list[Instance]:
+        """Those that images are baked on, by the tags of their launch."""
+        return self._listed({f"tag:{CLUSTER}": cluster, f"tag:{naming.ROLE_TAG}": "image-build"})
+
     def described(self, ids: Sequence[str]) -> list[Instance]:
         """By their ids, which EC2 answers more surely than a filter: it says of an id that it doesn't know it. One such
         id fails a whole call, so the halves are asked for.

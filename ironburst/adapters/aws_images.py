@@ -58,6 +58,10 @@ class AwsImages:
         instances = self._aws.by_token(token)
         return instances[0] if instances else None
 
+    def builds(self, cluster: str) -> list[Instance]:
+        """By the tags of their launch."""
+        return self._aws.builds(cluster)
+
     def console(self, instance_id: str) -> str:
         """The console output of now; that of some minutes ago on instances that aren't of the Nitro system."""
         try:

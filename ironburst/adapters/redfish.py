@@ -7,6 +7,8 @@ repeated: a BMC may echo the login that it was given.
 from __future__ import annotations
 
 import contextlib
+import re
+import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from typing import Any
 
 import requests
 import sushy
+from requests.adapters import HTTPAdapter
 from sushy import auth, connector, exceptions
 from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
 
@@ -43,13 +46,18 @@ class BmcUnavailable(BmcError):
 
 @dataclass(frozen=True)
 class BmcAccess:
-    """How to reach one node's BMC. `timeout_s`: seconds that one inventory read may take, roughly."""
+    """How to reach one node's BMC. Its certificate has the fingerprint `sha256` (hexadecimal) or, without one, was
+    signed by a CA of `ca_file` (PEM; None: the system's), unless `verify_tls` is false.
+    `timeout_s`: seconds that one inventory read may take, roughly.
+    """
 
     node: str
     address: str
     username: str
     password: str = field(repr=False)
     verify_tls: bool = True
+    ca_file: str | None = None
+    sha256: str | None = None
     timeout_s: float = 30.0
 
 
@@ -126,19 +134,52 @@ class _Deadline:
             )
 
 
+class _Pinned(HTTPAdapter):
+    """Speaks to the one server whose certificate has this fingerprint."""
+
+    def __init__(self, sha256: str) -> None:
+        self._sha256 = sha256
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, assert_fingerprint=self._sha256, **kwargs)
+
+
+def _trusted(access: BmcAccess) -> bool | str:
+    """requests' `verify`: by itself it knows the CAs of its package certifi only, not those of the system.
+    Raises BmcError.
+    """
+    if access.sha256 or not access.verify_tls:
+        return False
+    if access.ca_file:
+        try:
+            ssl.create_default_context(cafile=access.ca_file)
+        except OSError as error:
+            raise BmcError(
+                f"{access.node}: the CAs of BMC {access.address}, {access.ca_file}, can't be read "
+                f"({error.strerror or error}): give a file in PEM on this machine"
+            ) from None
+        return access.ca_file
+    system = ssl.get_default_verify_paths()
+    return system.cafile or system.capath or True
+
+
 def _connected(access: BmcAccess, deadline: _Deadline) -> connector.Connector:
     """sushy's connector, deaf to proxies and ~/.netrc: a BMC is on an out-of-band network, with its own login."""
     # Two attempts, each within half of the time: a BMC that is busy for a moment is normal.
     link = connector.Connector(
         access.address,
-        verify=access.verify_tls,
+        verify=_trusted(access),
         response_callback=deadline.check,
         server_side_retries=2,
         server_side_retries_delay=min(1.0, access.timeout_s / 10),
         default_request_timeout=access.timeout_s / 2,
         connect_timeout=min(5.0, access.timeout_s / 2),
     )
-    link._session.trust_env = False  # sushy has no setting for it
+    # sushy has no settings for these two
+    link._session.trust_env = False
+    if access.sha256:
+        link._session.mount("https://", _Pinned(access.sha256))
     return link
 
 
@@ -218,7 +259,7 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
     (
         (requests.exceptions.SSLError,),
         BmcUnreachable,
-        "has no TLS certificate that this machine trusts: install its CA, or declare verifyTls false",
+        "has no TLS certificate that a CA of {ca_file} signed for this address: give caFile or certificateSha256",
     ),
     (
         (requests.exceptions.Timeout, ReadTimeoutError),
@@ -243,13 +284,23 @@ _CAUSES: tuple[tuple[tuple[type[BaseException], ...], type[BmcError], str], ...]
 )
 
 
+_SHOWN = re.compile(r"Fingerprints did not match.*got \"([0-9a-f]{64})\"")  # urllib3's words
+
+
 def _translated(error: BaseException, access: BmcAccess) -> BmcError:
     """The error as one sentence, by what went wrong underneath."""
     bmc = f"{access.node}: BMC {access.address}"
     causes = list(_causes(error))
+    if shown := next(filter(None, map(_SHOWN.search, map(str, causes))), None):
+        return BmcUnreachable(
+            f"{bmc} shows a certificate with the SHA-256 {shown[1]}, declared is {access.sha256}: if its certificate "
+            "was renewed, declare the new one; if not, somebody else answers there"
+        )
     for kinds, translated, sentence in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
-            told = sentence.format(username=access.username, timeout_s=access.timeout_s)
+            told = sentence.format(
+                username=access.username, timeout_s=access.timeout_s, ca_file=access.ca_file or "this machine's"
+            )
             return translated(f"{bmc} {told}")
     for cause in causes:
         if isinstance(cause, exceptions.ServerSideError):
@@ -277,6 +328,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(cause))
         yield cause
-        reason = getattr(cause, "reason", None) if isinstance(cause, Exception) else None
-        queue += [cause.__cause__, cause.__context__, reason]
-        queue += [argument for argument in cause.args if isinstance(argument, BaseException)]
+        queue += [cause.__cause__, cause.__context__]
+        nested = (getattr(cause, "reason", None), *cause.args)  # OpenSSL's reason is a text
+        queue += [each for each in nested if isinstance(each, BaseException)]

@@ -55,6 +55,12 @@ def _mac(value: str) -> str:
     return value.lower()
 
 
+def _fingerprint(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise ValueError("must be the SHA-256 of a certificate, 64 small hexadecimal digits")
+    return value
+
+
 def _gpu_model(value: str) -> str:
     try:
         return gpu(value).model
@@ -92,7 +98,11 @@ class NodeInputs(BaseModel):
     gpu_count: Count | None = Field(default=None, description="0: the node has no GPU")
     cpu_count: Count | None = Field(default=None, description="CPU sockets")
     memory_gib: Count | None = Field(default=None, description="GiB that it has at least")
-    verify_tls: StrictBool = Field(default=True, description="false for a BMC with a self-signed certificate")
+    verify_tls: StrictBool = Field(default=True, description="false: any certificate is taken")
+    ca_file: Text | None = Field(default=None, description="CAs in PEM; none: the system's")
+    certificate_sha256: Annotated[Text, AfterValidator(_fingerprint)] | None = Field(
+        default=None, description="the BMC's certificate has this fingerprint; then no CA is asked"
+    )
     timeout_seconds: float = Field(default=30.0, gt=0, le=3600, description="for one read of the inventory")
     power_off_on_delete: StrictBool = Field(
         default=False, description="delete shuts the node down; else it never touches the node"

@@ -53,7 +53,8 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Start one on-demand instance (of cloud.images.build_type, else of the pool's type), converge it "
         "with playbooks/image.yml, stop it, make an image of it and write the image's id to the pool's parameter, "
         "from where the controller takes it at every launch. Then the pool's older images are deleted but for "
-        "cloud.images.keep of them and those in use. The instance is ended in every case.",
+        "cloud.images.keep of them and those in use. The instance is ended in every case; one that a "
+        "killed bake left is ended by the next bake after 6 hours.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

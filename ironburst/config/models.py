@@ -16,6 +16,7 @@ from ironburst.config.types import (
     DURATION_PATTERN,
     Account,
     Duration,
+    Fingerprint,
     Mac,
     Name,
     Network,
@@ -46,7 +47,18 @@ class Bmc(Strict):
     addresses: Range = Field(description="URLs, one a node", examples=["https://10.0.9.[11-14]"])
     username: str
     password: SecretRef
-    verify_tls: bool = Field(default=True, description="no: the BMC's certificate is its maker's own")
+    verify_tls: bool = Field(
+        default=True, description="no: whatever certificate is shown is taken, and the password sent there; see sha256"
+    )
+    ca_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="CAs that signed the certificates, in PEM, a path where Pulumi runs; none: those of that system",
+    )
+    sha256: list[Fingerprint] | None = Field(
+        default=None,
+        description="fingerprint of each BMC's own certificate, one a node: that one is taken, whoever signed it",
+    )
 
 
 class Rack(Strict):

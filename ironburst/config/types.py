@@ -64,6 +64,19 @@ def _address(value: str) -> str:
         raise ValueError("is not an IPv4 address") from None
 
 
+def _fingerprint(value: str) -> str:
+    """SHA-256 of a certificate as openssl prints it, with or without colons -> 64 small hexadecimal digits.
+    Raises ValueError.
+    """
+    digits = value.replace(":", "").lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", digits):
+        raise ValueError(
+            "is not the SHA-256 of a certificate, 64 hexadecimal digits: `openssl s_client -connect ADDRESS:443 "
+            "</dev/null | openssl x509 -noout -fingerprint -sha256` prints it"
+        )
+    return digits
+
+
 def _mac(value: str) -> str:
     mac = value.lower().replace("-", ":")
     if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
@@ -97,6 +110,7 @@ Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR
 Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]
 Address = Annotated[str, AfterValidator(_address)]
 Mac = Annotated[str, AfterValidator(_mac)]
+Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 SecretRef = Annotated[
     str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])
 ]

@@ -28,16 +28,29 @@ def look(site: Site, observation: Observation) -> None:
 
 
 def _found(site: Site, observation: Observation) -> dict[int, str]:
-    """By id, the burst partition that each of them is in."""
+    """By id, the burst partition that each of them is in. A lost ledger doesn't know what it had placed: such a job is
+    ours by how the controller places one, and is decided anew.
+    """
     partitions = {pool.partition: pool.name for pool in site.document.pools}
+    members = {pool.partition: set(pool.nodes) for pool in site.document.pools}
     nodes = {node: pool.partition for pool in site.document.pools for node in pool.nodes}
     found = {}
     for job in observation.jobs:
         there = [nodes[node] for node in job.on if node in nodes] if job.on else job.partitions
         partition = next((name for name in there if name in partitions), None)
-        if partition and partitions[partition] not in {lease.pool for lease in site.ledger.leases_for(job.id)}:
+        if not partition or _placed(job, members[partition], site.document.scheduler.home_partition):
+            continue
+        if partitions[partition] not in {lease.pool for lease in site.ledger.leases_for(job.id)}:
             found[job.id] = partition
     return found
+
+
+def _placed(job: Job, members: set[str], home: str) -> bool:
+    """It waits at home too (users can't submit so, and without a lease it is narrowed in this tick), or it runs and
+    excludes all other nodes of the pool.
+    """
+    others = members - set(job.on)
+    return bool(others) and others <= set(job.excluded) if job.on else home in job.partitions
 
 
 def _tell(site: Site, observation: Observation, found: dict[int, str]) -> None:

@@ -9,6 +9,7 @@ import base64
 import json
 import secrets
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -40,7 +41,9 @@ class Power(Protocol):
 
 
 class Bmc:
-    """One node's BMC. `port` 0 takes a free one; raises OSError where the address is in use."""
+    """One node's BMC. `port` 0 takes a free one; raises OSError where the address is in use.
+    `certificate`: PEM with its key, for https.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class Bmc:
         port: int = 80,
         faults: Path | None = None,
         log: Path | None = None,
+        certificate: Path | None = None,
     ) -> None:
         self.declared, self.power, self.log = machine, power, log
         self._faults, self._served, self._lock = faults, Counter[str](), threading.Lock()
@@ -68,7 +72,14 @@ class Bmc:
         self._server = _Server((address, port), _Handler)
         self._server.bmc = self
         host, actual = self._server.socket.getsockname()
-        self.url = f"http://{host}:{actual}" if actual != 80 else f"http://{host}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        scheme = "https" if certificate else "http"
+        self.url = f"{scheme}://{host}:{actual}" if actual != 80 else f"{scheme}://{host}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
 
     def __enter__(self) -> Bmc:
@@ -171,7 +182,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # clients hang up, that's no error of ours
+        if not isinstance(sys.exception(), ConnectionError | ssl.SSLError):  # clients hang up: no error of ours
             super().handle_error(request, client_address)
 
 

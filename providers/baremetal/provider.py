@@ -150,6 +150,8 @@ def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
         username=inputs.bmc_username,
         password=password,
         verify_tls=inputs.verify_tls,
+        ca_file=inputs.ca_file,
+        sha256=inputs.certificate_sha256,
         timeout_s=inputs.timeout_seconds,
     )
 

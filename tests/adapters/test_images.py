@@ -526,6 +526,47 @@ def test_a_build_has_a_key_of_its_own_that_nobody_keeps(verb, world):
     assert world.ec2.describe_key_pairs()["KeyPairs"] == []
 
 
+def test_a_build_that_a_killed_bake_left_is_ended_by_the_next_one(world, images, monkeypatch):
+    """Killed between its stop and its image: nothing on the instance ends it."""
+    launched = []
+
+    def killed(address):
+        left = live(world.ec2)[0]["InstanceId"]
+        images.stop(left)
+        launched.append(left)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ironburst.images._Bake.clean_up", lambda self: True)
+        with pytest.raises(KeyboardInterrupt):
+            world.run(killed)
+    tags = [{"Key": "ironburst:cluster", "Value": "lab"}, {"Key": "ironburst:lease", "Value": "l1"}]
+    rented = {"TagSpecifications": [{"ResourceType": "instance", "Tags": tags}]}
+    (other,) = world.ec2.run_instances(ImageId=BASE, InstanceType=P5, MinCount=1, MaxCount=1, **rented)["Instances"]
+    world.run()
+    (left,) = launched
+    assert left in existing(world)  # perhaps somebody's who bakes at this moment
+    monkeypatch.setattr("ironburst.image_choice.ABANDONED_S", 0.0)
+    world.run()
+    assert existing(world) == {other["InstanceId"]}
+    assert f"{left} ended: a build of pool p5, stopped, that somebody left 0 hours ago" in world.said
+
+
+def existing(world):
+    """Ids of the instances that cost something."""
+    found = [each for r in world.ec2.describe_instances()["Reservations"] for each in r["Instances"]]
+    return {each["InstanceId"] for each in found if each["State"]["Name"] not in ("shutting-down", "terminated")}
+
+
+def test_builds_that_can_not_be_looked_for_stop_no_bake(world, images, monkeypatch):
+    def refuse(cluster):
+        raise CloudError("DescribeInstances: no", "UnauthorizedOperation")
+
+    monkeypatch.setattr(images, "builds", refuse)
+    assert world.run().image == made_images(world)[0]["ImageId"]
+    assert any("could not be looked for" in text for text in world.said)
+
+
 def test_a_build_whose_owner_is_gone_ends_itself(verb):
     assert verb.call() == 0
     (command,) = verb.user_data["runcmd"]

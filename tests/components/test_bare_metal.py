@@ -34,7 +34,14 @@ def test_each_node_of_a_range_has_its_own_values():
 
 
 def test_what_is_not_declared_is_not_compared():
-    assert not {"serial", "macs", "model", "memoryGib"} & set(inputs()[0])
+    assert not {"serial", "macs", "model", "memoryGib", "caFile", "certificateSha256"} & set(inputs()[0])
+
+
+def test_how_a_bmc_is_known():
+    printed = ":".join(["AB"] * 32)  # as openssl prints it
+    nodes = inputs(bmc=BMC | {"sha256": [printed, "c" * 64]})
+    assert [each["certificateSha256"] for each in nodes] == ["ab" * 32, "c" * 64]
+    assert [each["caFile"] for each in inputs(bmc=BMC | {"ca_file": "/etc/bmc.pem"})] == ["/etc/bmc.pem"] * 2
 
 
 def test_a_head_without_a_platform_must_have_no_gpu():

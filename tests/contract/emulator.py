@@ -31,8 +31,10 @@ class MemoryPower:
 
 
 @contextmanager
-def serving(folder, machine=MACHINE):
+def serving(folder, machine=MACHINE, **more):
     """The BMC and the power of `machine`; its faults and its log of requests lie in `folder`."""
     power = MemoryPower()
-    with Bmc(machine, power, PASSWORD, port=0, faults=folder / "faults.json", log=folder / "requests.jsonl") as bmc:
+    with Bmc(
+        machine, power, PASSWORD, port=0, faults=folder / "faults.json", log=folder / "requests.jsonl", **more
+    ) as bmc:
         yield bmc, power

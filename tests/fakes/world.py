@@ -33,9 +33,10 @@ class World:
             self.clock.at = max(self.clock.at, before + self.document.burst.tick_s)
         return report
 
-    def until(self, condition, limit_s=3600.0, every_s=0.0):
-        """Tick until the condition holds, at most so often; fails at the limit."""
+    def until(self, condition, limit_s=3600.0, every_s=None):
+        """Tick until the condition holds, at most so often (a wait of hours: each half minute); fails at the limit."""
         end = self.clock.now() + limit_s
+        every_s = every_s if every_s is not None else 30.0 if limit_s > 3600 else 0.0
         while not condition():
             assert self.clock.now() < end, (
                 f"not within {limit_s} s; leases {self.states()}, events {self.events()[-8:]}"

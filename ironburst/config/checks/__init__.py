@@ -18,6 +18,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.rack_units,
     network.overlaps,
     metal.addresses,
+    metal.certificates,
     slurm.scheduler,
     metal.platforms,
     cloud.instance_types,

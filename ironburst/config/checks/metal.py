@@ -21,6 +21,7 @@ def one_value_a_node(config: ClusterConfig) -> Findings:
             (("macs",), nodes.macs),
             (("serials",), nodes.serials),
             (("bmc", "addresses"), nodes.bmc.addresses),
+            (("bmc", "sha256"), nodes.bmc.sha256),
         ]
         wanted = len(nodes.names)
         for key, values in lists:
@@ -77,6 +78,26 @@ def addresses(config: ClusterConfig) -> Findings:
                 yield Finding(path, url, "url", f"{url!r} is not a BMC's URL; write https://ADDRESS")
             elif parts.hostname.replace(".", "").isdigit():
                 yield from _inside(path, parts.hostname, hall.bmc_cidr, f"the BMC network of {hall.name}")
+
+
+def certificates(config: ClusterConfig) -> Findings:
+    """A BMC's certificate is checked in one way; in none is told."""
+    for at, _, nodes in owned_nodes(config):
+        bmc = nodes.bmc
+        ways = {"ca_file": bmc.ca_file, "sha256": bmc.sha256, "verify_tls: no": not bmc.verify_tls}
+        given = [way for way, chosen in ways.items() if chosen]
+        if len(given) > 1:
+            message = f"has {' and '.join(given)}, which are ways to check the same certificate; give one of them"
+            yield Finding(at("bmc"), None, "bmc-certificate", message)
+        elif bmc.sha256 and any(url.startswith("http://") for url in bmc.addresses):
+            message = "needs addresses with https://: over http:// a BMC shows no certificate"
+            yield Finding(at("bmc", "sha256"), None, "bmc-certificate", message)
+        elif not bmc.verify_tls:
+            message = (
+                "lets anybody in the BMC network take the password: give sha256, the fingerprint of each BMC's "
+                "certificate, or ca_file"
+            )
+            yield Finding(at("bmc", "verify_tls"), False, "bmc-certificate", message, "warning")
 
 
 def _inside(path: str, address: str, cidr: str, what: str) -> Findings:

@@ -45,6 +45,7 @@ def test_good_inputs_pass():
         ({"gpuCount": 7.5}, "gpuCount", "(given: 7.5)"),
         ({"gpuCount": 0}, "", "gpuModel needs a gpuCount of 1 or more"),
         ({"verifyTls": "no"}, "verifyTls", 'verifyTls should be a valid boolean (given: "no")'),
+        ({"certificateSha256": "AB:CD"}, "certificateSha256", "must be the SHA-256 of a certificate"),
         ({"timeoutSeconds": 0}, "timeoutSeconds", "timeoutSeconds should be greater than 0 (given: 0)"),
     ],
 )

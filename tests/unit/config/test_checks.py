@@ -95,6 +95,8 @@ BAD_HERE = {
     "subnet manager that isn't there": ("halls[0].subnet_managers", ["hed"], "not a node of hall-a"),
     "three subnet managers": ("halls[0].subnet_managers", ["head", "dgx01", "dgx02"], "3 hosts"),
     "a subnet manager twice": ("halls[0].subnet_managers", ["head", "head"], "twice"),
+    "BMC certificates, one a node": ("halls[0].nodes[0].bmc.sha256", ["a" * 64] * 2, "gives 2 values for 1 nodes"),
+    "BMC certificate over http": ("halls[0].nodes[0].bmc.sha256", ["a" * 64], "needs addresses with https://"),
 }
 # case: (path of the bad value, the bad value, path of the finding, its words)
 BAD_ELSEWHERE = {
@@ -105,6 +107,12 @@ BAD_ELSEWHERE = {
         ["52:54:00:4E:00:0A", "52:54:00:4e:00:0c"],
         "halls[0].nodes[1].macs[0]",
         "used already",
+    ),
+    "BMC certificate that isn't one": (
+        "halls[0].nodes[0].bmc.sha256",
+        ["ab:cd"],
+        "halls[0].nodes[0].bmc.sha256[0]",
+        "is not the SHA-256 of a certificate",
     ),
     "duplicate BMC": (
         "halls[0].nodes[1].bmc.addresses",
@@ -407,6 +415,21 @@ def test_a_zone_that_the_catalogue_lacks_is_a_warning_for_letters_are_the_accoun
 def test_opensm_beside_jobs_is_a_warning(declared):
     declared["halls"][0]["subnet_managers"] = ["head", "dgx01"]
     assert [(f.rule, f.severity) for f in findings(declared)] == [("NET-005", "warning")]
+
+
+BMC = "config.ironburst:cluster.halls[0].nodes[0].bmc"
+
+
+def test_a_bmc_whose_certificate_nobody_checks_is_a_warning(declared):
+    put(declared, "halls[0].nodes[0].bmc.verify_tls", False)
+    (found,) = findings(declared)
+    assert (found.path, found.severity) == (f"{BMC}.verify_tls", "warning") and "give sha256" in found.message
+
+
+def test_a_certificate_is_checked_in_one_way(declared):
+    declared["halls"][0]["nodes"][0]["bmc"] |= {"verify_tls": False, "ca_file": "/etc/bmc.pem"}
+    (found,) = findings(declared)
+    assert (found.path, found.severity) == (BMC, "error") and "ca_file and verify_tls: no" in found.message
 
 
 def test_a_network_without_room_for_the_pools_is_refused(declared):

@@ -244,7 +244,7 @@ def test_a_job_that_runs_past_its_money_is_ended_only_if_no_money_is_left(slow):
     slow.fill_home(limit_s=9 * HOUR)
     job = slow.slurm.submit(limit_s=600, runs_s=9 * HOUR)  # $8.00 are set aside: Slurm lets it run on
     slow.until(lambda: "ready" in slow.states(), 120)
-    slow.until(lambda: slow.clock.now() > slow.ledger.leases()[0].committed_until_s + 60, 1500)
+    slow.until(lambda: slow.clock.now() > slow.ledger.leases()[0].committed_until_s + 60, 1500, 10)
     assert slow.slurm.state(job) == "RUNNING"  # others don't need the money
     slow.until(lambda: slow.slurm.state(job) == "PENDING", 3000)
     assert "the month's $20.00 is used up" in slow.events("interrupted")[0]
@@ -265,7 +265,7 @@ def test_what_is_declared_anew_holds_for_what_is_rented(slow, what):
     slow.document = ClusterDocument.model_validate(said)
     slow.tick(3)
     assert slow.slurm.state(job) == "RUNNING"  # not yet: it may end early
-    slow.until(lambda: slow.slurm.state(job) == "NODE_FAIL", 3 * HOUR)
+    slow.until(lambda: slow.slurm.state(job) == "NODE_FAIL", 3 * HOUR, 30)
     slow.until(lambda: not slow.ledger.leases(), 120)
     spent = spending.budget(slow.ledger, Declared(usd_per_month=0.0), slow.clock.now()).spent_usd
     usd = said["budget"]["usd_per_month"]

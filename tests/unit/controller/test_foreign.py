@@ -3,6 +3,7 @@
 import pytest
 
 from ironburst.controller import spending
+from ironburst.ports import SchedulerError
 from tests.fakes.world import World
 
 HOUR = 3600.0
@@ -93,3 +94,42 @@ def test_a_ceiling_that_cannot_pay_for_the_foreign_job_ends_it(world):
     foreign = sneak_in(world)
     world.until(lambda: not world.cloud.alive(), 8 * HOUR, 60.0)
     assert spent(world, "speech") <= 100.0 and world.slurm.state(foreign) != "COMPLETED"
+
+
+def widened(world):
+    """The job of ours, just placed at its node: the ledger is lost before it starts."""
+    world.until(lambda: "burst-p5" in world.slurm.jobs[world.job].job.partitions, HOUR)
+    assert world.slurm.jobs[world.job].job.pending
+    world.ledger.close()
+    for path in world.path.parent.glob("ledger.sqlite*"):
+        path.unlink()
+    world.start()
+
+
+def test_a_job_that_a_lost_ledger_had_placed_is_not_foreign(world):
+    widened(world)
+    world.slurm.refuse(world.job, "Priority", "burst-p5")
+    world.tick(3)
+    assert world.slurm.jobs[world.job].job.pending
+    assert not [text for text in told(world) if f"job {world.job}" in text]
+
+
+def test_nor_when_it_has_started_in_the_meantime(world, monkeypatch):
+    widened(world)
+    world.slurm.refuse(world.job, "Priority", "burst-p5")
+    place = world.slurm.place
+
+    def late(*_, **__):
+        raise SchedulerError("the job has just started")
+
+    monkeypatch.setattr(world.slurm, "place", late)
+    world.tick()
+    monkeypatch.setattr(world.slurm, "place", place)
+    world.slurm.refused.clear()
+    world.tick()
+    assert world.slurm.state(world.job) == "RUNNING"
+    world.tick(3)
+    assert not [text for text in told(world) if f"job {world.job}" in text]
+    assert "releasing" not in world.states()
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", HOUR, 10.0)
+    assert len(world.slurm.jobs[world.job].started) == 1

@@ -205,7 +205,7 @@ def test_killed_for_ever_at_a_random_moment(tmp_path, seed):
     for _ in range(rng.randint(1, 4)):
         limit_s = rng.choice([600.0, 3600.0, 10_000.0])
         jobs.append(world.slurm.submit(nodes=rng.randint(1, 3), limit_s=limit_s, runs_s=limit_s * rng.random()))
-    world.tick(rng.randint(1, 500))
+    world.pass_by(rng.uniform(1, 1000), 6)
     asides = {
         lease.instance_id: lease.aside(world.clock.now())
         for lease in world.ledger.leases()

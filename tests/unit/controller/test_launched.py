@@ -30,7 +30,7 @@ def test_what_is_not_as_asked_is_ended_at_once_and_told(world, wrong, told, answ
     world.until(lambda: world.cloud.all and not world.cloud.alive(), 60)
     assert len(world.cloud.all) == 2
     assert any(told in text and "pool p5" in text for text in world.events("needs_a_person"))
-    world.tick(300)
+    world.pass_by(600, 20)
     assert len(world.cloud.all) == 2 and world.slurm.jobs[job].started == []
 
 

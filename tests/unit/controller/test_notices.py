@@ -28,7 +28,7 @@ def test_a_node_that_fails_a_check_and_answers_takes_no_new_job_and_ends_after_i
     assert not world.slurm.nodes[world.lease.node].record().open
     assert world.slurm.state(world.job) == "RUNNING" and world.slurm.jobs[world.job].job.restarts == 0
     assert [text for text in world.events("release") if "system status check" in text]
-    world.until(lambda: not world.cloud.alive(), 3600)
+    world.until(lambda: not world.cloud.alive(), 3600, 30)
     assert world.slurm.state(world.job) == "COMPLETED"
 
 
@@ -44,14 +44,14 @@ def test_a_scheduled_event_far_off_lets_the_job_end(world):
     ill(world, "EC2 has scheduled instance-retirement", world.clock.now() + 5 * 3600)
     world.tick(2)
     assert not world.slurm.nodes[world.lease.node].record().open
-    world.until(lambda: not world.cloud.alive(), 3600)
+    world.until(lambda: not world.cloud.alive(), 3600, 30)
     assert world.slurm.state(world.job) == "COMPLETED" and world.slurm.jobs[world.job].job.restarts == 0
 
 
 def test_a_job_that_does_not_end_before_a_scheduled_event_is_put_back_in_time(world):
     begins_s = world.clock.now() + 1800
     ill(world, "EC2 has scheduled system-maintenance", begins_s)
-    world.until(lambda: world.slurm.jobs[world.job].job.restarts, 1800)
+    world.until(lambda: world.slurm.jobs[world.job].job.restarts, 1800, 10)
     assert begins_s - notices.BEFORE_S <= world.clock.now() <= begins_s - records.STOP_S
     world.until(lambda: not world.slurm.jobs[world.job].job.on, 60)
     world.until(lambda: world.lease.instance_id not in {instance.id for instance in world.cloud.alive()}, 600)
@@ -70,7 +70,7 @@ def test_status_checks_that_are_not_allowed_are_told_once_and_stop_nothing(world
         raise CloudError("DescribeInstanceStatus: UnauthorizedOperation", "UnauthorizedOperation")
 
     world.cloud.troubles = troubles
-    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 4000)
+    world.until(lambda: world.slurm.state(world.job) == "COMPLETED", 4000, 30)
     assert len([text for text in world.events("trouble") if "DescribeInstanceStatus" in text]) == 1
 
 

@@ -96,7 +96,7 @@ def test_a_lost_ledger_gets_its_working_nodes_back_from_the_instances(world):
     assert lease.from_s == world.cloud.alive()[0].launched_s and world.ledger.jobs_of(lease.id) == (job,)
     assert spent(world, "vision") == pytest.approx(bill(world), abs=1)
     assert lease.committed_until_s >= world.slurm.jobs[job].job.end_s
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[job].started) == 1 and len(world.cloud.all) == 1
     world.until(lambda: not world.cloud.alive(), HOUR)
 
@@ -109,7 +109,7 @@ def test_a_new_ledger_elsewhere_waits_until_the_old_one_is_stale(world, tmp_path
     world.clock.at += STALE_S + 1
     world.tick()
     assert world.states() == [records.READY] and world.events("owner")
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[job].started) == 1
 
 
@@ -131,7 +131,7 @@ def test_a_second_full_budget_never_appears(world):
     said["budget"] = {"usd_per_month": 420.0}
     world.document = ClusterDocument.model_validate(said)
     job = rented(world, runs_s=5 * HOUR)
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 6 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 6 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     before = spent(world)
     assert before > 275
@@ -151,7 +151,7 @@ def test_a_second_full_budget_never_appears(world):
 
 def test_a_controller_that_dies_before_it_has_taken_it_over_loses_nothing(world, monkeypatch):
     job = rented(world, runs_s=HOUR)
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 3 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 3 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     world.tick()
     before = spent(world)
@@ -171,11 +171,11 @@ def test_a_controller_that_dies_before_it_has_taken_it_over_loses_nothing(world,
 
 def test_what_is_carried_over_keeps_its_account_its_day_and_its_month(world):
     job = rented(world)
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     world.clock.at += DAY
     other = rented(world, runs_s=HOUR, account="speech")
-    world.until(lambda: world.slurm.state(other) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(other) == "COMPLETED", 4 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     world.tick()
     before = spent(world), spent(world, "vision"), spent_today(world)
@@ -194,7 +194,7 @@ def test_a_restored_ledger_interrupts_no_present_job(world, tmp_path):
     first = rented(world)
     old = world.ledger.leases()[0]
     copy(world, tmp_path / "copy")
-    world.until(lambda: world.slurm.state(first) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(first) == "COMPLETED", 4 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     world.clock.at += DAY
     second = rented(world)
@@ -207,7 +207,7 @@ def test_a_restored_ledger_interrupts_no_present_job(world, tmp_path):
     (lease,) = world.ledger.leases()
     assert (lease.node, lease.instance_id, lease.state) == (node, "i-3", records.READY) and old.instance_id == "i-1"
     assert spent(world) == pytest.approx(bill(world), abs=2)
-    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[second].started) == 1 and world.slurm.forced == []
     assert spent(world) == pytest.approx(bill(world), abs=2)
 
@@ -223,7 +223,7 @@ def test_a_job_that_got_its_node_after_the_copy_is_nobody_elses(world, tmp_path)
     assert not [text for text in world.events("needs_a_person") if "nothing was rented for it" in text]
     lease = next(lease for lease in world.ledger.leases() if lease.node == world.slurm.jobs[second].job.on[0])
     assert lease.state == records.READY and second in world.ledger.jobs_of(lease.id)
-    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[second].started) == 1 and world.slurm.state(first) in ("COMPLETED", "RUNNING")
 
 
@@ -245,7 +245,7 @@ def test_whatever_a_restored_ledger_was_about_the_present_job_runs_on(world, tmp
 def test_another_instance_is_none_of_a_restored_leases_business(world, tmp_path, state, spool):
     first = rented(world)
     copy_in(world, tmp_path / "copy", state)
-    world.until(lambda: world.slurm.state(first) == "COMPLETED", 5 * HOUR)
+    world.until(lambda: world.slurm.state(first) == "COMPLETED", 5 * HOUR, 120)
     world.until(lambda: not world.ledger.leases(), HOUR)
     world.clock.at += 2 * HOUR
     second = rented(world)
@@ -257,7 +257,7 @@ def test_another_instance_is_none_of_a_restored_leases_business(world, tmp_path,
     world.tick(3)
     assert world.slurm.state(second) == "RUNNING" and world.slurm.forced == []
     assert "i-3" in [lease.instance_id for lease in world.ledger.leases()]
-    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[second].started) == 1
     world.until(lambda: not world.cloud.alive() and not world.ledger.leases(), HOUR)
     # the ledger, or else the spool, must have known of the first one
@@ -272,7 +272,7 @@ def test_without_ledger_and_spool_what_is_still_shown_is_paid_from_its_launch(wo
     world.slurm.claimed = None
     world.tick()
     assert spent(world, "vision") == pytest.approx(bill(world), abs=1)
-    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR)
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 4 * HOUR, 120)
     assert len(world.slurm.jobs[job].started) == 1
 
 

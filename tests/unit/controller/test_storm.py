@@ -108,8 +108,7 @@ def test_one_node_that_slurm_refuses_keeps_no_other(tmp_path):
     """`scontrol update nodename=a,b` ends at the first name that it doesn't know."""
     world = rich(tmp_path, 4)
     world.fill_home()
-    for _ in range(3):
-        world.slurm.submit(limit_s=600, runs_s=600)
+    jobs = [world.slurm.submit(limit_s=600, runs_s=600) for _ in range(3)]
     world.until(lambda: len(on_rented(world)) == 3, 300)
     abandon = world.slurm.abandon
 
@@ -129,6 +128,8 @@ def test_one_node_that_slurm_refuses_keeps_no_other(tmp_path):
     world.until(lambda: still() == ["p5-2"], 300)
     world.slurm.abandon = abandon
     world.until(lambda: not still(), 60)
+    assert [world.slurm.jobs[job].job.restarts for job in jobs] == [1, 1, 1]
+    assert any("Invalid node name specified" in text for text in world.events("trouble"))
 
 
 def test_a_job_that_may_not_be_requeued_keeps_no_other(tmp_path):
