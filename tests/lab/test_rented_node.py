@@ -203,6 +203,7 @@ def lab():
         ]
         install(site, BAKER, *packages)
         site.ssh(BAKER, "systemctl disable -q --now docker docker.socket containerd; rm -f /etc/munge/munge.key")
+        site.ssh(BAKER, "useradd --uid 1500 --create-home --shell /bin/bash alice")  # as a directory service knows her
         put(site, BAKER, role_files())
         site.ssh(BAKER, "chmod 755 /usr/local/sbin/ironburst-*; systemctl daemon-reload")
         site.ssh(BAKER, "systemctl enable -q ironburst-metadata ironburst-join ironburst-dead-man.timer munge slurmd")
@@ -311,12 +312,5 @@ def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, more, words):
         lab.slurm.abandon(["p5-3"], "again")
         lab.until("p5-3", "POWERED_DOWN")
     instance = lab.launch("p5-3", dead_man_s=100_000, **more)
-    console = lab.site.dir / "hosts" / instance / "console.log"
-    seen = []
-
-    def told():
-        seen[:] = [console.read_text(errors="replace")] if console.exists() else seen
-        return words in "".join(seen)
-
-    wait_for(told, 90, "its last words", pause=0.1)
+    wait_for(lambda: words in lab.site.host(instance).console(), 180, "its last words", pause=0.1)
     assert lab.gone(instance) == "Client.InstanceInitiatedShutdown"
