@@ -13,7 +13,6 @@ from ironburst import document
 from ironburst.adapters.slurm import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import EventRow
-from ironburst.document import ClusterDocument
 from ironburst.ports import Node
 from lab.demo.burst import Head, over
 from lab.demo.declare import control
@@ -35,10 +34,10 @@ echo $((between - before)) $((after - between))"""
 class Refusal:
     """What was seen of the gang that nobody could take."""
 
-    places: frozenset[str]
-    """every "MARKET in ZONE" that the declaration allows"""
+    zones: frozenset[str]
+    """every zone that the declaration allows"""
     refused: frozenset[str] = frozenset()
-    """those of which an event says that the cloud refused"""
+    """those of which an event says that the cloud had no capacity there"""
     squeue_s: list[float] = field(default_factory=list)
     """seconds that each answer took, on the head"""
     sbatch_s: list[float] = field(default_factory=list)
@@ -50,11 +49,11 @@ class Refusal:
     def good(self) -> bool:
         """Refused everywhere, Slurm always in time, nothing rented, nothing left."""
         in_time = bool(self.sbatch_s) and max(self.squeue_s + self.sbatch_s) < ANSWER_S
-        return bool(self.places) and self.refused >= self.places and in_time and not self.rented and not self.left
+        return bool(self.zones) and self.refused >= self.zones and in_time and not self.rented and not self.left
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "places": {place: place in self.refused for place in sorted(self.places)},
+            "zones": {zone: zone in self.refused for zone in sorted(self.zones)},
             "answers": len(self.squeue_s) + len(self.sbatch_s),
             "slowest_squeue_s": round(max(self.squeue_s, default=0.0), 3),
             "slowest_sbatch_s": round(max(self.sbatch_s, default=0.0), 3),
@@ -67,7 +66,7 @@ class Refusal:
         said = self.as_json()
         behind = f"; LEFT: {', '.join(self.left)}" if self.left else ""
         return (
-            f"a gang of {NODES} in {len(self.places & self.refused)} of {len(self.places)} places; Slurm's slowest of "
+            f"a gang of {NODES} in {len(self.zones & self.refused)} of {len(self.zones)} zones; Slurm's slowest of "
             f"{said['answers']} answers: squeue {said['slowest_squeue_s']} s, sbatch {said['slowest_sbatch_s']} s; "
             f"{self.rented} instances{behind}"
         )
@@ -79,16 +78,10 @@ def script(name: str, minutes: int) -> str:
     return f"#!/bin/bash\n#SBATCH --job-name={name} {size} --requeue --output=/dev/null\nsleep {minutes * 60}\n"
 
 
-def places(published: ClusterDocument) -> frozenset[str]:
-    return frozenset(
-        f"{market} in {place.zone}" for pool in published.pools for place in pool.zones for market in pool.markets
-    )
-
-
 def refused(events: Iterable[EventRow]) -> frozenset[str]:
-    """The places of which these events say that the cloud had no capacity there."""
-    said = [event.text for event in events if event.kind == "refused"]
-    return frozenset(text.split(":")[0] for text in said if "InsufficientInstanceCapacity" in text)
+    """The zones of which these events say that the cloud had no capacity there."""
+    said = [event.text for event in events if event.kind == "refused" and "InsufficientInstanceCapacity" in event.text]
+    return frozenset(text.split(":")[0].split(" in ")[1] for text in said)
 
 
 def wrong(nodes: Iterable[Node], rentable: set[str]) -> tuple[str, ...]:
@@ -101,11 +94,12 @@ def wrong(nodes: Iterable[Node], rentable: set[str]) -> tuple[str, ...]:
 
 
 def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
-    """Fill the hall, submit the gang, wait for the refusal in every place, cancel both, wait until all is as before.
+    """Fill the hall, submit the gang, wait for the refusal in every zone, cancel both, wait until all is as before.
     LabError if one of these doesn't come.
     """
     published = document.read(inside.document)
-    result, head = Refusal(places(published)), Head(inside)
+    zones = frozenset(place.zone for pool in published.pools for place in pool.zones)
+    result, head = Refusal(zones), Head(inside)
     before, began = _instances(inside), time.time()
     for pool in published.pools:
         for place in pool.zones:
@@ -119,9 +113,9 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
 
     def everywhere() -> bool:
         result.refused = refused(ledger.events(began))
-        return result.refused >= result.places
+        return result.refused >= result.zones
 
-    _until(result, head, everywhere, "the cloud refused the gang in every zone and market")
+    _until(result, head, everywhere, "the cloud refused the gang in every zone")
     say(f"refused: {', '.join(sorted(result.refused))}")
     head.alice(f"scancel {full} {gang}")
     slurm = Slurm(inside.argv(*inside.head_prefix()))

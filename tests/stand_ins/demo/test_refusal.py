@@ -11,18 +11,18 @@ from lab.demo import refusal
 from lab.demo.refusal import Refusal
 from lab.demo.summary import Summary, as_json, text
 
-BOTH = frozenset({"spot in us-east-1a", "on-demand in us-east-1a"})
+BOTH = frozenset({"us-east-1a", "us-east-1b"})
 
 
 def seen(**other):
-    well = {"places": BOTH, "refused": BOTH, "squeue_s": [0.03, 0.05], "sbatch_s": [0.06, 0.04]}
+    well = {"zones": BOTH, "refused": BOTH, "squeue_s": [0.03, 0.05], "sbatch_s": [0.06, 0.04]}
     return Refusal(**(well | other))
 
 
 def test_every_place_was_refused_in_time_and_nothing_is_left():
     assert seen().good()
     assert seen().as_json() == {
-        "places": {"on-demand in us-east-1a": True, "spot in us-east-1a": True},
+        "zones": {"us-east-1a": True, "us-east-1b": True},
         "answers": 4,
         "slowest_squeue_s": 0.05,
         "slowest_sbatch_s": 0.06,
@@ -31,15 +31,15 @@ def test_every_place_was_refused_in_time_and_nothing_is_left():
         "survived": True,
     }
     assert seen().text() == (
-        "a gang of 2 in 2 of 2 places; Slurm's slowest of 4 answers: squeue 0.05 s, sbatch 0.06 s; 0 instances"
+        "a gang of 2 in 2 of 2 zones; Slurm's slowest of 4 answers: squeue 0.05 s, sbatch 0.06 s; 0 instances"
     )
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"places": frozenset()},
-        {"refused": frozenset({"spot in us-east-1a"})},
+        {"zones": frozenset()},
+        {"refused": frozenset({"us-east-1a"})},
         {"squeue_s": [], "sbatch_s": []},
         {"squeue_s": [0.03, 1.0]},
         {"sbatch_s": [10.2, 0.04]},
@@ -51,15 +51,6 @@ def test_one_thing_that_is_wrong_is_enough(wrong):
     assert not seen(**wrong).good() and not seen(**wrong).as_json()["survived"]
 
 
-def test_places_are_zones_and_markets():
-    pool = SimpleNamespace(
-        zones=[SimpleNamespace(zone="us-east-1a"), SimpleNamespace(zone="us-east-1b")], markets=["spot", "on-demand"]
-    )
-    assert refusal.places(SimpleNamespace(pools=[pool])) == {
-        f"{market} in us-east-1{zone}" for market in ("spot", "on-demand") for zone in "ab"
-    }
-
-
 def test_only_a_lack_of_capacity_counts_as_refused():
     def event(kind, text):
         return EventRow(1.0, kind, "launch", "", None, text)
@@ -67,10 +58,10 @@ def test_only_a_lack_of_capacity_counts_as_refused():
     lack = "(InsufficientInstanceCapacity) There is no Spot capacity"
     events = [
         event("refused", f"spot in us-east-1a: {lack}"),
-        event("refused", "on-demand in us-east-1a: (VcpuLimitExceeded) too many"),
+        event("refused", "on-demand in us-east-1c: (VcpuLimitExceeded) too many"),
         event("requested", "2 spot in us-east-1b, attempt 2"),
     ]
-    assert refusal.refused(events) == {"spot in us-east-1a"}
+    assert refusal.refused(events) == {"us-east-1a"}
 
 
 def test_a_rentable_node_is_off_for_good_and_a_node_of_the_hall_takes_jobs():
@@ -121,7 +112,7 @@ def test_the_summary_has_it_and_is_not_good_without():
     figures = {"rent_to_request_s": 0, "tick_s": 2, "joined_to_running_s": 0, "disk_peak_mb": 1, "memory_peak_mb": 1}
     good = Summary("engine", history=told, leftovers={"cloud": 0}, figures=figures, refused=seen())
     assert good.good() and as_json(good)["refused"] == seen().as_json()
-    assert "refused     survived: a gang of 2 in 2 of 2 places" in text(good, "page")
+    assert "refused     survived: a gang of 2 in 2 of 2 zones" in text(good, "page")
     good.refused = seen(left=("job 7",))
     assert (
         not good.good() and "refused     NOT survived: " in text(good, "page") and "LEFT: job 7" in text(good, "page")
