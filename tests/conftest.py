@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """The tests of a file go to one worker, in their order; those of tests/lab all to one: they share a converged lab."""
+    """A file's tests go to one worker, in their order; those of tests/lab all to one: they share a converged lab."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):

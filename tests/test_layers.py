@@ -71,7 +71,7 @@ RIGHTS = {
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
-    "lab.demo": ":adapters :controller :document lab.hosts lab.names lab.packages lab.site lab.system",
+    "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
     "lab.__main__": "lab.hosts lab.site lab.system",
     # what reads the whole product
     "benchmarks": "ironburst lab numpy tests.fakes",

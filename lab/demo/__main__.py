@@ -9,11 +9,12 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, report, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, refusal, report, summary, trace
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
@@ -61,7 +62,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
 
 
 def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:
-    """The six steps. Raises LabError at the first that fails."""
+    """The seven steps. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: images, hosts, BMCs, the cloud"):
         inside = declare.start_world(site, steps.say)
     with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
@@ -80,6 +81,9 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
         explain.explain(inside, history, steps.say)
+    with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while the hall is full"):
+        result.refused = refusal.run(inside, ledger, steps.say)
+        history = replace(history, facts=history.facts | {"Refused afterwards": result.refused.text()})
     with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
         result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)
     return history

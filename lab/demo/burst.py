@@ -95,7 +95,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
         if came_up is None and (came_up := boot.measure(inside, ledger)):
             say(came_up.text())
         states = head.queue()
-        if not todo and all(_over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
+        if not todo and all(over(states.get(id)) for id in submitted.ids.values()) and not ledger.leases():
             say("every job has ended and every lease is given back")
             return submitted, faults, came_up
         time.sleep(0.3)
@@ -113,7 +113,7 @@ def arguments(inside: Inside) -> list[str]:
     return ["--document", str(inside.document), "--ledger", str(inside.ledger)]
 
 
-def _over(state: str | None) -> bool:
+def over(state: str | None) -> bool:
     return state is None or state in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
@@ -147,6 +147,6 @@ def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[s
 
 
 def _unfinished(head: Head, ledger: Ledger) -> str:
-    jobs = [f"job {id} {state}" for id, state in head.queue().items() if not _over(state)]
+    jobs = [f"job {id} {state}" for id, state in head.queue().items() if not over(state)]
     leases = [f"lease {lease.node} {lease.state}" for lease in ledger.leases()]
     return ", ".join(jobs + leases) or "nothing is left"

@@ -11,6 +11,7 @@ from ironburst.document import ClusterDocument
 from lab.demo import trace
 from lab.demo.burst import Faults
 from lab.demo.history import History
+from lab.demo.refusal import Refusal
 
 
 @dataclass
@@ -20,18 +21,23 @@ class Summary:
     converge: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: Refusal | None = None
+    """the gang that the cloud had no capacity for; None until it was submitted"""
     figures: dict[str, Any] = field(default_factory=dict)
     """how quickly the controller acted, and what the demo took of the machine"""
     leftovers: dict[str, int] | None = None
     """kind: how many; None until it was looked"""
 
     def good(self) -> bool:
-        """Every job done once, both faults met and survived, the second converge changed nothing, and nothing left."""
+        """Every job done once, both faults and the refused gang met and survived, the second converge changed nothing,
+        and nothing left.
+        """
         jobs = self.history.jobs if self.history else ()
         unchanged = all(host["changed"] == host["failed"] == 0 for host in self.converge.get("second", {}).values())
         clean = self.leftovers is not None and not any(self.leftovers.values())
         safe = bool(jobs) and not any(job.fate == "lost" for job in jobs) and self.history.run_twice == 0
-        return safe and unchanged and clean and all(fault["survived"] for fault in self.faults.values())
+        survived = all(fault["survived"] for fault in self.faults.values())
+        return safe and unchanged and clean and survived and self.refused is not None and self.refused.good()
 
 
 def facts(document: ClusterDocument, engine: str, compression: float) -> dict[str, str]:
@@ -107,6 +113,7 @@ def as_json(result: Summary) -> dict[str, Any]:
         "leases": leases,
         "spent_usd": round(history.spent_usd, 4),
         "faults": result.faults,
+        "refused": result.refused.as_json() if result.refused else None,
         "figures": result.figures,
         "leftovers": result.leftovers,
         "good": result.good(),
@@ -125,6 +132,10 @@ def text(result: Summary, page: Path) -> str:
     for name, fault in result.faults.items():
         missed = "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
         lines.append(f"  fault       {name}: {'survived' if fault['survived'] else missed}")
+    if result.refused:
+        lines.append(
+            f"  refused     {'survived' if result.refused.good() else 'NOT survived'}: {result.refused.text()}"
+        )
     lines.append(f"  leftovers   {sum((result.leftovers or {}).values())}")
     quick = result.figures
     lines.append(

@@ -19,6 +19,8 @@ Before=ssh.service multi-user.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
+# as the kernel of a cloud's image is told (console=ttyS0)
+ExecStartPre=/usr/bin/ln --symbolic --force ttyS0 /dev/console
 ExecStart=/usr/bin/cloud-init init
 [Install]
 WantedBy=multi-user.target

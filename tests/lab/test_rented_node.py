@@ -214,6 +214,7 @@ def lab():
         ]
         install(site, BAKER, *packages)
         site.ssh(BAKER, "systemctl disable -q --now docker docker.socket containerd; rm -f /etc/munge/munge.key")
+        site.ssh(BAKER, "useradd --uid 1500 --create-home --shell /bin/bash alice")  # as a directory service knows her
         put(site, BAKER, role_files())
         site.ssh(BAKER, "chmod 755 /usr/local/sbin/ironburst-*; systemctl daemon-reload")
         units = "ironburst-metadata ironburst-join ironburst-dead-man.timer munge ironburst-data slurmd"
@@ -349,12 +350,6 @@ def test_a_node_that_can_not_come_says_why_and_ends_at_once(lab, node, more, wor
         lab.slurm.abandon([node], "again")
         lab.until(node, "POWERED_DOWN")
     instance = lab.launch(node, dead_man_s=100_000, **more)
-    console = lab.site.dir / "hosts" / instance / "console.log"
-    seen = []
-
-    def told():
-        seen[:] = [console.read_text(errors="replace")] if console.exists() else seen
-        return words in "".join(seen)
-
-    wait_for(told, 180, "its last words", pause=0.1)  # a new role may be unknown for a minute
+    # a new role may be unknown for a minute
+    wait_for(lambda: words in lab.site.host(instance).console(), 180, "its last words", pause=0.1)
     assert lab.gone(instance) == "Client.InstanceInitiatedShutdown"

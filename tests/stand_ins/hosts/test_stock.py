@@ -50,3 +50,12 @@ def test_cloud_init_is_a_program(root, tmp_path):
     program = root / "usr/bin/cloud-init"
     assert program.stat().st_mode & 0o111 and "STAND-IN" in program.read_text()
     py_compile.compile(str(program), cfile=str(tmp_path / "compiled"), doraise=True)
+
+
+def test_its_console_is_the_serial_port_before_anything_of_the_first_boot(root):
+    unit = (root / "etc/systemd/system/cloud-init.service").read_text()
+    commands = [line for line in unit.splitlines() if line.startswith("ExecStart")]
+    assert commands == [
+        "ExecStartPre=/usr/bin/ln --symbolic --force ttyS0 /dev/console",
+        "ExecStart=/usr/bin/cloud-init init",
+    ]
