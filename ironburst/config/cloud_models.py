@@ -10,7 +10,7 @@ from pydantic import Field
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Duration, ImageOwner, Name
+from ironburst.config.types import Certificates, Duration, ImageOwner, Name
 
 
 class CapacityBlock(Strict):
@@ -110,6 +110,19 @@ class Images(Strict):
     )
 
 
+class Controller(Strict):
+    """Who may take the controller's role: who has the key of a certificate, by IAM Roles Anywhere."""
+
+    ca: Certificates = Field(
+        description="PEM text of the authorities that sign the controller's certificate; AWS takes no public one"
+    )
+    common_name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$",
+        description="CN of the certificate; another of the same authority is refused",
+        examples=["head.hall-a"],
+    )
+
+
 class Cloud(Strict):
     """Cloud nodes, fixed and rented."""
 
@@ -120,3 +133,8 @@ class Cloud(Strict):
     pools: list[Pool] = Field(default=[])
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")
+    controller: Controller | None = Field(
+        default=None,
+        description="a head outside AWS signs in with a certificate; none: a principal of the account that may assume "
+        "the controller's role",
+    )

@@ -37,6 +37,7 @@ from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
 from lab.aws.launching import Launcher, once
 from lab.aws.power import Power
+from lab.aws.rolesanywhere import RolesAnywhere
 from lab.aws.view import InstanceView, view_of
 
 ACCOUNT = "123456789012"
@@ -104,7 +105,7 @@ class Cloud:
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
         moto_api_backend.reset()
-        self.layer = FaultLayer(DomainDispatcherApplication(create_backend_app))
+        self.layer = FaultLayer(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT))
         self.fault, self.calls = self.layer.add, self.layer.calls
         with listener:  # ours, because werkzeug ends the process where a port is taken
             self._server = make_server(

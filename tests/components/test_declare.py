@@ -9,15 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import boto3
 import pytest
 import yaml
 
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
-from lab.aws.testing import client
+from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from tests import pki
 from tests.lab_cloud import allow_spot
 
 ROOT = Path(__file__).parents[2]
@@ -160,6 +162,29 @@ def test_a_capacity_blocks_nodes_are_not_replaced_by_the_next_up(engine, cloud):
     (fixed,) = cloud.instances()
     assert fixed.market == "capacity-block"
     done(engine("preview", "--expect-no-changes"))
+
+
+def test_a_head_in_the_hall_signs_in_with_its_certificate(engine, cloud):
+    authority = pki.issue("authority of hall-a", ca=True, days=365)
+
+    def without_nodes(cluster):
+        del cluster["cloud"]["pools"], cluster["cloud"]["groups"], cluster["budget"]
+        cluster["cloud"]["controller"] = {"ca": authority.pem, "common_name": "head.hall-a"}
+
+    engine.declare(without_nodes)
+    done(engine("stack", "init"))
+    before = leftovers.leftovers(cloud.url)
+    done(engine("up", "--yes", "--skip-preview"))
+    arns = json.loads(done(engine("stack", "output", "--json")))["controller_sign_in"]
+    asked = {name.replace("_arn", "Arn").replace("trust_anchor", "trustAnchor"): arn for name, arn in arns.items()}
+    got = pki.session(cloud.url, pki.issue("head.hall-a", authority), **asked)
+    session = boto3.Session(got["accessKeyId"], got["secretAccessKey"], got["sessionToken"], region_name="us-east-1")
+    ec2 = client(cloud.url, session=session)
+    assert ec2.describe_instances()["Reservations"] == []  # the controller's right, and not the others
+    assert refused(ec2.describe_vpcs)[0] == "UnauthorizedOperation"
+    done(engine("preview", "--expect-no-changes"))
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert leftovers.leftovers(cloud.url) == before
 
 
 def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, metal, names, network, slurm, software
+from ironburst.config.checks import budget, cloud, identity, metal, names, network, slurm, software
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -30,8 +30,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
 
 
 def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] = ()) -> list[Finding]:
-    """Everything that can be said without a network. `now` decides whether a capacity block is over; `of_software`:
-    what software.findings says of the solved versions (`ironburst lock` says that itself).
+    """Everything that can be said without a network. `now` decides whether a capacity block or a certificate is over;
+    `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    return [*findings, *of_software, *cloud.capacity(config, now)]
+    return [*findings, *of_software, *cloud.capacity(config, now), *identity.authorities(config, now)]

@@ -9,6 +9,7 @@ from lab.aws_plugin.resources import (
     messaging,
     monitoring,
     network,
+    rolesanywhere,
     routing,
     security,
     storage,
@@ -16,7 +17,10 @@ from lab.aws_plugin.resources import (
 )
 from lab.aws_plugin.spec import Resource
 
-MODULES = (network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage)
+MODULES = (
+    *(network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage),
+    rolesanywhere,
+)
 RESOURCES: dict[str, Resource] = {spec.token: spec for module in MODULES for spec in module.SPECS}
 DIRECT_CONNECT = "aws:directconnect/gatewayAssociation:GatewayAssociation"
 CAPACITY_BLOCK = "aws:ec2/capacityBlockReservation:CapacityBlockReservation"
