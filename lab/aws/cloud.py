@@ -31,7 +31,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, placement
+from lab.aws import budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, link_gaps, placement
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
@@ -168,6 +168,7 @@ class Cloud:
         actions = {
             **placement.ACTIONS,
             **ec2_gaps.ACTIONS,
+            **link_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
             "run_instances": once(self.launcher.run_instances, self.lock),
             "create_fleet": once(self.launcher.create_fleet, self.lock),
@@ -188,6 +189,7 @@ class Cloud:
         disks.patch(replace)
         iam_gaps.patch(replace)
         ec2_gaps.patch(replace)
+        link_gaps.patch(replace)
         budgets_gaps.patch(replace)
         events_gaps.patch(replace)
         iam.patch(replace, ACCOUNT)

@@ -30,7 +30,7 @@ from lab.aws.launch_spec import Params, plain
 
 ADMINISTRATOR = "lab"
 KEY = re.compile(r"Credential=([^/,\s]+)/")
-JSON_SERVICES = {"ssm", "sqs", "secretsmanager", "events", "budgets", "kms", "logs", "rolesanywhere"}
+JSON_SERVICES = {"ssm", "sqs", "secretsmanager", "events", "budgets", "kms", "logs", "rolesanywhere", "directconnect"}
 # kind of refusal -> (EC2's code and status, that of services with JSON, that of the others)
 CODES = {
     "unknown": (("AuthFailure", 401), ("UnrecognizedClientException", 400), ("InvalidClientTokenId", 403)),

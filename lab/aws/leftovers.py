@@ -35,6 +35,17 @@ KINDS = (
     Kind("customer gateways", "describe_customer_gateways", "CustomerGateways[?State!='deleted'].CustomerGatewayId"),
     Kind("VPN gateways", "describe_vpn_gateways", "VpnGateways[?State!='deleted'].VpnGatewayId"),
     Kind("VPN connections", "describe_vpn_connections", "VpnConnections[?State!='deleted'].VpnConnectionId"),
+    Kind(
+        "transit gateway attachments",
+        "describe_transit_gateway_vpc_attachments",
+        "TransitGatewayVpcAttachments[?State!='deleted'].TransitGatewayAttachmentId",
+    ),
+    Kind(
+        "Direct Connect associations",
+        "describe_direct_connect_gateway_associations",
+        "directConnectGatewayAssociations[].associationId",
+        "directconnect",
+    ),
     Kind("launch templates", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
     Kind("placement groups", "describe_placement_groups", "PlacementGroups[].GroupName"),
     Kind("capacity reservations", "describe_capacity_reservations", RESERVATIONS),

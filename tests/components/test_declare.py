@@ -203,7 +203,7 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert {zone.zone for zone in parsed.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
     shown = json.loads(done(engine("stack", "output", "--json", "--show-secrets")))["hall_tunnels"]
     assert [set(tunnel) for tunnel in shown] == [
-        {"outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
+        {"hall", "outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
     ] * 2
     assert all(all(tunnel.values()) for tunnel in shown) and exported["hall_tunnels"] == "[secret]"
     state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())

@@ -22,7 +22,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.platforms,
     cloud.instance_types,
     network.zones,
-    network.hall_link,
+    network.hall_links,
     budget.ceilings_and_prices,
     software.mig,
     software.fabrics,
