@@ -52,7 +52,8 @@ class Cluster(pulumi.ComponentResource):
             account.check(config.cloud)
         self.baking_policy_arn = pulumi.Output.from_input(None)
         for hall in config.halls:
-            BareMetalNodes(hall.name, hall=hall, opts=self._child)
+            region = config.cloud.region if config.cloud else None
+            BareMetalNodes(hall.name, hall=hall, region=region, opts=self._child)
         self._interruptions: Interruptions | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
         observed = pulumi.Output.all(

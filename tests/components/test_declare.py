@@ -4,9 +4,6 @@ destroy.
 
 import base64
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import boto3
@@ -20,6 +17,7 @@ from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
 from tests import pki
+from tests.components.projects import done, project
 from tests.lab_cloud import allow_spot
 
 ROOT = Path(__file__).parents[2]
@@ -68,10 +66,7 @@ def engine(tmp_path, cloud, bmcs):
     """`engine("up", ...)` -> its finished process: the lab's stack, moved to loopback.
     `engine.declare(change)` changes the declaration.
     """
-    project = tmp_path / "project"
-    (project / "stacks").mkdir(parents=True)
-    for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
-        (project / name).symlink_to(ROOT / name)
+    run = project(tmp_path, "lab", TEST_BMC_PASSWORD="secret-of-the-test")
     stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
     settings = stack["config"]
     settings["aws:endpoints"] = [dict.fromkeys(settings["aws:endpoints"][0], cloud.url)]
@@ -82,30 +77,11 @@ def engine(tmp_path, cloud, bmcs):
 
     def declare(change):
         change(settings["ironburst:cluster"])
-        (project / "stacks" / "Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
+        (tmp_path / "project/stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
 
     declare(lambda cluster: None)
-    (tmp_path / "state").mkdir()
-    environment = {
-        **os.environ,
-        "PATH": f"{ROOT / 'lab/aws_plugin/bin'}:{os.environ['PATH']}",
-        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "lab",
-        "PYTHONPATH": str(ROOT),
-        "TEST_BMC_PASSWORD": "secret-of-the-test",
-    }
-
-    def run(*arguments):
-        command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", "lab", "--non-interactive"]
-        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
-
     run.declare = declare
     return run
-
-
-def done(process):
-    assert process.returncode == 0, process.stdout + process.stderr
-    return process.stdout
 
 
 def root_disks(cloud, instance):
