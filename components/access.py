@@ -10,10 +10,13 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
-from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.cloud_models import Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
+
+SESSION_S = 3600
+"""how long credentials that a certificate gave are good for: the longest that a role allows unless it is told more"""
 
 
 def scope(region: str) -> pulumi.Output[policies.Scope]:
@@ -85,32 +88,64 @@ class ControllerAccess(pulumi.ComponentResource):
     """The role that the burst controller assumes, with the right to see and end what it rented. It names nothing of the
     network or the pools, so it can be there before them and go after them: a `destroy` that finds nodes stops at
     their subnets and security group, and the controller can still end them.
-    Outputs: `role_arn`, `role_name`.
+    Outputs: `role_arn`, `role_name`, `sign_in` (ARNs for `aws_signing_helper`; empty without a declared certificate).
     """
 
     role_arn: pulumi.Output[str]
     role_name: pulumi.Output[str]
+    sign_in: pulumi.Output[dict[str, str]]
 
     def __init__(
         self,
         name: str,
         *,
         where: pulumi.Output[policies.Scope],
+        signs_in: Controller | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`signs_in`: by which certificate; None: whoever the account lets assume the role."""
         super().__init__("ironburst:components:ControllerAccess", name, None, opts)
         label, child = logical(name, "controller"), pulumi.ResourceOptions(parent=self)
+        anchor = self._trust_anchor(name, signs_in) if signs_in else None
+        trust = where.apply(policies.assumed_within)
+        if anchor and signs_in:
+            common_name = signs_in.common_name
+            trust = anchor.arn.apply(lambda arn: policies.assumed_with_certificate(arn, common_name))
         role = aws.iam.Role(
             label,
             description="burst controller: launches and ends the pools' nodes",
-            assume_role_policy=where.apply(lambda known: json.dumps(policies.assumed_within(known))),
+            assume_role_policy=trust.apply(json.dumps),
             tags=tags(name, "controller"),
             opts=child,
         )
+        self.sign_in = self._sign_in(name, anchor, role) if anchor else pulumi.Output.from_input({})
         rights = where.apply(lambda known: json.dumps(policies.ending(known, name)))
         aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
         self.role_arn, self.role_name = role.arn, role.name
         self.register_outputs({"role_arn": self.role_arn, "role_name": self.role_name})
+
+    def _trust_anchor(self, name: str, signs_in: Controller) -> aws.rolesanywhere.TrustAnchor:
+        """The provider asks AWS for a disabled one unless it is told otherwise; of the profile, too."""
+        return aws.rolesanywhere.TrustAnchor(
+            logical(name, "controller"),
+            enabled=True,
+            source={"source_type": "CERTIFICATE_BUNDLE", "source_data": {"x509_certificate_data": signs_in.ca}},
+            tags=tags(name, "controller"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _sign_in(
+        self, name: str, anchor: aws.rolesanywhere.TrustAnchor, role: aws.iam.Role
+    ) -> pulumi.Output[dict[str, str]]:
+        profile = aws.rolesanywhere.Profile(
+            logical(name, "controller"),
+            enabled=True,
+            duration_seconds=SESSION_S,
+            role_arns=[role.arn],
+            tags=tags(name, "controller"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return pulumi.Output.all(trust_anchor_arn=anchor.arn, profile_arn=profile.arn, role_arn=role.arn)
 
 
 class LaunchAccess(pulumi.ComponentResource):

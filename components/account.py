@@ -19,6 +19,7 @@ def check(cloud: Cloud) -> None:
     """Raises pulumi.RunError with everything that is missing. A question that AWS refuses (no such right, an image that
     is gone and that fixed nodes still run from) is a warning.
     """
+    _transit_gateways(cloud)
     missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud), *_data(cloud))]
     if missing:
         raise pulumi.RunError("\n".join(missing))
@@ -82,6 +83,23 @@ def _root_gb(image_id: str) -> int | None:
     disks = {disk.device_name: disk.ebs for disk in image.block_device_mappings} if image else {}
     size = disks.get(image.root_device_name, {}).get("volume_size") if image else None
     return int(size) if size else None
+
+
+def _transit_gateways(cloud: Cloud) -> None:
+    """One of another account waits for its owner, unless that takes every attachment. Said before: EC2 will only say
+    that there is no such gateway, when the routes to it are made.
+    """
+    wanted = sorted({link.gateway_id for link in cloud.network.links if link.kind == "transit-gateway"} - {None})
+    for gateway_id in wanted:
+        found = _asked(
+            gateway_id, lambda gateway_id=gateway_id: aws.ec2transitgateway.get_transit_gateway(id=gateway_id)
+        )
+        here = _asked("the account", aws.get_caller_identity) if found else None
+        if found and here and found.owner_id != here.account_id and found.auto_accept_shared_attachments != "enable":
+            pulumi.log.warn(
+                f"{gateway_id} is account {found.owner_id}'s, which has to accept the attachment: until then the "
+                "routes to it fail with InvalidTransitGatewayID.NotFound; run `pulumi up` again when it has"
+            )
 
 
 def _spot_role(cloud: Cloud) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from ironburst import catalog
+from ironburst import catalog, secrets
 from ironburst.config.models import Hall, Nodes
 
 
@@ -31,17 +31,20 @@ class BareMetalNodes(pulumi.ComponentResource):
 
     nodes: dict[str, Node]
 
-    def __init__(self, name: str, *, hall: Hall, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, *, hall: Hall, region: str | None = None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """`region`: of the secrets that passwords refer to; None: the environment's."""
         super().__init__("ironburst:components:BareMetalNodes", name, None, opts)
         self.nodes = {
             given["name"]: Node(given["name"], given, pulumi.ResourceOptions(parent=self))
             for nodes in hall.nodes
-            for given in node_inputs(nodes)
+            for given in node_inputs(nodes, region)
         }
         self.register_outputs({"nodes": {node: resource.reachable for node, resource in self.nodes.items()}})
 
 
-def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
+def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
     what isn't declared is left out, so it isn't compared.
     """
@@ -51,6 +54,7 @@ def node_inputs(nodes: Nodes) -> list[dict[str, Any]]:
             "bmcAddress": nodes.bmc.addresses[n],
             "bmcUsername": nodes.bmc.username,
             "passwordRef": nodes.bmc.password,  # a reference: the provider resolves it at the moment of use
+            **({"secretsRegion": region} if region and secrets.in_secretsmanager(nodes.bmc.password) else {}),
             "verifyTls": nodes.bmc.verify_tls,
             **({"caFile": nodes.bmc.ca_file} if nodes.bmc.ca_file else {}),
             **({"certificateSha256": nodes.bmc.sha256[n]} if nodes.bmc.sha256 else {}),

@@ -24,13 +24,14 @@ from ironburst.software.solve import Solution
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
-    `estimates` (worst cases, as sentences), `controller_role_arn`, `hall_tunnels` (secret),
-    `baking_policy_arn` (for those who bake images).
+    `estimates` (worst cases, as sentences), `controller_role_arn`, `controller_sign_in` (ARNs for its certificate),
+    `hall_tunnels` (secret), `baking_policy_arn` (for those who bake images).
     """
 
     document: pulumi.Output[dict[str, Any]]
     estimates: list[str]
     controller_role_arn: pulumi.Output[str | None]
+    controller_sign_in: pulumi.Output[dict[str, str]]
     hall_tunnels: pulumi.Output[list[dict[str, str]]]
     baking_policy_arn: pulumi.Output[str | None]
 
@@ -45,12 +46,14 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("ironburst:components:Cluster", name, None, opts)
         self._name, self._config, self._child = name, config, pulumi.ResourceOptions(parent=self)
         self.estimates, self.controller_role_arn = [], pulumi.Output.from_input(None)
+        self.controller_sign_in = pulumi.Output.from_input({})
         self.hall_tunnels = pulumi.Output.from_input([])
         if config.cloud:
             account.check(config.cloud)
         self.baking_policy_arn = pulumi.Output.from_input(None)
         for hall in config.halls:
-            BareMetalNodes(hall.name, hall=hall, opts=self._child)
+            region = config.cloud.region if config.cloud else None
+            BareMetalNodes(hall.name, hall=hall, region=region, opts=self._child)
         self._interruptions: Interruptions | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
         observed = pulumi.Output.all(
@@ -72,8 +75,8 @@ class Cluster(pulumi.ComponentResource):
         name, config = self._name, self._config
         where = scope(cloud.region)
         # before all that nodes can keep alive, so that a destroy takes it away after them: the nodes can still be ended
-        access = ControllerAccess(name, where=where, opts=self._child)
-        self.controller_role_arn = access.role_arn
+        access = ControllerAccess(name, where=where, signs_in=cloud.controller, opts=self._child)
+        self.controller_role_arn, self.controller_sign_in = access.role_arn, access.sign_in
         network = Network(
             name,
             network=cloud.network,

@@ -7,9 +7,16 @@ from components.network import ENDPOINTS
 from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.network_models import HallLink
 from ironburst.config.prices import price
 
 HOURS_PER_MONTH = 730
+# what a GB costs the VPC's account; behind a transit gateway its owner pays for the way on
+WAY_OUT: dict[str, catalog.NetworkItem] = {
+    "vpn": "internet-out",
+    "direct-connect": "direct-connect-out",
+    "transit-gateway": "transit-gateway-data",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ def network(cloud: Cloud) -> Estimate:
     """What the stack's own network costs by the hour, with the data to the hall where it is declared; of other data the
     price of a GB.
     """
-    zones, link = len(subnets.zones_in_use(cloud)), cloud.network.hall_link
+    zones, links = len(subnets.zones_in_use(cloud)), cloud.network.links
     parts: list[tuple[str, int, list[catalog.NetworkItem]]] = []
     data: list[tuple[str, catalog.NetworkItem]] = []
     if cloud.network.egress == "nat" and zones:
@@ -66,19 +73,20 @@ def network(cloud: Cloud) -> Estimate:
     if cloud.network.egress == "endpoints" and zones:
         parts.append(("interface endpoint", zones * len(ENDPOINTS), ["interface-endpoint"]))
         data.append(("through an endpoint", "interface-endpoint-data"))
-    if link and link.kind == "vpn":
-        parts.append(("VPN connection", 1, ["vpn-connection"]))
-    way: catalog.NetworkItem = "direct-connect-out" if link and link.kind == "direct-connect" else "internet-out"
-    if link and link.gb_per_month is None:
-        data.append((f"to {link.hall}", way))
+    for what, items, count in _link_parts(links):
+        if count:
+            parts.append((what, count, items))
+    data += [(f"to {link.hall}", WAY_OUT[link.kind]) for link in links if link.gb_per_month is None]
     if zones > 1:
         data.append(("between zones, each way", "between-zones"))
     sums: list[tuple[float, catalog.NetworkPrice | None]] = []
     sums += [(count, catalog.network_price(item, cloud.region)) for _, count, items in parts for item in items]
     names = [f"{count} {name}{'s' if count > 1 else ''}" for name, count, _ in parts]
-    if link and link.gb_per_month:
-        names.append(f"{link.gb_per_month:,g} GB a month to {link.hall}")
-        sums.append((link.gb_per_month / HOURS_PER_MONTH, catalog.network_price(way, cloud.region)))
+    for link in links:
+        if link.gb_per_month:
+            names.append(f"{link.gb_per_month:,g} GB a month to {link.hall}")
+            price_of = catalog.network_price(WAY_OUT[link.kind], cloud.region)
+            sums.append((link.gb_per_month / HOURS_PER_MONTH, price_of))
     per_gb = [(name, catalog.network_price(item, cloud.region)) for name, item in data]
     what = ", ".join(["network", *names]) if names else "network"
     known = [(count, found) for count, found in sums if found]
@@ -88,6 +96,15 @@ def network(cloud: Cloud) -> Estimate:
     dates = [found.as_of for _, found in known if found.as_of]
     total = sum(count * found.usd for count, found in known)
     return Estimate(what, total, min(dates, default=None), beside=f"beside that {beside}" if beside else "")
+
+
+def _link_parts(links: list[HallLink]) -> list[tuple[str, list[catalog.NetworkItem], int]]:
+    """(name, what is paid by the hour, how many) of what links the halls."""
+    transit = len({link.gateway_id for link in links if link.kind == "transit-gateway"})
+    return [
+        ("VPN connection", ["vpn-connection"], sum(link.kind == "vpn" for link in links)),
+        ("transit gateway attachment", ["transit-gateway-attachment"], transit),
+    ]
 
 
 def _estimate(what: str, prices: list[catalog.Price | None], nodes: int) -> Estimate:

@@ -1,14 +1,16 @@
 """The cloud network: own or existing, with private subnets for the nodes, a way out,
-the EFA security group and the link to the hall.
+the EFA security group and the links to the halls.
 """
 
 import functools
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
 
+from components.hall_links import HallLinks
 from ironburst.config import subnets
-from ironburst.config.network_models import CloudNetwork, HallLink
+from ironburst.config.network_models import CloudNetwork
 from ironburst.naming import logical, tags
 
 EVERYWHERE = "0.0.0.0/0"
@@ -18,7 +20,7 @@ ENDPOINTS = ("secretsmanager",)
 
 class Network(pulumi.ComponentResource):
     """Outputs: `vpc_id`, `subnet_ids` (zone -> private subnet), `security_group_id` (nodes; EFA's self rules),
-    `hall_tunnels` (what the hall's VPN device is set up with, secret; empty without a VPN).
+    `hall_tunnels` (what the halls' VPN devices are set up with, secret; empty without a VPN).
     """
 
     vpc_id: pulumi.Output[str]
@@ -44,13 +46,13 @@ class Network(pulumi.ComponentResource):
         self._child = pulumi.ResourceOptions(parent=self)
         self.hall_tunnels = pulumi.Output.from_input([])
         if network.existing:
-            assert not network.hall_link  # config's checks
+            assert not network.links  # config's checks
             self.vpc_id = pulumi.Output.from_input(network.existing.vpc_id)
             self.subnet_ids = {
                 zone: pulumi.Output.from_input(subnet) for zone, subnet in network.existing.subnets.items()
             }
         else:
-            self._own()
+            self._own(hall_cidrs)
         self.security_group_id = self._security_group(hall_cidrs)
         if network.egress == "endpoints" and not network.existing and zones_in_use:
             self._interface_endpoints()
@@ -61,7 +63,7 @@ class Network(pulumi.ComponentResource):
     def _tags(self, *parts: str) -> dict[str, str]:
         return tags(self._name, logical(*parts))
 
-    def _own(self) -> None:
+    def _own(self, hall_cidrs: dict[str, str]) -> None:
         network, name = self._network, self._name
         vpc = aws.ec2.Vpc(
             logical(name, "vpc"),
@@ -75,11 +77,23 @@ class Network(pulumi.ComponentResource):
         divided = subnets.divide(network.cidr, network.zones)
         private = {zone: self._subnet("private", zone, divided[zone].private) for zone in network.zones}
         self.subnet_ids = {zone: subnet.id for zone, subnet in private.items()}
-        hall = self._link(network.hall_link) if network.hall_link else None
+        links = HallLinks(
+            name,
+            links=network.links,
+            vpc_id=vpc.id,
+            cidr=network.cidr,
+            subnet_ids=[subnet.id for subnet in private.values()],
+            hall_cidrs=hall_cidrs,
+            opts=self._child,
+        )
+        self.hall_tunnels = links.tunnels
         outward: dict[str, aws.ec2.RouteTableRouteArgs] = {}
         if network.egress == "nat" and self._in_use:
             outward = self._nat({zone: self._subnet("public", zone, divided[zone].public) for zone in self._in_use})
-        tables = [self._route_table(zone, outward.get(zone), [private[zone]], hall) for zone in network.zones]
+        tables = []
+        for zone in network.zones:
+            routes = [*([outward[zone]] if zone in outward else []), *links.routes]
+            tables.append(self._route_table(zone, routes, [private[zone]], links.gateways))
         self._s3_endpoint(tables)
 
     def _subnet(self, kind: str, zone: str, cidr: str) -> aws.ec2.Subnet:
@@ -97,18 +111,18 @@ class Network(pulumi.ComponentResource):
     def _route_table(
         self,
         label: str,
-        outward: aws.ec2.RouteTableRouteArgs | None,
+        routes: list[aws.ec2.RouteTableRouteArgs],
         members: list[aws.ec2.Subnet],
-        hall: aws.ec2.VpnGateway | None = None,
+        gateways: Sequence[aws.ec2.VpnGateway] = (),
     ) -> aws.ec2.RouteTable:
-        """The route and the hall's gateway are written inside the table,
+        """Routes and the halls' gateway are written inside the table,
         so that a route added by hand shows as drift.
         """
         table = aws.ec2.RouteTable(
             logical(self._name, "routes", label),
             vpc_id=self.vpc_id,
-            routes=[outward] if outward else [],
-            propagating_vgws=[hall.id] if hall else [],
+            routes=routes,
+            propagating_vgws=[gateway.id for gateway in gateways],
             tags=self._tags("routes", label),
             opts=self._child,
         )
@@ -130,7 +144,7 @@ class Network(pulumi.ComponentResource):
             logical(name, "internet"), vpc_id=self.vpc_id, tags=self._tags("internet"), opts=self._child
         )
         to_internet = aws.ec2.RouteTableRouteArgs(cidr_block=EVERYWHERE, gateway_id=gateway.id)
-        self._route_table("public", to_internet, list(public.values()))
+        self._route_table("public", [to_internet], list(public.values()))
         outward = {}
         for zone, subnet in public.items():
             address = aws.ec2.Eip(
@@ -194,58 +208,3 @@ class Network(pulumi.ComponentResource):
             opts=self._child,
         )
         return group.id
-
-    def _link(self, link: HallLink) -> aws.ec2.VpnGateway:
-        """The way to the hall; its routes come by BGP into the private route tables."""
-        name = self._name
-        gateway = aws.ec2.VpnGateway(
-            logical(name, "hall"), vpc_id=self.vpc_id, tags=self._tags("hall"), opts=self._child
-        )
-        if link.kind == "vpn":
-            peer = aws.ec2.CustomerGateway(
-                logical(name, "hall", link.hall),
-                bgp_asn=str(link.peer_asn),
-                ip_address=link.peer_address,
-                type="ipsec.1",
-                tags=self._tags("hall", link.hall),
-                opts=self._child,
-            )
-            connection = aws.ec2.VpnConnection(
-                logical(name, "hall", link.hall),
-                customer_gateway_id=peer.id,
-                vpn_gateway_id=gateway.id,
-                type="ipsec.1",
-                static_routes_only=False,
-                tags=self._tags("hall", link.hall),
-                opts=self._child,
-            )
-            self.hall_tunnels = pulumi.Output.secret(_tunnels(connection))
-        else:
-            assert link.gateway_id is not None  # config's checks
-            aws.directconnect.GatewayAssociation(
-                logical(name, "hall", link.hall),
-                dx_gateway_id=link.gateway_id,
-                associated_gateway_id=gateway.id,
-                allowed_prefixes=[self._network.cidr],
-                opts=self._child,
-            )
-        return gateway
-
-
-def _tunnels(connection: aws.ec2.VpnConnection) -> pulumi.Output[list[dict[str, str]]]:
-    """What the hall's side needs of each of the two tunnels. AWS draws addresses and keys."""
-    names = {
-        "outside_address": "address",
-        "inside_address": "vgw_inside_address",
-        "hall_inside_address": "cgw_inside_address",
-        "asn": "bgp_asn",
-        "preshared_key": "preshared_key",
-    }
-    return pulumi.Output.all(
-        *(
-            pulumi.Output.all(
-                **{name: getattr(connection, f"tunnel{n}_{attribute}") for name, attribute in names.items()}
-            )
-            for n in (1, 2)
-        )
-    )

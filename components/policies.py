@@ -45,6 +45,21 @@ def assumed_within(scope: Scope) -> Document:
     return _document({"Effect": "Allow", "Principal": {"AWS": root}, "Action": "sts:AssumeRole"})
 
 
+def assumed_with_certificate(trust_anchor_arn: str, common_name: str) -> Document:
+    """Trust policy of the controller's role: IAM Roles Anywhere, for one trust anchor and one subject. Nobody else."""
+    return _document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": "rolesanywhere.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"],
+            "Condition": {
+                "ArnEquals": {"aws:SourceArn": trust_anchor_arn},
+                "StringEquals": {"aws:PrincipalTag/x509Subject/CN": common_name},
+            },
+        }
+    )
+
+
 def node(scope: Scope, munge_key: str | None, data: Sequence[DataSet] = ()) -> Document:
     """A rented node reads its munge key (a reference into Secrets Manager; a fixed one: None) and its data, nothing
     else.

@@ -64,15 +64,19 @@ def resolve(reference: str, *, region: str | None = None) -> str:
 
 def _from_secretsmanager(reference: str, name: str, region: str | None) -> str:
     import boto3  # imported here: reading a stack file must not load the AWS SDK
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     secret_id, _, key = name.partition("#")
+    if secret_id.startswith("arn:"):
+        region = secret_id.split(":")[3]
     try:
         answer = boto3.client("secretsmanager", region_name=region).get_secret_value(SecretId=secret_id)
         text = answer["SecretString"]
         return str(json.loads(text)[key]) if key else text
     except ClientError as error:
         reason = error.response.get("Error", {}).get("Code", "refused")
+    except NoRegionError:
+        reason = "nothing, for no region is set: export AWS_DEFAULT_REGION"
     except BotoCoreError as error:
         reason = type(error).__name__
     except (KeyError, TypeError, ValueError):

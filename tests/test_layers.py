@@ -62,7 +62,7 @@ RIGHTS = {
     "lab.system": "",
     "lab.names": "",
     "lab.engine": "cryptography google grpc pulumi yaml",
-    "lab.aws": "boto3 botocore jmespath moto pydantic werkzeug",
+    "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
     "lab.aws.__main__": "lab.hosts",
     "lab.aws_plugin": "boto3 botocore google grpc pulumi pulumi_aws",
     "lab.bmc": "",

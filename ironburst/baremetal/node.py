@@ -85,6 +85,9 @@ class NodeInputs(BaseModel):
     password_ref: Annotated[Text, AfterValidator(_reference)] = Field(
         description="reference to the password: env:NAME, file:PATH, ..."
     )
+    secrets_region: Text | None = Field(
+        default=None, description="where AWS Secrets Manager is asked for it; none: the region of the environment"
+    )
     serial: Text | None = None
     uuid: Text | None = None
     manufacturer: Text | None = None

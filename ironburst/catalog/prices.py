@@ -16,6 +16,8 @@ NetworkItem = Literal[
     "interface-endpoint",
     "interface-endpoint-data",
     "vpn-connection",
+    "transit-gateway-attachment",
+    "transit-gateway-data",
     "internet-out",
     "direct-connect-out",
     "between-zones",

@@ -11,7 +11,7 @@ from ironburst.config.data_models import DataName, DataSet
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Duration, ImageOwner, Name
+from ironburst.config.types import Account, Certificates, Duration, ImageOwner, Name
 
 _RESERVATION = r"^cr-[0-9a-f]+$"
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
@@ -190,6 +190,19 @@ class Images(Strict):
     )
 
 
+class Controller(Strict):
+    """Who may take the controller's role: who has the key of a certificate, by IAM Roles Anywhere."""
+
+    ca: Certificates = Field(
+        description="PEM text of the authorities that sign the controller's certificate; AWS takes no public one"
+    )
+    common_name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$",
+        description="CN of the certificate; another of the same authority is refused",
+        examples=["head.hall-a"],
+    )
+
+
 class Cloud(Strict):
     """Cloud nodes, fixed and rented."""
 
@@ -201,3 +214,8 @@ class Cloud(Strict):
     data: dict[DataName, DataSet] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")
+    controller: Controller | None = Field(
+        default=None,
+        description="a head outside AWS signs in with a certificate; none: a principal of the account that may assume "
+        "the controller's role",
+    )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from ironburst.config.models import ClusterConfig
 
 KEY = "ironburst:cluster"
-NOT_SHOWN = ("password", "munge_key")  # somebody may have written the secret itself here
+NOT_SHOWN = ("password", "munge_key", "ca")  # somebody may have written the secret itself here
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,15 @@ from ironburst.config.types import Address, Name, Network
 class HallLink(Strict):
     """How the cloud network reaches a hall."""
 
-    kind: Literal["vpn", "direct-connect"]
+    kind: Literal["vpn", "direct-connect", "transit-gateway"]
     hall: Name
     peer_address: Address | None = Field(default=None, description="public address of the hall's VPN device (vpn)")
     peer_asn: int | None = Field(default=None, ge=1, le=4294967294, description="BGP ASN of the hall (vpn)")
     gateway_id: str | None = Field(
-        default=None, pattern=r"^(dxgw-)?[0-9a-f-]{8,}$", description="Direct Connect gateway (direct-connect)"
+        default=None,
+        pattern=r"^(tgw-[0-9a-f]{8,17}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$",
+        description="Direct Connect gateway, a UUID (direct-connect), or transit gateway; it is there before",
+        examples=["tgw-0123456789abcdef0"],
     )
     gb_per_month: float | None = Field(
         default=None,
@@ -46,3 +49,11 @@ class CloudNetwork(Strict):
     existing: ExistingVpc | None = Field(default=None, description="use this VPC instead of making one")
     egress: Literal["nat", "endpoints"] = Field(default="nat", description="how private nodes reach out")
     hall_link: HallLink | None = Field(default=None, description="rented nodes reach the head through it")
+    hall_links: list[HallLink] = Field(
+        default=[], description="in the place of hall_link: one for each of several halls"
+    )
+
+    @property
+    def links(self) -> list[HallLink]:
+        """All of them."""
+        return [self.hall_link, *self.hall_links] if self.hall_link else self.hall_links

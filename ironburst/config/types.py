@@ -84,6 +84,14 @@ def _mac(value: str) -> str:
     return mac
 
 
+def _certificates(value: str) -> str:
+    labels = re.findall(r"-----BEGIN ([A-Z0-9 ]+)-----", value)
+    if set(labels) != {"CERTIFICATE"}:
+        found = ", ".join(sorted(set(labels))) or "no PEM at all"
+        raise ValueError(f"has {found}; write certificates alone (-----BEGIN CERTIFICATE-----), never a key")
+    return value
+
+
 def _account(value: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", value):
         raise ValueError("is not a Slurm account; Slurm's are lower case: letters, digits, and _ . - inside")
@@ -115,6 +123,7 @@ SecretRef = Annotated[
     str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])
 ]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Certificates = Annotated[str, AfterValidator(_certificates)]
 Account = Annotated[str, AfterValidator(_account)]
 Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 ImageOwner = Annotated[str, Field(pattern=r"^(\d{12}|amazon|aws-marketplace)$")]

@@ -81,28 +81,30 @@ def _gateway(site: Site, gateway: str, looked_at: str) -> Callable[[], Iterator[
 def _routes(site: Site, link: HallLink) -> Callable[[], Iterator[Finding]]:
     """Each zone with nodes has a table of its own; the head is in the hall's network."""
     hall = next(hall for hall in site.config.halls if hall.name == link.hall)
+    todo = f"let the hall's router announce {hall.cidr} by BGP; it comes into the table by itself ({PAGE})"
+    if link.kind == "transit-gateway":
+        todo = f"run `pulumi up`, which writes it once the attachment is accepted ({PAGE})"
 
     def found() -> Iterator[Finding]:
         tables = site.account.routes(site.name)
         for zone in subnets.zones_in_use(site.cloud):
             table = logical(site.name, "routes", zone)
-            yield _route(tables.get(table), hall.cidr, f"route from {zone} to {link.hall}", table)
+            yield _route(tables.get(table), hall.cidr, f"route from {zone} to {link.hall}", table, todo)
 
     return found
 
 
-def _route(routes: list[Route] | None, cidr: str, looked_at: str, table: str) -> Finding:
+def _route(routes: list[Route] | None, cidr: str, looked_at: str, table: str, todo: str) -> Finding:
     if routes is None:
         return Finding(CHECK, looked_at, "fail", f"there is no route table {table}", "run `pulumi up`")
     hall = IPv4Network(cidr)
     ways = [
         each for each in routes if each.destination != "0.0.0.0/0" and hall.subnet_of(IPv4Network(each.destination))
     ]
-    announce = f"let the hall's router announce {cidr} by BGP; it comes into the table by itself ({PAGE})"
     if not ways:
-        return Finding(CHECK, looked_at, "fail", f"no route of {table} covers {cidr}", announce)
+        return Finding(CHECK, looked_at, "fail", f"no route of {table} covers {cidr}", todo)
     if not any(way.active for way in ways):
         targets = ", ".join(way.target for way in ways)
-        return Finding(CHECK, looked_at, "fail", f"the route to {cidr} by {targets} is a black hole", announce)
+        return Finding(CHECK, looked_at, "fail", f"the route to {cidr} by {targets} is a black hole", todo)
     way = next(way for way in ways if way.active)
     return Finding(CHECK, looked_at, "ok", f"{way.destination} by {way.target}")

@@ -91,4 +91,4 @@ def node_roles(site: Site) -> list[str]:
 
 def links(network: CloudNetwork) -> list[HallLink]:
     """The ways to halls."""
-    return [network.hall_link] if network.hall_link else []
+    return network.links

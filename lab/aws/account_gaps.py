@@ -14,7 +14,6 @@ from typing import Any
 
 from moto.ce.responses import CostExplorerResponse
 from moto.core.responses import ActionResult
-from moto.directconnect.responses import DirectConnectResponse
 from moto.ec2.models import ec2_backends
 from moto.iam.exceptions import InvalidInput, NotFoundException
 from moto.iam.models import iam_backends
@@ -48,7 +47,7 @@ LOCAL_ZONE = {"ZoneType": "local-zone", "State": "available", "OptInStatus": "no
 def given(account: str, region: str, what: str) -> dict[str, Any]:
     """A table of an account in a region, that moto's reset empties: `quotas` (code -> applied value), `zones` (name ->
     fields of DescribeAvailabilityZones), `cost tags` (key -> status; `member`: the account is none that pays),
-    `direct-connect-associations` (id -> association, in us-east-1).
+    link_gaps' `direct-connect-associations` (id -> association, in us-east-1).
     """
     return stash(ec2_backends[account][region], what)
 
@@ -166,14 +165,6 @@ def decode_authorization_message(response: Any) -> ActionResult:
         raise iam.in_xml(400, "InvalidAuthorizationMessageException", "Message is not valid") from None
 
 
-# ---- Direct Connect
-def describe_direct_connect_gateway_associations(response: Any) -> ActionResult:
-    known = given(response.current_account, "us-east-1", "direct-connect-associations").values()
-    asked = response._get_param("directConnectGatewayId")
-    found = [row for row in known if asked in (None, row["directConnectGatewayId"])]
-    return ActionResult({"directConnectGatewayAssociations": found})
-
-
 def patch(replace: Callable[[Any, str, Any], None]) -> None:
     """Install all of it but EC2's actions, which the caller installs from ACTIONS."""
     replace(ServiceQuotasBackend, "get_service_quota", get_service_quota)
@@ -181,11 +172,6 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
     replace(CostExplorerResponse, "list_cost_allocation_tags", list_cost_allocation_tags)
     replace(IamResponse, "simulate_principal_policy", simulate_principal_policy)
     replace(TokenResponse, "decode_authorization_message", decode_authorization_message)
-    replace(
-        DirectConnectResponse,
-        "describe_direct_connect_gateway_associations",
-        describe_direct_connect_gateway_associations,
-    )
 
 
 ACTIONS = {"describe_availability_zones": describe_availability_zones}

@@ -31,12 +31,24 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from moto.sts.models import sts_backends
 from werkzeug.serving import make_server
 
-from lab.aws import account_gaps, budgets_gaps, disks, ec2_gaps, events_gaps, iam, iam_gaps, images, placement
+from lab.aws import (
+    account_gaps,
+    budgets_gaps,
+    disks,
+    ec2_gaps,
+    events_gaps,
+    iam,
+    iam_gaps,
+    images,
+    link_gaps,
+    placement,
+)
 from lab.aws.capacity import Capacity
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
 from lab.aws.launching import Launcher, once
 from lab.aws.power import Power
+from lab.aws.rolesanywhere import RolesAnywhere
 from lab.aws.view import InstanceView, view_of
 
 ACCOUNT = "123456789012"
@@ -104,7 +116,7 @@ class Cloud:
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
         moto_api_backend.reset()
-        self.layer = FaultLayer(DomainDispatcherApplication(create_backend_app))
+        self.layer = FaultLayer(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT))
         self.fault, self.calls = self.layer.add, self.layer.calls
         with listener:  # ours, because werkzeug ends the process where a port is taken
             self._server = make_server(
@@ -169,6 +181,7 @@ class Cloud:
             **placement.ACTIONS,
             **ec2_gaps.ACTIONS,
             **account_gaps.ACTIONS,
+            **link_gaps.ACTIONS,
             **{name: getattr(self.capacity, name) for name in Capacity.ACTIONS},
             "run_instances": once(self.launcher.run_instances, self.lock),
             "create_fleet": once(self.launcher.create_fleet, self.lock),
@@ -189,6 +202,7 @@ class Cloud:
         disks.patch(replace)
         iam_gaps.patch(replace)
         ec2_gaps.patch(replace)
+        link_gaps.patch(replace)
         budgets_gaps.patch(replace)
         account_gaps.patch(replace)
         events_gaps.patch(replace)

@@ -223,6 +223,7 @@ def in_subnet(backend: Any, subnet_id: str) -> list[str]:
     return [
         *(interface.id for interface in backend.enis.values() if interface.subnet.id == subnet_id),
         *(gateway.id for gateway in gateways if gateway.subnet_id == subnet_id),
+        *(e.id for e in backend.transit_gateway_attachments.values() if subnet_id in getattr(e, "subnet_ids", [])),
     ]
 
 

@@ -43,6 +43,7 @@ JSON_SERVICES = {
     "ce",
     "service-quotas",
     "directconnect",
+    "rolesanywhere",
 }
 # kind of refusal -> (EC2's code and status, that of services with JSON, that of the others)
 CODES = {

@@ -19,7 +19,10 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from lab.aws_plugin.wire import Props, decode, encode
 
 BIN = Path(__file__).parent / "bin"
-SERVICES = ("ec2", "iam", "sts", "sqs", "events", "cloudwatch", "ssm", "budgets", "secretsmanager", "sns", "s3")
+SERVICES = (
+    *("ec2", "iam", "sts", "sqs", "events", "cloudwatch", "ssm", "budgets", "secretsmanager", "sns", "s3"),
+    *("directconnect", "rolesanywhere"),
+)
 
 
 class Refused(Exception):

@@ -75,6 +75,20 @@ def get_offerings(aws: Aws, args: Props) -> Props:
     }
 
 
+def get_transit_gateway(aws: Aws, args: Props) -> Props:
+    described = aws.ec2.describe_transit_gateways(TransitGatewayIds=[args["id"]])["TransitGateways"]
+    if not described:
+        raise PluginError(f"no matching EC2 Transit Gateway found: {args['id']}")
+    options = described[0]["Options"]
+    return {
+        "id": args["id"],
+        "ownerId": described[0]["OwnerId"],
+        "arn": described[0]["TransitGatewayArn"],
+        "autoAcceptSharedAttachments": options["AutoAcceptSharedAttachments"],
+        "amazonSideAsn": options.get("AmazonSideAsn"),
+    }
+
+
 def get_roles(aws: Aws, args: Props) -> Props:
     prefix = {"PathPrefix": args["pathPrefix"]} if args.get("pathPrefix") else {}
     pages = aws.client("iam").get_paginator("list_roles").paginate(**prefix)
@@ -197,6 +211,7 @@ INVOKES: dict[str, tuple[str, Call]] = {
     "aws:ec2/getAmi:getAmi": ("mostRecent owners filters includeDeprecated region", get_ami),
     "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": ("locationType filters region", get_offerings),
+    "aws:ec2transitgateway/getTransitGateway:getTransitGateway": ("id region", get_transit_gateway),
     "aws:iam/getRoles:getRoles": ("nameRegex pathPrefix", get_roles),
     "aws:index/getCallerIdentity:getCallerIdentity": ("", get_identity),
     "aws:index/getRegion:getRegion": ("region", get_region),

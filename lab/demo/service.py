@@ -18,8 +18,8 @@ LEDGER = "/shared/ironburst/ledger.sqlite"
 INSTALL = f"""set -e
 apt-get install -y -qq --no-install-recommends {" ".join(NEEDS)} > /dev/null
 cp --recursive --preserve=mode --no-target-directory /shared/install /
-chown --recursive root:ironburst /etc/ironburst/aws
-chmod 0750 /etc/ironburst/aws
+chown --recursive ironburst: /etc/ironburst/aws
+chmod 0700 /etc/ironburst/aws
 install -d -o ironburst -g ironburst -m 0750 {Path(LEDGER).parent}
 systemctl daemon-reload
 """
@@ -33,7 +33,7 @@ def install(inside: Inside) -> None:
         "opt/ironburst/.venv/bin/ironburst": (PROGRAM, 0o755),
         "srv/ironburst/lab.json": (inside.document.read_text(), 0o644),
         "etc/ironburst/controller.env": ("".join(f"{name}={value}\n" for name, value in settings.items()), 0o600),
-        "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o640),
+        "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o400),
         "etc/systemd/system/ironburst.service.d/lab.conf": (
             f"# written by the lab\n[Service]\nReadWritePaths={Path(LEDGER).parent}\n",
             0o644,

@@ -141,7 +141,7 @@ def _typed(inputs: dict[str, Any]) -> node.NodeInputs:
 def _access(inputs: node.NodeInputs) -> redfish.BmcAccess:
     """Resolves the password, at the last moment. Raises NodeError where that fails."""
     try:
-        password = secrets.resolve(inputs.password_ref)
+        password = secrets.resolve(inputs.password_ref, region=inputs.secrets_region)
     except secrets.SecretError as error:
         raise NodeError(f"{inputs.name}: the password of BMC {inputs.bmc_address}: {error}") from None
     return redfish.BmcAccess(

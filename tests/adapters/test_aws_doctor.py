@@ -125,7 +125,7 @@ def linked(state="", *, of_another=False):
     gateway = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
 
     def change(made):
-        row = {"directConnectGatewayId": gateway, "associationState": state}
+        row = {"associationId": "1", "directConnectGatewayId": gateway, "associationState": state}
         rows = made.given("direct-connect-associations")
         if state:
             rows["1"] = row | {"associatedGateway": {"id": "vgw-0" if of_another else made.gateway}}

@@ -8,8 +8,10 @@ import pytest
 from components import policies
 from ironburst.config.data_models import DataSet
 from ironburst.config.load import ConfigError
+from tests import pki
 from tests.components.conftest import valid
 
+AUTHORITY = pki.issue("authority of hall-a", ca=True)
 WHERE = policies.Scope("aws", "us-east-1", "123456789012")
 POOLS = policies.Pools(
     names=["p5", "p4d"],
@@ -250,6 +252,22 @@ def test_who_may_take_the_roles(cluster, value):
     for name in ("lab-node", "lab-fixed"):
         assert [each["Principal"] for each in trust[name]] == [{"Service": "ec2.amazonaws.com"}]
     assert [each["Principal"] for each in trust["lab-controller"]] == [{"AWS": "arn:aws:iam::123456789012:root"}]
+
+
+def test_a_declared_certificate_is_the_only_way_to_the_controllers_role(cluster, value):
+    value["cloud"]["controller"] = {"ca": AUTHORITY.pem, "common_name": "head.hall-a"}
+    recording = cluster(value)
+    anchor = recording.one("rolesanywhere/trustAnchor:TrustAnchor").inputs
+    assert anchor["source"]["sourceData"] == {"x509CertificateData": AUTHORITY.pem} and anchor["enabled"] is True
+    profile = recording.one("rolesanywhere/profile:Profile").inputs
+    role = "arn:aws:mock:us-east-1:123456789012:lab-controller"
+    assert (profile["roleArns"], profile["enabled"], profile["durationSeconds"]) == ([role], True, 3600)
+    (trust,) = json.loads(recording.one("iam/role:Role", "lab-controller").inputs["assumeRolePolicy"])["Statement"]
+    assert trust["Principal"] == {"Service": "rolesanywhere.amazonaws.com"}
+    assert trust["Condition"] == {
+        "ArnEquals": {"aws:SourceArn": "arn:aws:mock:us-east-1:123456789012:lab-controller"},
+        "StringEquals": {"aws:PrincipalTag/x509Subject/CN": "head.hall-a"},
+    }
 
 
 def test_the_budget_alarm(cluster, value):

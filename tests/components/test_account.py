@@ -27,6 +27,9 @@ def refused(cluster, value, monkeypatch):
     return build
 
 
+OURS = "123456789012"
+
+
 def offered(*zones):
     return lambda _args: {"instanceTypes": ["p5.48xlarge"] * len(zones), "locations": list(zones)}
 
@@ -94,6 +97,21 @@ def test_without_spot_nobody_asks_for_the_role(cluster, value, monkeypatch):
     value["cloud"]["pools"][0]["markets"] = ["on-demand"]
     monkeypatch.setitem(ACCOUNT, ROLES, lambda _args: pytest.fail("asked"))
     cluster(value, again=True)
+
+
+@pytest.mark.parametrize(
+    ("owner", "accepts", "told"), [("999999999999", "disable", 1), ("999999999999", "enable", 0), (OURS, "disable", 0)]
+)
+def test_a_gateway_whose_owner_has_to_accept_is_told(cluster, value, monkeypatch, owner, accepts, told):
+    link = {"kind": "transit-gateway", "hall": "hall-a", "gateway_id": "tgw-0123456789abcdef0"}
+    value["cloud"]["network"]["hall_link"] = link
+    answer = {"ownerId": owner, "autoAcceptSharedAttachments": accepts, "id": link["gateway_id"]}
+    token = "aws:ec2transitgateway/getTransitGateway:getTransitGateway"
+    monkeypatch.setitem(ACCOUNT, token, lambda _args: answer)
+    warned = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, *_, **__: warned.append(message))
+    cluster(value, again=True)
+    assert len([each for each in warned if "has to accept the attachment" in each]) == len(warned) == told
 
 
 def test_what_may_not_be_asked_stops_nothing_and_is_said(cluster, value, monkeypatch):

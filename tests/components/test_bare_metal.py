@@ -61,3 +61,11 @@ def test_nodes_are_resources_of_our_own_plugin(cluster, value):
     nodes = cluster(value).all("baremetal:index:Node")
     expected = [("dgx01", "hall-a"), ("dgx02", "hall-a"), ("head", "hall-a")]
     assert [(each.name, each.parent) for each in nodes] == expected
+
+
+def test_a_password_in_secrets_manager_is_asked_for_where_the_cloud_is():
+    kept = Nodes.model_validate(BASE | {"bmc": BMC | {"password": "aws-secretsmanager:hall/bmc"}})
+    assert [each.get("secretsRegion") for each in node_inputs(kept, "eu-west-1")] == ["eu-west-1"] * 2
+    assert not any(
+        "secretsRegion" in each for each in [*node_inputs(kept), *node_inputs(Nodes.model_validate(BASE), "x")]
+    )

@@ -4,11 +4,9 @@ destroy.
 
 import base64
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
@@ -16,9 +14,11 @@ from botocore.exceptions import ClientError
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.cloud import Cloud
-from lab.aws.testing import client
+from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from tests import pki
+from tests.components.projects import done, project
 from tests.lab_cloud import allow_spot
 
 ROOT = Path(__file__).parents[2]
@@ -67,10 +67,7 @@ def engine(tmp_path, cloud, bmcs):
     """`engine("up", ...)` -> its finished process: the lab's stack, moved to loopback.
     `engine.declare(change)` changes the declaration.
     """
-    project = tmp_path / "project"
-    (project / "stacks").mkdir(parents=True)
-    for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
-        (project / name).symlink_to(ROOT / name)
+    run = project(tmp_path, "lab", TEST_BMC_PASSWORD="secret-of-the-test")
     stack = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
     settings = stack["config"]
     settings["aws:endpoints"] = [dict.fromkeys(settings["aws:endpoints"][0], cloud.url)]
@@ -81,30 +78,11 @@ def engine(tmp_path, cloud, bmcs):
 
     def declare(change):
         change(settings["ironburst:cluster"])
-        (project / "stacks" / "Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
+        (tmp_path / "project/stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
 
     declare(lambda cluster: None)
-    (tmp_path / "state").mkdir()
-    environment = {
-        **os.environ,
-        "PATH": f"{ROOT / 'lab/aws_plugin/bin'}:{os.environ['PATH']}",
-        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "lab",
-        "PYTHONPATH": str(ROOT),
-        "TEST_BMC_PASSWORD": "secret-of-the-test",
-    }
-
-    def run(*arguments):
-        command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", "lab", "--non-interactive"]
-        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
-
     run.declare = declare
     return run
-
-
-def done(process):
-    assert process.returncode == 0, process.stdout + process.stderr
-    return process.stdout
 
 
 def root_disks(cloud, instance):
@@ -185,6 +163,29 @@ def test_each_type_of_a_pool_is_launched_from_a_template_of_its_own(engine, clou
     assert len(instance["NetworkInterfaces"]) == 3  # its cards: an interface, and EFA on both
 
 
+def test_a_head_in_the_hall_signs_in_with_its_certificate(engine, cloud):
+    authority = pki.issue("authority of hall-a", ca=True, days=365)
+
+    def without_nodes(cluster):
+        del cluster["cloud"]["pools"], cluster["cloud"]["groups"], cluster["budget"]
+        cluster["cloud"]["controller"] = {"ca": authority.pem, "common_name": "head.hall-a"}
+
+    engine.declare(without_nodes)
+    done(engine("stack", "init"))
+    before = leftovers.leftovers(cloud.url)
+    done(engine("up", "--yes", "--skip-preview"))
+    arns = json.loads(done(engine("stack", "output", "--json")))["controller_sign_in"]
+    asked = {name.replace("_arn", "Arn").replace("trust_anchor", "trustAnchor"): arn for name, arn in arns.items()}
+    got = pki.session(cloud.url, pki.issue("head.hall-a", authority), **asked)
+    session = boto3.Session(got["accessKeyId"], got["secretAccessKey"], got["sessionToken"], region_name="us-east-1")
+    ec2 = client(cloud.url, session=session)
+    assert ec2.describe_instances()["Reservations"] == []  # the controller's right, and not the others
+    assert refused(ec2.describe_vpcs)[0] == "UnauthorizedOperation"
+    done(engine("preview", "--expect-no-changes"))
+    done(engine("destroy", "--yes", "--skip-preview"))
+    assert leftovers.leftovers(cloud.url) == before
+
+
 def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     allow_spot(client(cloud.url, "iam"))
     done(engine("stack", "init"))
@@ -201,7 +202,7 @@ def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):
     assert {zone.zone for zone in parsed.pool("p5").zones} == {"us-east-1a", "us-east-1b"}
     shown = json.loads(done(engine("stack", "output", "--json", "--show-secrets")))["hall_tunnels"]
     assert [set(tunnel) for tunnel in shown] == [
-        {"outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
+        {"hall", "outside_address", "inside_address", "hall_inside_address", "asn", "preshared_key"}
     ] * 2
     assert all(all(tunnel.values()) for tunnel in shown) and exported["hall_tunnels"] == "[secret]"
     state = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())

@@ -7,7 +7,9 @@ from ironburst.config.cloud_models import Cloud
 
 ZONES = ["us-east-1a", "us-east-1b"]
 VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
-DIRECT = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d"}
+DIRECT = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d-4e5f-6789-abcd-ef0123456789"}
+
+TRANSIT = {"kind": "transit-gateway", "hall": "hall-a", "gateway_id": "tgw-0123456789abcdef0"}
 
 
 def network(region="us-east-1", zones=ZONES, **changes):
@@ -38,6 +40,18 @@ def network(region="us-east-1", zones=ZONES, **changes):
             0.05 + 0.05 + 10 * 0.09,
             "1 NAT gateway, 1 VPN connection, 7,300 GB a month to hall-a",
             "0.045 USD a GB through NAT",
+        ),
+        (
+            {"zones": ZONES[:1], "hall_links": [VPN, VPN | {"hall": "hall-b"}]},
+            0.05 + 2 * 0.05,
+            "1 NAT gateway, 2 VPN connections",
+            "0.045 USD a GB through NAT, 0.09 USD a GB to hall-a, 0.09 USD a GB to hall-b",
+        ),
+        (
+            {"zones": ZONES[:1], "hall_links": [TRANSIT, TRANSIT | {"hall": "hall-b", "gb_per_month": 7300}]},
+            0.05 + 0.05 + 10 * 0.02,
+            "1 NAT gateway, 1 transit gateway attachment, 7,300 GB a month to hall-b",
+            "0.045 USD a GB through NAT, 0.02 USD a GB to hall-a",
         ),
         (
             {"zones": ZONES[:1], "hall_link": DIRECT | {"gb_per_month": 7300}},

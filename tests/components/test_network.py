@@ -6,6 +6,8 @@ from components.network import ENDPOINTS, Network
 from ironburst.config.network_models import CloudNetwork
 
 ZONES = ["us-east-1a", "us-east-1b"]
+DIRECT = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+TRANSIT = "tgw-0123456789abcdef0"
 VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
 
 
@@ -13,7 +15,7 @@ VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_as
 def network(run):
     def build(in_use=ZONES, **changes):
         declared = CloudNetwork.model_validate({"cidr": "10.90.0.0/16", "zones": ZONES} | changes)
-        halls = {"hall-a": "10.78.0.0/21"}
+        halls = {"hall-a": "10.78.0.0/21", "hall-b": "10.79.0.0/21"}
         return run(
             lambda: (
                 Network(
@@ -83,7 +85,11 @@ def test_the_security_group_lets_efa_talk_to_itself_both_ways(network):
 
 def test_only_the_nodes_and_the_hall_may_come_in(network):
     rules = network().one("SecurityGroup").inputs["ingress"]
-    assert [(rule.get("self"), rule.get("cidrBlocks")) for rule in rules] == [(True, None), (None, ["10.78.0.0/21"])]
+    assert [(rule.get("self"), rule.get("cidrBlocks")) for rule in rules] == [
+        (True, None),
+        (None, ["10.78.0.0/21"]),
+        (None, ["10.79.0.0/21"]),
+    ]
     assert not any("ipv6CidrBlocks" in rule or "securityGroups" in rule for rule in rules)
 
 
@@ -100,15 +106,47 @@ def test_a_vpn_to_the_hall_with_routes_by_bgp(network):
 
 
 def test_a_direct_connect_to_the_hall(network):
-    recording = network(hall_link={"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d"})
+    recording = network(hall_link={"kind": "direct-connect", "hall": "hall-a", "gateway_id": DIRECT})
     association = recording.one("GatewayAssociation").inputs
     assert association == {
-        "dxGatewayId": "0a1b2c3d",
+        "dxGatewayId": DIRECT,
         "associatedGatewayId": "lab-hall-id",
         "allowedPrefixes": ["10.90.0.0/16"],
     }
     assert not recording.all("VpnConnection") and not recording.all("CustomerGateway")
     assert recording.one("RouteTable", "lab-routes-us-east-1a").inputs["propagatingVgws"] == ["lab-hall-id"]
+
+
+def test_several_halls_share_the_one_vpn_gateway(network):
+    second = {"kind": "vpn", "hall": "hall-b", "peer_address": "203.0.113.20", "peer_asn": 65020}
+    recording = network(hall_links=[VPN, second])
+    assert [each.name for each in recording.all("VpnGateway")] == ["lab-hall"]
+    connections = {each.name: each.inputs for each in recording.all("VpnConnection")}
+    assert set(connections) == {"lab-hall-hall-a", "lab-hall-hall-b"}
+    assert {each["vpnGatewayId"] for each in connections.values()} == {"lab-hall-id"}
+    both = {each.name: each.inputs["bgpAsn"] for each in recording.all("CustomerGateway")}
+    assert both == {"lab-hall-hall-a": "65010", "lab-hall-hall-b": "65020"}
+    recording = network(
+        hall_links=[{"kind": "direct-connect", "hall": hall, "gateway_id": DIRECT} for hall in ("hall-a", "hall-b")]
+    )
+    assert [each.inputs["dxGatewayId"] for each in recording.all("GatewayAssociation")] == [DIRECT]
+
+
+def test_transit_gateway_routes_are_written_for_nothing_propagates_them(network):
+    links = [{"kind": "transit-gateway", "hall": hall, "gateway_id": TRANSIT} for hall in ("hall-a", "hall-b")]
+    recording = network(hall_links=links)
+    attachment = recording.one("ec2transitgateway/vpcAttachment:VpcAttachment").inputs
+    assert attachment["subnetIds"] == [f"lab-private-{zone}-id" for zone in ZONES]
+    assert (attachment["transitGatewayId"], attachment["applianceModeSupport"]) == (TRANSIT, "disable")
+    for zone in ZONES:
+        table = recording.one("ec2/routeTable:RouteTable", f"lab-routes-{zone}").inputs
+        assert table["routes"] == [
+            {"cidrBlock": "0.0.0.0/0", "natGatewayId": f"lab-nat-{zone}-id"},
+            {"cidrBlock": "10.78.0.0/21", "transitGatewayId": TRANSIT},
+            {"cidrBlock": "10.79.0.0/21", "transitGatewayId": TRANSIT},
+        ]
+        assert table["propagatingVgws"] == []
+    assert not recording.all("VpnGateway")
 
 
 def test_no_link_no_gateway(network):

@@ -15,6 +15,7 @@ from ironburst.config.data_models import DataSet
 from ironburst.naming import image_parameter
 from ironburst.ports import LaunchRequest, Refused
 from lab.aws.testing import REGION, Clients, client, network, refused
+from tests import pki
 from tests.lab_cloud import TRUSTS_EC2, allow_spot, assumed, clients, server, user
 
 __all__ = ["clients", "server"]
@@ -493,6 +494,29 @@ def test_the_controllers_role_is_for_whom_the_account_lets_take_it(site):
     assert site.cloud.credentials(site.cloud.instance_at(made["Instances"][0]["PrivateIpAddress"])) is None
     site.iam.update_assume_role_policy(RoleName="trust-controller", PolicyDocument=json.dumps(EMPTY))
     assert refused(assumed, Clients(site.cloud.url, head), arn)[0] == "AccessDenied"
+
+
+def test_the_controllers_role_is_for_one_certificate_where_that_is_declared(site):
+    anywhere, authority = site.clients("rolesanywhere"), pki.issue("authority", ca=True)
+    source = {"sourceType": "CERTIFICATE_BUNDLE", "sourceData": {"x509CertificateData": authority.pem}}
+    anchors = [
+        anywhere.create_trust_anchor(name=name, source=source, enabled=True)["trustAnchor"]["trustAnchorArn"]
+        for name in ("ours", "theirs")
+    ]
+    role = site.role("trust-certificate", json.dumps(policies.assumed_with_certificate(anchors[0], "head.hall-a")))
+    profile = anywhere.create_profile(name="ours", roleArns=[role], enabled=True)["profile"]["profileArn"]
+
+    def signs_in(name, anchor=anchors[0]):
+        asked = {"trustAnchorArn": anchor, "profileArn": profile, "roleArn": role}
+        return pki.session(site.cloud.url, pki.issue(name, authority), **asked)
+
+    assert signs_in("head.hall-a")["accessKeyId"]
+    for refused_one in (lambda: signs_in("dgx01.hall-a"), lambda: signs_in("head.hall-a", anchors[1])):
+        with pytest.raises(PermissionError, match="Unable to assume role"):
+            refused_one()
+    may = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": role}}
+    insider = Clients(site.cloud.url, user(site.clients, "insider", may))
+    assert refused(assumed, insider, role)[0] == "AccessDenied"
 
 
 EMPTY = {

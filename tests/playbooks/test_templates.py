@@ -158,6 +158,13 @@ def test_the_guard_looks_at_every_burst_partition():
     assert re.findall(r"--partition=(\S+)", render("ironburst-guard.j2")) == ["burst-p5"]
 
 
+def test_only_the_controllers_user_reads_its_credentials():
+    """Its group is of the people who may ask for the status."""
+    files = yaml.safe_load((ROLE / "vars/main.yml").read_text())["slurm_head_files"]
+    (folder,) = [each for each in files if each["path"] == "/etc/ironburst/aws"]
+    assert (folder["owner"], folder["mode"]) == ("{{ slurm_head_controller_user }}", "0700")
+
+
 @pytest.mark.parametrize("name", ["ironburst-resume.j2", "ironburst-suspend.j2"])
 def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
     text = render(name)

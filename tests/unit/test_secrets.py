@@ -21,3 +21,29 @@ def test_a_secret_given_in_place_of_a_reference_is_not_repeated():
     with pytest.raises(secrets.SecretError) as raised:
         secrets.resolve("hunter2")
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_secret_is_asked_for_in_its_region(monkeypatch):
+    asked = []
+
+    class Client:
+        def get_secret_value(self, SecretId):
+            return {"SecretString": "s3cret"}
+
+    def client(service, region_name):
+        asked.append((service, region_name))
+        return Client()
+
+    monkeypatch.setattr("boto3.client", client)
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:bmc-Ab12Cd"
+    assert secrets.resolve("aws-secretsmanager:hall/bmc", region="us-east-1") == "s3cret"
+    secrets.resolve(f"aws-secretsmanager:{arn}", region="us-east-1")
+    assert asked == [("secretsmanager", "us-east-1"), ("secretsmanager", "eu-west-1")]
+
+
+def test_without_a_region_it_says_what_to_set(monkeypatch, tmp_path):
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(secrets.SecretError, match="export AWS_DEFAULT_REGION"):
+        secrets.resolve("aws-secretsmanager:hall/bmc")

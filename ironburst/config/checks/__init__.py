@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, data, metal, names, network, slurm, software
+from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, slurm, software
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -23,7 +23,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.platforms,
     cloud.instance_types,
     network.zones,
-    network.hall_link,
+    network.hall_links,
     data.data,
     budget.ceilings_and_prices,
     software.mig,
@@ -32,8 +32,8 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
 
 
 def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] = ()) -> list[Finding]:
-    """Everything that can be said without a network. `now` decides whether a capacity block is over; `of_software`:
-    what software.findings says of the solved versions (`ironburst lock` says that itself).
+    """Everything that can be said without a network. `now` decides whether a capacity block or a certificate is over;
+    `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    return [*findings, *of_software, *cloud.capacity(config, now)]
+    return [*findings, *of_software, *cloud.capacity(config, now), *identity.authorities(config, now)]

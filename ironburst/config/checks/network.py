@@ -11,10 +11,14 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.config.network_models import HallLink
+from ironburst.config.network_models import CloudNetwork, HallLink
 
-LINK_KEYS = {"vpn": ("peer_address", "peer_asn"), "direct-connect": ("gateway_id",)}
-"""kind of hall link: the keys that it needs, and others may not have"""
+LINK_KEYS = {
+    "peer_address": ("vpn",),
+    "peer_asn": ("vpn",),
+    "gateway_id": ("direct-connect", "transit-gateway"),
+}
+"""key of a hall link: the kinds that need it; others may not have it"""
 
 
 def overlaps(config: ClusterConfig) -> Findings:
@@ -48,7 +52,8 @@ def _room(cloud: Cloud) -> Findings:
         return
     declared = [(group.types, [group.zone], group.count) for group in cloud.groups]
     declared += [(pool.types, pool.zones, pool.max_nodes) for pool in cloud.pools]
-    needed = dict.fromkeys(divided, 0)
+    # each attachment of a transit gateway takes one in every zone
+    needed = dict.fromkeys(divided, len({link.gateway_id for link in network.links if link.kind == "transit-gateway"}))
     for types, its_zones, count in declared:
         try:
             a_node = max(catalog.addresses(catalog.network_interfaces(name)) for name in types)
@@ -108,30 +113,82 @@ def _used_zones(cloud: Cloud) -> Iterator[tuple[str, str, list[str]]]:
             yield path_of("cloud", "pools", p, "zones", z), zone, pool.types
 
 
-def hall_link(config: ClusterConfig) -> Findings:
-    """The link names a declared hall and has its kind's keys."""
+def hall_links(config: ClusterConfig) -> Findings:
+    """Each link names a declared hall and has its kind's keys, and they fit together."""
     network = config.cloud.network if config.cloud else None
-    if network is None or network.hall_link is None:
+    if network is None:
         return
-    link, path = network.hall_link, ("cloud", "network", "hall_link")
-    if network.existing:
+    first = path_of("cloud", "network", "hall_link" if network.hall_link else "hall_links")
+    if network.hall_link and network.hall_links:
+        message = "stand beside hall_link: write all links here, and leave hall_link out"
+        yield Finding(path_of("cloud", "network", "hall_links"), len(network.hall_links), "hall-link", message)
+        return
+    if network.existing and network.links:
         message = (
             "stands beside existing: such a network is used, never changed; "
             "link it to the hall where it is kept, and leave this out"
         )
-        yield Finding(path_of(*path), link.kind, "hall-link", message)
-    if link.hall not in {hall.name for hall in config.halls}:
-        yield Finding(path_of(*path, "hall"), link.hall, "unknown-hall", f"{link.hall!r} is not a declared hall")
-    for key, given, message in _misplaced_keys(link):
-        yield Finding(path_of(*path, key), given, "hall-link", message)
+        yield Finding(first, network.links[0].kind, "hall-link", message)
+    for path, link in _links(network):
+        if link.hall not in {hall.name for hall in config.halls}:
+            yield Finding(f"{path}.hall", link.hall, "unknown-hall", f"{link.hall!r} is not a declared hall")
+        for key, given, message in _misplaced_keys(link):
+            yield Finding(f"{path}.{key}", given, "hall-link", message)
+    yield from _together(network)
+    yield from _head_linked(config, network, first)
+
+
+def _links(network: CloudNetwork) -> Iterator[tuple[str, HallLink]]:
+    if network.hall_link:
+        yield path_of("cloud", "network", "hall_link"), network.hall_link
+    for number, link in enumerate(network.hall_links):
+        yield path_of("cloud", "network", "hall_links", number), link
 
 
 def _misplaced_keys(link: HallLink) -> Iterator[tuple[str, object, str]]:
     """(key, its value, what is wrong) of keys that the link's kind lacks or may not have."""
-    for kind, keys in LINK_KEYS.items():
-        for key in keys:
-            given = getattr(link, key)
-            if link.kind == kind and given is None:
-                yield key, given, f"is needed for a {kind} link"
-            if link.kind != kind and given is not None:
-                yield key, given, f"belongs to a {kind} link, not to {link.kind}"
+    for key, kinds in LINK_KEYS.items():
+        given = getattr(link, key)
+        if link.kind in kinds and given is None:
+            yield key, given, f"is needed for a {link.kind} link"
+        if link.kind not in kinds and given is not None:
+            yield key, given, f"belongs to a {' or '.join(kinds)} link, not to {link.kind}"
+    if link.gateway_id and link.gateway_id.startswith("tgw-") != (link.kind == "transit-gateway"):
+        wanted = "tgw- and its digits" if link.kind == "transit-gateway" else "the Direct Connect gateway's UUID"
+        yield "gateway_id", link.gateway_id, f"is no gateway of a {link.kind} link; write {wanted}"
+
+
+def _together(network: CloudNetwork) -> Findings:
+    """A VPC has one VPN gateway, that is associated with one Direct Connect gateway; a route to a hall has one way."""
+    kinds: dict[str, list[str]] = {}
+    peers: dict[str, str] = {}
+    direct: str | None = None
+    for path, link in _links(network):
+        others = kinds.setdefault(link.hall, [])
+        if (others and {*others, link.kind} != {"direct-connect", "vpn"}) or link.kind in others:
+            message = (
+                f"{link.hall} is linked already ({', '.join(others)}); only a vpn may stand behind a direct-connect"
+            )
+            yield Finding(f"{path}.hall", link.hall, "hall-link", message)
+        others.append(link.kind)
+        if link.peer_address and peers.setdefault(link.peer_address, link.hall) != link.hall:
+            message = f"{link.peer_address} is the device of {peers[link.peer_address]}; each hall has its own"
+            yield Finding(f"{path}.peer_address", link.peer_address, "hall-link", message)
+        if link.kind == "direct-connect" and link.gateway_id:
+            direct = direct or link.gateway_id
+            if link.gateway_id != direct:
+                message = f"a VPC takes one Direct Connect gateway, here {direct}; bring the halls together there"
+                yield Finding(f"{path}.gateway_id", link.gateway_id, "hall-link", message)
+
+
+def _head_linked(config: ClusterConfig, network: CloudNetwork, path: str) -> Findings:
+    """Rented nodes join at the head."""
+    homes = [hall.name for hall in config.halls if any(config.scheduler.head in nodes.names for nodes in hall.nodes)]
+    if not homes or network.existing or not config.cloud or not (config.cloud.pools or config.cloud.groups):
+        return
+    if not network.links:
+        message = f"is absent, so cloud nodes don't reach {config.scheduler.head} in {homes[0]} and none joins"
+        yield Finding(path_of("cloud", "network", "hall_link"), None, "hall-link", message, "warning")
+    elif homes[0] not in {link.hall for link in network.links}:
+        message = f"{homes[0]} with {config.scheduler.head} has no link, so no cloud node joins; add one for it"
+        yield Finding(path, homes[0], "hall-link", message)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import grpc
 import pytest
 
 from lab.aws.cloud import Cloud
+from lab.aws.testing import client
 from lab.aws_plugin.harness import Engine, Held, config
 from lab.aws_plugin.resources import RESOURCES
 from lab.aws_plugin.wire import plain
+from tests import pki
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcFIXQeFgQ6IMu+Q2Fk9iqZ5YCY6VWcFH8eDvxBcXEA test"
 POLICY = json.dumps(
@@ -41,6 +44,16 @@ class World:
     cloud: Cloud
     image: str
     made: dict[str, Held] = field(default_factory=dict)
+
+    @cached_property
+    def direct_connect(self) -> str:
+        """A Direct Connect gateway, which is there before."""
+        made = client(self.cloud.url, "directconnect").create_direct_connect_gateway(directConnectGatewayName="hall")
+        return made["directConnectGateway"]["directConnectGatewayId"]
+
+    @cached_property
+    def transit(self) -> str:
+        return client(self.cloud.url).create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
 
     def need(self, name: str) -> str:
         if name not in self.made:
@@ -221,6 +234,26 @@ SUBSCRIPTION: Make = lambda w: {
     "endpoint": "arn:aws:sqs:us-east-1:123456789012:needed",
 }
 EVENT: Make = lambda w: {"eventPattern": PATTERN, "description": "d", "tags": {"a": "b"}}
+ATTACHMENT: Make = lambda w: {
+    "transitGatewayId": w.transit,
+    "vpcId": w.need("vpc"),
+    "subnetIds": [w.need("subnet")],
+    "applianceModeSupport": "disable",
+    "tags": {"a": "b"},
+}
+ASSOCIATION: Make = lambda w: {
+    "dxGatewayId": w.direct_connect,
+    "associatedGatewayId": w.need("vgw"),
+    "allowedPrefixes": ["10.90.0.0/16"],
+}
+AUTHORITY = pki.issue("authority", ca=True).pem
+ANCHOR: Make = lambda w: {
+    "name": "hall",
+    "enabled": True,
+    "source": {"sourceType": "CERTIFICATE_BUNDLE", "sourceData": {"x509CertificateData": AUTHORITY}},
+    "tags": {"a": "b"},
+}
+ANYWHERE: Make = lambda w: {"name": "hall", "enabled": True, "roleArns": [], "tags": {"a": "b"}}
 TARGET: Make = lambda w: {"rule": w.need("rule"), "arn": "arn:aws:sqs:us-east-1:123456789012:needed"}
 
 CASES: dict[str, Case] = {
@@ -433,6 +466,24 @@ CASES: dict[str, Case] = {
     "aws:budgets/budget:Budget": Case(
         BUDGET, merged(BUDGET, limitAmount="30000", notifications=[]), merged(BUDGET, name="other"), ("name",), ("arn",)
     ),
+    "aws:ec2transitgateway/vpcAttachment:VpcAttachment": Case(
+        ATTACHMENT,
+        merged(ATTACHMENT, subnetIds=lambda w: [w.need("subnet"), w.need("subnet2")], tags={"c": "d"}),
+        merged(ATTACHMENT, vpcId=lambda w: w.need("vpc2")),
+        ("vpcId",),
+        ("arn", "vpcOwnerId"),
+    ),
+    "aws:directconnect/gatewayAssociation:GatewayAssociation": Case(
+        ASSOCIATION,
+        merged(ASSOCIATION, allowedPrefixes=["10.90.0.0/16", "10.91.0.0/16"]),
+        merged(ASSOCIATION, dxGatewayId="0a1b2c3d-4e5f-6789-abcd-ef0123456789"),
+        ("dxGatewayId",),
+        ("dxGatewayAssociationId", "associatedGatewayType"),
+    ),
+    "aws:rolesanywhere/trustAnchor:TrustAnchor": Case(ANCHOR, merged(ANCHOR, enabled=False, tags={}), outputs=("arn",)),
+    "aws:rolesanywhere/profile:Profile": Case(
+        ANYWHERE, merged(ANYWHERE, durationSeconds=900, tags={"c": "d"}), outputs=("arn",)
+    ),
     "aws:secretsmanager/secret:Secret": Case(
         lambda w: {"description": "d", "recoveryWindowInDays": 0, "tags": {"a": "b"}},
         lambda w: {"description": "e", "recoveryWindowInDays": 0, "tags": {}},
@@ -532,6 +583,13 @@ def test_an_interface_endpoint(world: World) -> None:
     assert fresh.inputs == made.inputs and fresh.outputs["networkInterfaceIds"]
     world.engine.delete(made)
     assert world.engine.read(made) is None
+
+
+def test_anchor_and_profile_are_disabled_unless_asked_otherwise(world: World) -> None:
+    inputs = {key: value for key, value in ANCHOR(world).items() if key != "enabled"}
+    anchor = world.engine.create("aws:rolesanywhere/trustAnchor:TrustAnchor", "anchor", inputs)
+    profile = world.engine.create("aws:rolesanywhere/profile:Profile", "profile", {"roleArns": []})
+    assert (anchor.outputs["enabled"], profile.outputs["enabled"]) == (False, False)
 
 
 def test_a_new_template_version_is_the_default_only_where_asked(world: World) -> None:

@@ -194,7 +194,6 @@ def test_required_inputs_and_objects(lab: Lab) -> None:
     [
         ("aws:s3/bucket:Bucket", "not implemented"),
         ("aws:ec2/vcp:Vcp", "no resource of pulumi-aws"),
-        ("aws:directconnect/gatewayAssociation:GatewayAssociation", "no Direct Connect gateway"),
         ("aws:ec2/capacityBlockReservation:CapacityBlockReservation", "buys capacity"),
     ],
 )

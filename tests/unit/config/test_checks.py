@@ -455,3 +455,79 @@ def test_a_secret_written_in_clear_is_never_repeated(declared):
 def test_any_value_gives_findings_and_never_a_crash(value):
     assert all(f.path.startswith("config.ironburst:cluster") for f in findings(value))
     assert findings(value)
+
+
+SECOND_HALL = {"name": "hall-b", "cidr": "10.79.0.0/21", "bmc_cidr": "10.79.8.0/24"}
+VPN = {"kind": "vpn", "hall": "hall-a", "peer_address": "203.0.113.10", "peer_asn": 65010}
+DIRECT = {"kind": "direct-connect", "hall": "hall-a", "gateway_id": "0a1b2c3d-4e5f-6789-abcd-ef0123456789"}
+TRANSIT = {"kind": "transit-gateway", "hall": "hall-a", "gateway_id": "tgw-0123456789abcdef0"}
+IN_B = {"hall": "hall-b"}
+
+
+def of_links(declared, *links):
+    """What is said of these links of two halls."""
+    bay = {"names": "bay01", "platform": "generic-hgx-h100-8-gpu", "rack": "r01", "units": [1], "infiniband_links": 8}
+    bay |= {"height": 8, "addresses": "10.79.0.11"}
+    bay |= {"bmc": {"addresses": "https://10.79.8.11", "username": "a", "password": "env:TEST"}}
+    declared["halls"].append(SECOND_HALL | {"racks": [{"name": "r01"}], "nodes": [bay]})
+    declared["cloud"]["network"] |= {"hall_link": None, "hall_links": list(links)}
+    return [
+        (each.path.partition("cloud.network.")[2], each.message)
+        for each in network.hall_links(load.from_value(declared))
+    ]
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        [VPN, VPN | IN_B | {"peer_address": "203.0.113.20"}],
+        [DIRECT, DIRECT | IN_B],
+        [TRANSIT, TRANSIT | IN_B],
+        [DIRECT, VPN],
+        [VPN, TRANSIT | IN_B],
+    ],
+)
+def test_links_that_fit_together(declared, links):
+    assert of_links(declared, *links) == []
+
+
+@pytest.mark.parametrize(
+    ("links", "path", "words"),
+    [
+        ([VPN | IN_B], "hall_links", "hall-a with head has no link, so no cloud node joins"),
+        ([VPN, VPN], "hall_links[1].hall", "linked already (vpn)"),
+        ([TRANSIT, VPN], "hall_links[1].hall", "linked already (transit-gateway)"),
+        ([DIRECT, VPN, TRANSIT], "hall_links[2].hall", "linked already (direct-connect, vpn)"),
+        ([VPN, VPN | IN_B], "hall_links[1].peer_address", "is the device of hall-a"),
+        (
+            [DIRECT, DIRECT | IN_B | {"gateway_id": "00000000-4e5f-6789-abcd-ef0123456789"}],
+            "hall_links[1].gateway_id",
+            "one Direct Connect gateway",
+        ),
+        ([TRANSIT | {"gateway_id": None}], "hall_links[0].gateway_id", "is needed for a transit-gateway link"),
+        ([TRANSIT | {"gateway_id": DIRECT["gateway_id"]}], "hall_links[0].gateway_id", "write tgw- and its digits"),
+        ([DIRECT | {"gateway_id": TRANSIT["gateway_id"]}], "hall_links[0].gateway_id", "gateway's UUID"),
+        ([VPN | {"gateway_id": TRANSIT["gateway_id"]}], "hall_links[0].gateway_id", "belongs to a direct-connect or"),
+        ([VPN | {"hall": "hall-c"}, VPN], "hall_links[0].hall", "'hall-c' is not a declared hall"),
+    ],
+)
+def test_links_that_do_not(declared, links, path, words):
+    assert [(at, words in message) for at, message in of_links(declared, *links)][:1] == [(path, True)]
+
+
+def test_one_link_and_a_list_of_links_are_one_too_many(declared):
+    declared["cloud"]["network"]["hall_links"] = [VPN]
+    (finding,) = network.hall_links(load.from_value(declared))
+    assert finding.path.endswith("network.hall_links") and "leave hall_link out" in finding.message
+
+
+def test_cloud_nodes_without_any_link_are_told(declared):
+    declared["cloud"]["network"]["hall_link"] = None
+    (finding,) = network.hall_links(load.from_value(declared))
+    assert finding.severity == "warning" and "none joins" in finding.message
+
+
+def test_a_direct_connect_gateway_has_no_prefix(declared):
+    declared["cloud"]["network"]["hall_link"] = DIRECT | {"gateway_id": "dxgw-" + DIRECT["gateway_id"]}
+    with pytest.raises(load.ConfigError, match="gateway_id"):
+        load.from_value(declared)

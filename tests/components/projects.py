@@ -1,0 +1,39 @@
+"""The unmodified program as a project of the lab's engine, in a folder of the test's own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def project(folder: Path, stack: str, **more: str):
+    """`run(*arguments)` of the lab's engine on a stack, with an empty state: the finished process. The stack's file is
+    the caller's to write, in `stacks` of the folder `project`. `more`: environment.
+    """
+    here = folder / "project"
+    (here / "stacks").mkdir(parents=True)
+    (folder / "state").mkdir()
+    for name in ("Pulumi.yaml", "__main__.py", "components", "ironburst", "providers", ".venv"):
+        (here / name).symlink_to(ROOT / name)
+    environment = {
+        **os.environ,
+        "PATH": f"{ROOT / 'lab/aws_plugin/bin'}:{os.environ['PATH']}",
+        "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE": "lab",
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "lab.engine", *arguments, "--stack", stack, "--non-interactive"]
+        return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=600)
+
+    return run
+
+
+def done(process):
+    """What it printed. AssertionError with all of it where it failed."""
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
