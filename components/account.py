@@ -2,6 +2,7 @@
 `up` ends in one sentence, not half way.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -89,11 +90,9 @@ def _transit_gateways(cloud: Cloud) -> None:
     """One of another account waits for its owner, unless that takes every attachment. Said before: EC2 will only say
     that there is no such gateway, when the routes to it are made.
     """
-    wanted = sorted({link.gateway_id for link in cloud.network.links if link.kind == "transit-gateway"} - {None})
-    for gateway_id in wanted:
-        found = _asked(
-            gateway_id, lambda gateway_id=gateway_id: aws.ec2transitgateway.get_transit_gateway(id=gateway_id)
-        )
+    links = [link for link in cloud.network.links if link.kind == "transit-gateway"]
+    for gateway_id in sorted({link.gateway_id for link in links if link.gateway_id}):
+        found = _asked(gateway_id, functools.partial(aws.ec2transitgateway.get_transit_gateway, id=gateway_id))
         here = _asked("the account", aws.get_caller_identity) if found else None
         if found and here and found.owner_id != here.account_id and found.auto_accept_shared_attachments != "enable":
             pulumi.log.warn(

@@ -25,20 +25,8 @@ Replace = Callable[[Any, str, Any], None]
 
 
 # ---- transit gateways
-def share_transit_gateway(backend: Any, owner: str, *, auto_accept: bool = False) -> str:
-    """A gateway of another account that this one may use (Resource Access Manager): its id."""
-    options = {"AutoAcceptSharedAttachments": "enable" if auto_accept else "disable"}
-    gateway = backend.create_transit_gateway(description="shared", options=options)
-    stash(backend, "foreign")[gateway.id] = owner
-    return str(gateway.id)
-
-
-def accept(backend: Any, attachment_id: str) -> None:
-    """As the gateway's owner."""
-    backend.transit_gateway_attachments[attachment_id].state = "available"
-
-
 def owner_of(gateway: Any) -> str:
+    """Another account's, where a test has put it among the "foreign" ones (shared by Resource Access Manager)."""
     backend = gateway.ec2_backend
     return str(stash(backend, "foreign").get(gateway.id, backend.account_id))
 

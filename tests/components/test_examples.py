@@ -88,7 +88,9 @@ def test_an_example_comes_up_and_goes(example, cloud, name, tmp_path):
             hall["bmc_cidr"] = "127.0.0.0/24"
             for nodes in hall["nodes"]:
                 names = expand(nodes["names"])
-                machines = [Machine(each, f"SN-{each}", f"uuid-{each}", ("52:54:00:00:00:01",)) for each in names]
+                gpus = 0 if nodes.get("role") == "head" else 8
+                macs = ("52:54:00:00:00:01",)
+                machines = [Machine(each, f"SN-{each}", f"uuid-{each}", macs, gpus=gpus) for each in names]
                 bmcs = [running.enter_context(Bmc(each, On(), BMC_PASSWORD, port=0)) for each in machines]
                 nodes["bmc"] |= {"addresses": [bmc.url for bmc in bmcs], "username": "admin"}
             link = declared["cloud"]["network"]["hall_link"]

@@ -26,7 +26,8 @@ def authorities(config: ClusterConfig, now: datetime) -> Findings:
         yield Finding(path, None, "certificate", f"can't be read as certificates ({error.reason}); paste them whole")
         return
     # OpenSSL counts a version 1 certificate as an authority; AWS takes version 3 alone
-    known = [each for each in context.get_ca_certs() if each.get("version") == 3]
+    certificates: list[Mapping[str, Any]] = [*context.get_ca_certs()]
+    known = [each for each in certificates if each["version"] == 3]
     if len(known) < context.cert_store_stats()["x509"]:
         message = (
             "has a certificate that is no authority (X.509 v3 with CA:true and keyCertSign), which AWS refuses: "

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.aws import link_gaps
+from lab.aws.capacity import stash
 from lab.aws.testing import network, refused
 
 OWNER = "999999999999"
@@ -15,6 +15,14 @@ def vpc(cloud, clients):
     ec2 = clients("ec2")
     made, subnet = network(ec2)
     return made, subnet, ec2.create_route_table(VpcId=made)["RouteTable"]["RouteTableId"]
+
+
+def shared(backend, auto_accept="disable"):
+    """A gateway of another account that this one may use."""
+    options = {"AutoAcceptSharedAttachments": auto_accept}
+    gateway = backend.create_transit_gateway(description="shared", options=options)
+    stash(backend, "foreign")[gateway.id] = OWNER
+    return gateway.id
 
 
 def attach(ec2, gateway, vpc, *subnets):
@@ -46,15 +54,15 @@ def test_a_route_needs_the_vpc_attached(clients, vpc):
 
 def test_another_accounts_gateway_waits_for_its_owner(cloud, clients, vpc):
     ec2, (vpc_id, subnet, table) = clients("ec2"), vpc
-    gateway = link_gaps.share_transit_gateway(cloud.backend, OWNER)
+    gateway = shared(cloud.backend)
     (shown,) = ec2.describe_transit_gateways(TransitGatewayIds=[gateway])["TransitGateways"]
     assert shown["OwnerId"] == OWNER
     made = attach(ec2, gateway, vpc_id, subnet)
     assert made["State"] == "pendingAcceptance"
     assert refused(route, ec2, table, gateway)[0] == "InvalidTransitGatewayID.NotFound"
-    link_gaps.accept(cloud.backend, made["TransitGatewayAttachmentId"])
+    cloud.backend.transit_gateway_attachments[made["TransitGatewayAttachmentId"]].state = "available"
     route(ec2, table, gateway)
-    open_one = link_gaps.share_transit_gateway(cloud.backend, OWNER, auto_accept=True)
+    open_one = shared(cloud.backend, "enable")
     assert attach(ec2, open_one, vpc_id, subnet)["State"] == "available"
 
 
