@@ -200,11 +200,14 @@ def test_a_declared_price_comes_first_and_has_no_age():
         ("p5e.48xlarge", "spot", "us-east-1"),
         ("p5.48xlarge", "spot", "eu-north-1"),
         ("p5.48xlarge", "on-demand", "eu-north-1"),
-        ("p5.48xlarge", "capacity-block", "us-east-1"),
     ],
 )
 def test_an_unknown_price_is_none(name, market, region):
     assert catalog.price(name, market, region) is None
+
+
+def test_an_hour_in_a_capacity_block_was_paid_for_with_the_block():
+    assert catalog.price("p5.48xlarge", "capacity-block", "us-east-1", override=24).usd_per_hour == 0
 
 
 def test_a_price_of_an_unknown_type_raises():
