@@ -22,9 +22,5 @@ for warning in stack.warnings:
     pulumi.log.warn(str(warning))
 
 cluster = Cluster(stack.config.name, stack.config, stack.software)
-pulumi.export("cluster", cluster.document)
-pulumi.export("estimates", cluster.estimates)
-pulumi.export("controller_role_arn", cluster.controller_role_arn)
-pulumi.export("controller_sign_in", cluster.controller_sign_in)
-pulumi.export("hall_tunnels", cluster.hall_tunnels)
-pulumi.export("baking_policy_arn", cluster.baking_policy_arn)
+for name, value in cluster.outputs.items():
+    pulumi.export(name, value)

@@ -10,7 +10,7 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
-from ironburst.config.cloud_models import Cloud, Controller, Group, Pool
+from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
 from ironburst.naming import image_parameter, logical, tags
@@ -146,6 +146,39 @@ class ControllerAccess(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         return pulumi.Output.all(trust_anchor_arn=anchor.arn, profile_arn=profile.arn, role_arn=role.arn)
+
+
+class CiAccess(pulumi.ComponentResource):
+    """The role of CI: it may preview. The account's OIDC provider is there before: an account has one for an issuer,
+    and others use it, too. Output: `role_arn`.
+    """
+
+    role_arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ci: Ci,
+        buckets: Sequence[str],
+        where: pulumi.Output[policies.Scope],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`buckets`: those with declared data."""
+        super().__init__("ironburst:components:CiAccess", name, None, opts)
+        label, child = logical(name, "preview"), pulumi.ResourceOptions(parent=self)
+        trust = where.apply(lambda known: policies.assumed_by_ci(known, ci.issuer, ci.audience, ci.preview))
+        role = aws.iam.Role(
+            label,
+            description="CI: previews the stack",
+            assume_role_policy=trust.apply(json.dumps),
+            tags=tags(name, "preview"),
+            opts=child,
+        )
+        rights = where.apply(lambda known: json.dumps(policies.previewing(known, buckets)))
+        aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
+        self.role_arn = role.arn
+        self.register_outputs({"role_arn": self.role_arn})
 
 
 class LaunchAccess(pulumi.ComponentResource):

@@ -21,6 +21,7 @@ def check(cloud: Cloud) -> None:
     is gone and that fixed nodes still run from) is a warning.
     """
     _transit_gateways(cloud)
+    _issuer(cloud)
     missing = [str(finding) for finding in (*_zones(cloud), *_root_disks(cloud), *_spot_role(cloud), *_data(cloud))]
     if missing:
         raise pulumi.RunError("\n".join(missing))
@@ -99,6 +100,18 @@ def _transit_gateways(cloud: Cloud) -> None:
                 f"{gateway_id} is account {found.owner_id}'s, which has to accept the attachment: until then the "
                 "routes to it fail with InvalidTransitGatewayID.NotFound; run `pulumi up` again when it has"
             )
+
+
+def _issuer(cloud: Cloud) -> None:
+    """Whether the account knows CI's issuer. IAM takes a role that trusts one that it doesn't know."""
+    if cloud.ci:
+        url = f"https://{cloud.ci.issuer}"
+        made = f"aws iam create-open-id-connect-provider --url {url} --client-id-list {cloud.ci.audience}"
+        _asked(f"the OIDC provider {url} (an administrator makes it, once in an account: {made})", lambda: _known(url))
+
+
+def _known(url: str) -> str:
+    return aws.iam.get_open_id_connect_provider(url=url).arn
 
 
 def _spot_role(cloud: Cloud) -> Iterator[Finding]:

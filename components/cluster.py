@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from components import account, estimates, policies
-from components.access import BakingAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
+from components.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
@@ -25,7 +25,7 @@ from ironburst.software.solve import Solution
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
     `estimates` (worst cases, as sentences), `controller_role_arn`, `controller_sign_in` (ARNs for its certificate),
-    `hall_tunnels` (secret), `baking_policy_arn` (for those who bake images).
+    `hall_tunnels` (secret), `baking_policy_arn` (for those who bake images), `preview_role_arn` (of CI).
     """
 
     document: pulumi.Output[dict[str, Any]]
@@ -34,6 +34,7 @@ class Cluster(pulumi.ComponentResource):
     controller_sign_in: pulumi.Output[dict[str, str]]
     hall_tunnels: pulumi.Output[list[dict[str, str]]]
     baking_policy_arn: pulumi.Output[str | None]
+    preview_role_arn: pulumi.Output[str | None]
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Cluster(pulumi.ComponentResource):
         self.hall_tunnels = pulumi.Output.from_input([])
         if config.cloud:
             account.check(config.cloud)
-        self.baking_policy_arn = pulumi.Output.from_input(None)
+        self.baking_policy_arn = self.preview_role_arn = pulumi.Output.from_input(None)
         for hall in config.halls:
             region = config.cloud.region if config.cloud else None
             BareMetalNodes(hall.name, hall=hall, region=region, opts=self._child)
@@ -63,6 +64,19 @@ class Cluster(pulumi.ComponentResource):
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
+
+    @property
+    def outputs(self) -> dict[str, pulumi.Output[Any] | list[str]]:
+        """The stack's outputs, by name."""
+        return {
+            "cluster": self.document,
+            "estimates": self.estimates,
+            "controller_role_arn": self.controller_role_arn,
+            "controller_sign_in": self.controller_sign_in,
+            "hall_tunnels": self.hall_tunnels,
+            "baking_policy_arn": self.baking_policy_arn,
+            "preview_role_arn": self.preview_role_arn,
+        }
 
     def _queue_urls(self) -> dict[str, pulumi.Output[str]]:
         """Pool -> where its interruption warnings come; none for one without spot."""
@@ -120,6 +134,10 @@ class Cluster(pulumi.ComponentResource):
             self._rights(list(pools.values()), access, nodes, network.security_group_id, where)
         if pools and config.budget:
             BudgetAlarm(name, budget=config.budget, pools=list(pools), opts=self._child)
+        if cloud.ci:
+            buckets = sorted({data.s3.partition("/")[0] for data in cloud.data.values() if data.s3})
+            ci = CiAccess(name, ci=cloud.ci, buckets=buckets, where=where, opts=self._child)
+            self.preview_role_arn = ci.role_arn
         self._estimate(cloud, list(pools.values()))
         return groups, pools
 

@@ -60,6 +60,38 @@ def assumed_with_certificate(trust_anchor_arn: str, common_name: str) -> Documen
     )
 
 
+def assumed_by_ci(scope: Scope, issuer: str, audience: str, subjects: Sequence[str]) -> Document:
+    """Trust policy of CI's role: tokens of one issuer, for this audience and these subjects, each as a whole."""
+    provider = scope.arn("iam", f"oidc-provider/{issuer}", region="")
+    return _document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Federated": provider},
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Condition": {"StringEquals": {f"{issuer}:aud": audience, f"{issuer}:sub": list(subjects)}},
+        }
+    )
+
+
+def previewing(scope: Scope, buckets: Sequence[str] = ()) -> Document:
+    """What a preview asks of the account and of the buckets with declared data (components.account). No refresh: that
+    would have to read, among others, VPN connections, and EC2 shows their pre-shared keys with them.
+    """
+    actions = [
+        "ec2:DescribeImages",
+        "ec2:DescribeInstanceTypeOfferings",
+        "ec2:DescribeTransitGateways",
+        "iam:GetOpenIDConnectProvider",
+        "iam:ListOpenIDConnectProviders",
+        "iam:ListRoles",
+    ]
+    statements = [_allow("Ask", actions, ["*"])]
+    if buckets:
+        arns = [scope.arn("s3", bucket, region="", account="") for bucket in buckets]
+        statements.append(_allow("LookForData", ["s3:ListBucket"], arns))
+    return _document(*statements)
+
+
 def node(scope: Scope, munge_key: str | None, data: Sequence[DataSet] = ()) -> Document:
     """A rented node reads its munge key (a reference into Secrets Manager; a fixed one: None) and its data, nothing
     else.

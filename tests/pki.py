@@ -11,8 +11,12 @@ from urllib.parse import urlsplit
 import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
+from moto.iam.models import iam_backends
+
+from lab.aws.capacity import stash
+from lab.aws.cloud import ACCOUNT
 
 NOW = dt.datetime.now(dt.UTC)
 
@@ -104,6 +108,20 @@ def session(url: str, who: Identity, chain: tuple[Identity, ...] = (), key: Any 
     if answer.status_code != 201:
         raise PermissionError(answer.json()["message"])
     return answer.json()["credentialSet"][0]["credentials"]
+
+
+def issues(issuer: str, key: rsa.RSAPrivateKey) -> None:
+    """The lab's AWS knows this key as that of the issuer's tokens; `issuer` without https://."""
+    stash(iam_backends[ACCOUNT]["aws"], "issuers")[issuer] = key.public_key()
+
+
+def token(key: rsa.RSAPrivateKey, **claims: Any) -> str:
+    """A JSON Web Token as CI's issuers sign it; it is good for five minutes."""
+    said = {"exp": int(dt.datetime.now(dt.UTC).timestamp()) + 300, **claims}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "RS256"}, said)]
+    text = b".".join(part.rstrip(b"=") for part in parts)
+    signature = base64.urlsafe_b64encode(key.sign(text, padding.PKCS1v15(), hashes.SHA256()))
+    return (text + b"." + signature.rstrip(b"=")).decode()
 
 
 def _spelled(who: Identity) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -203,6 +203,27 @@ class Controller(Strict):
     )
 
 
+Subject = Annotated[str, Field(pattern=r"^[A-Za-z0-9:/@._ -]+$")]
+
+
+class Ci(Strict):
+    """CI that previews changes. It signs in with tokens of its own (OpenID Connect), and has no key."""
+
+    issuer: str = Field(
+        pattern=r"^[a-z0-9.-]+(/[A-Za-z0-9._/-]+)?$",
+        description="who issues the tokens, without https://; the account's OIDC provider for it is there before",
+        examples=["token.actions.githubusercontent.com", "gitlab.com"],
+    )
+    audience: str = Field(
+        default="sts.amazonaws.com", pattern=r"^[A-Za-z0-9:/._-]+$", description="`aud` of the tokens"
+    )
+    preview: list[Subject] = Field(
+        min_length=1,
+        description="`sub` of the tokens that may preview, whole: a wildcard is none",
+        examples=[["repo:org/name:pull_request", "repo:org/name:ref:refs/heads/main"]],
+    )
+
+
 class Cloud(Strict):
     """Cloud nodes, fixed and rented."""
 
@@ -219,3 +240,4 @@ class Cloud(Strict):
         description="a head outside AWS signs in with a certificate; none: a principal of the account that may assume "
         "the controller's role",
     )
+    ci: Ci | None = Field(default=None, description="CI that may preview this stack, and nothing more")

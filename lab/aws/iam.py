@@ -24,6 +24,7 @@ from moto.sqs.models import sqs_backends
 from moto.sts.models import sts_backends
 from werkzeug.exceptions import HTTPException
 
+from lab.aws import web_identity
 from lab.aws.faults import Ec2Error
 from lab.aws.iam_calls import Account, checks
 from lab.aws.iam_policy import Caller, Check, NotJudged, Verdict, judge
@@ -49,6 +50,7 @@ JSON_SERVICES = {
 CODES = {
     "unknown": (("AuthFailure", 401), ("UnrecognizedClientException", 400), ("InvalidClientTokenId", 403)),
     "expired": (("RequestExpired", 400), ("ExpiredTokenException", 400), ("ExpiredToken", 403)),
+    "token": (("", 0), ("", 0), ("InvalidIdentityToken", 400)),  # STS alone is given tokens
     "denied": (("UnauthorizedOperation", 403), ("AccessDeniedException", 400), ("AccessDenied", 403)),
 }
 
@@ -71,7 +73,7 @@ class Refusal(HTTPException):
 
 
 def refusal(service: str, kind: str, message: str) -> Exception:
-    """`kind`: unknown, expired or denied."""
+    """`kind`: unknown, expired, token or denied."""
     ec2, spoken, other = CODES[kind]
     if service == "ec2":
         return Ec2Error(ec2[0], message, ec2[1])
@@ -108,6 +110,9 @@ def patch(replace: Callable[[Any, str, Any], None], account: str) -> None:
 def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]] | None = None) -> None:
     """Return, or raise what AWS would answer. `ask`: what IAM is asked of the call; None: what iam_calls knows."""
     service, action, headers = str(response.service_name), str(response._get_action()), response.headers
+    if (service, action) == ("sts", "AssumeRoleWithWebIdentity"):  # not signed: the token says who calls
+        with_web_identity(Account(account, response.region), _parameters(response))
+        return
     if not (key := KEY.search(headers.get("Authorization", ""))):
         raise refusal(service, "unknown", "Request is missing Authentication Token")
     principal = identify(account, service, key.group(1), headers.get("X-Amz-Security-Token"))
@@ -125,6 +130,19 @@ def authorise(response: Any, account: str, ask: Callable[[Account], list[Check]]
             raise refusal(service, "denied", f"{principal.arn}: {error}") from None
         if not verdict.allowed:
             raise denied(service, principal, check, verdict)
+
+
+def with_web_identity(where: Account, p: Params) -> None:
+    """Return, or raise what STS would answer."""
+    role_arn = p["RoleArn"]
+    try:
+        verdict = web_identity.may_take(where, trust_policy(where, role_arn), role_arn, p["WebIdentityToken"])
+    except web_identity.BadToken as error:
+        raise refusal("sts", "token", str(error)) from None
+    except NotJudged as error:
+        raise refusal("sts", "denied", str(error)) from None
+    if not verdict.allowed:
+        raise refusal("sts", "denied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 
 
 def denied(service: str, principal: Principal, check: Check, verdict: Verdict) -> Exception:

@@ -24,7 +24,7 @@ LAB = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "10.78.0.0/16")
 ALIASES = {"events": ("events", "eventbridge", "cloudwatchevents")}
 # The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks, and asks S3 by path.
 SETTINGS = (
-    "region accessKey secretKey endpoints defaultTags{tags} skipRegionValidation skipCredentialsValidation "
+    "region accessKey secretKey token endpoints defaultTags{tags} skipRegionValidation skipCredentialsValidation "
     "skipMetadataApiCheck skipRequestingAccountId s3UsePathStyle"
 )
 NO_ENDPOINT = (
@@ -123,6 +123,7 @@ class Clients:
                     endpoint_url=self.endpoint(service),
                     aws_access_key_id=self.config.get("accessKey") or "lab",
                     aws_secret_access_key=self.config.get("secretKey") or "lab",
+                    aws_session_token=self.config.get("token"),
                     config=Config(
                         proxies={},
                         retries={"mode": "standard", "total_max_attempts": 5},

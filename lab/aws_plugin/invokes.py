@@ -89,6 +89,15 @@ def get_transit_gateway(aws: Aws, args: Props) -> Props:
     }
 
 
+def get_oidc_provider(aws: Aws, args: Props) -> Props:
+    iam, name = aws.client("iam"), args["url"].removeprefix("https://")
+    for row in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+        if row["Arn"].partition("/")[2] == name:
+            seen = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=row["Arn"])
+            return {"id": row["Arn"], "arn": row["Arn"], "url": name, "clientIdLists": seen["ClientIDList"]}
+    raise PluginError(f"finding IAM OIDC Provider by url ({args['url']}): not found")
+
+
 def get_roles(aws: Aws, args: Props) -> Props:
     prefix = {"PathPrefix": args["pathPrefix"]} if args.get("pathPrefix") else {}
     pages = aws.client("iam").get_paginator("list_roles").paginate(**prefix)
@@ -212,6 +221,7 @@ INVOKES: dict[str, tuple[str, Call]] = {
     "aws:index/getAvailabilityZones:getAvailabilityZones": ("state filters region", get_zones),
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": ("locationType filters region", get_offerings),
     "aws:ec2transitgateway/getTransitGateway:getTransitGateway": ("id region", get_transit_gateway),
+    "aws:iam/getOpenIdConnectProvider:getOpenIdConnectProvider": ("url", get_oidc_provider),
     "aws:iam/getRoles:getRoles": ("nameRegex pathPrefix", get_roles),
     "aws:index/getCallerIdentity:getCallerIdentity": ("", get_identity),
     "aws:index/getRegion:getRegion": ("region", get_region),

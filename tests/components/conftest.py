@@ -72,6 +72,7 @@ def _image(_args):
 
 
 ACCOUNT = {
+    "aws:iam/getOpenIdConnectProvider:getOpenIdConnectProvider": lambda args: {"arn": args["url"]},
     "aws:index/getCallerIdentity:getCallerIdentity": _identity,
     "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings": _offerings,
     "aws:ec2/getAmi:getAmi": _image,

@@ -270,6 +270,28 @@ def test_a_declared_certificate_is_the_only_way_to_the_controllers_role(cluster,
     }
 
 
+def test_ci_may_preview_with_whole_subjects_and_ask_only(cluster, value):
+    subjects = ["repo:org/site:pull_request", "repo:org/site:environment:preview"]
+    value["cloud"]["ci"] = {"issuer": "token.actions.githubusercontent.com", "preview": subjects}
+    recording = cluster(value)
+    (trust,) = json.loads(recording.one("iam/role:Role", "lab-preview").inputs["assumeRolePolicy"])["Statement"]
+    provider = "arn:aws:iam::123456789012:oidc-provider/token.actions.githubusercontent.com"
+    assert (trust["Principal"], trust["Action"]) == ({"Federated": provider}, "sts:AssumeRoleWithWebIdentity")
+    issuer = "token.actions.githubusercontent.com"
+    assert trust["Condition"] == {"StringEquals": {f"{issuer}:aud": "sts.amazonaws.com", f"{issuer}:sub": subjects}}
+    (ask,) = attached(recording, "lab-preview").values()
+    verbs = {action.partition(":")[2] for action in ask["Action"]}
+    assert all(verb.startswith(("Describe", "List", "Get")) for verb in verbs)
+    assert "DescribeVpnConnections" not in verbs  # EC2 shows the tunnels' keys with them
+
+
+@pytest.mark.parametrize("subject", ["repo:org/*", "repo:org/site:?", "repo:org/site:${x}"])
+def test_a_subject_has_no_wildcard(value, subject):
+    value["cloud"]["ci"] = {"issuer": "gitlab.com", "preview": [subject]}
+    with pytest.raises(ConfigError, match="preview"):
+        valid(value)
+
+
 def test_the_budget_alarm(cluster, value):
     budget = cluster(value).one("budgets/budget:Budget").inputs
     assert (budget["limitAmount"], budget["limitUnit"], budget["timeUnit"]) == ("2000.00", "USD", "MONTHLY")

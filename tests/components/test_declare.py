@@ -9,7 +9,9 @@ from pathlib import Path
 import boto3
 import pytest
 import yaml
+from botocore import UNSIGNED
 from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ironburst import document
 from lab.aws import leftovers
@@ -81,7 +83,7 @@ def engine(tmp_path, cloud, bmcs):
         (tmp_path / "project/stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
 
     declare(lambda cluster: None)
-    run.declare = declare
+    run.declare, run.settings = declare, settings
     return run
 
 
@@ -184,6 +186,35 @@ def test_a_head_in_the_hall_signs_in_with_its_certificate(engine, cloud):
     done(engine("preview", "--expect-no-changes"))
     done(engine("destroy", "--yes", "--skip-preview"))
     assert leftovers.leftovers(cloud.url) == before
+
+
+def test_ci_previews_and_is_refused_a_change(engine, cloud):
+    issuer, subject = "token.actions.githubusercontent.com", "repo:org/site:pull_request"
+    key = rsa.generate_private_key(65537, 2048)
+
+    def with_ci(cluster):
+        del cluster["cloud"]["pools"], cluster["cloud"]["groups"], cluster["budget"]
+        cluster["cloud"]["ci"] = {"issuer": issuer, "preview": [subject]}
+
+    engine.declare(with_ci)
+    done(engine("stack", "init"))
+    assert "aws iam create-open-id-connect-provider --url https://token.actions" in done(engine("preview"))
+    iam = client(cloud.url, "iam")
+    iam.create_open_id_connect_provider(Url=f"https://{issuer}", ClientIDList=["sts.amazonaws.com"])
+    pki.issues(issuer, key)
+    done(engine("up", "--yes", "--skip-preview"))
+    role = json.loads(done(engine("stack", "output", "--json")))["preview_role_arn"]
+    token = pki.token(key, iss=f"https://{issuer}", aud="sts.amazonaws.com", sub=subject)
+    sts = client(cloud.url, "sts", signature_version=UNSIGNED)
+    got = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName="ci", WebIdentityToken=token)["Credentials"]
+    engine.settings["aws:accessKey"], engine.settings["aws:secretKey"] = got["AccessKeyId"], got["SecretAccessKey"]
+    engine.settings["aws:token"] = got["SessionToken"]
+    engine.declare(lambda cluster: cluster["cloud"]["network"].update(hall_link=None))
+    planned = done(engine("preview"))
+    assert "isn't checked" not in planned
+    said = failed(engine("up", "--yes", "--skip-preview"))
+    assert "assumed-role/" in said and "is not authorized to perform" in said
+    assert client(cloud.url).describe_vpn_connections()["VpnConnections"][0]["State"] == "available"
 
 
 def test_the_lab_is_declared_and_given_back(engine, cloud, tmp_path):

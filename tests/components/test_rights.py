@@ -76,6 +76,7 @@ class Site:
             "ending": policies.ending(WHERE, "lab"),
             "launching": policies.launching(WHERE, "lab", self.pools(), [self.node_role]),
             "baking": policies.baking(WHERE, "lab"),
+            "previewing": policies.previewing(WHERE, ["data"]),
         }
         trust = json.dumps(policies.assumed_within(WHERE))
         self.roles = {name: self.role(f"own-{name}", trust) for name in self.documents}
@@ -321,6 +322,16 @@ ALLOWED = {
         ),
         "PublishImage": lambda s: (s.publish("lab"), s.parameter("baking", "lab")),
     },
+    "previewing": {
+        "Ask": lambda s: (
+            s.sessions["previewing"]("ec2").describe_images(ImageIds=[IMAGE]),
+            s.sessions["previewing"]("ec2").describe_instance_type_offerings(),
+            s.sessions["previewing"]("ec2").describe_transit_gateways(),
+            s.sessions["previewing"]("iam").list_roles(),
+            s.sessions["previewing"]("iam").list_open_id_connect_providers(),
+        ),
+        "LookForData": lambda s: s.sessions["previewing"]("s3").list_objects_v2(Bucket="data", Prefix="imagenet/"),
+    },
 }
 # what would be allowed if the statement asked less: each of its conditions, and a resource beside its own
 DENIED = {
@@ -419,6 +430,17 @@ DENIED = {
         ],
         "Look": [lambda s: s.sessions["baking"]("ec2").describe_volumes()],
         "PublishImage": [lambda s: s.publish("other"), lambda s: s.parameter("baking", "other")],
+    },
+    "previewing": {
+        "Ask": [
+            lambda s: s.sessions["previewing"]("ec2").describe_vpn_connections(),
+            lambda s: s.sessions["previewing"]("ec2").describe_instances(),
+            lambda s: s.sessions["previewing"]("iam").get_role(RoleName="node"),
+        ],
+        "LookForData": [
+            lambda s: s.sessions["previewing"]("s3").list_objects_v2(Bucket="elsewhere"),
+            lambda s: s.sessions["previewing"]("s3").get_object(Bucket="data", Key="imagenet/a"),
+        ],
     },
 }
 STATEMENTS = [(policy, sid) for policy, sids in ALLOWED.items() for sid in sids]
