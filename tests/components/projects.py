@@ -1,4 +1,4 @@
-"""The unmodified program as a project of the lab's engine, in a folder of the test's own."""
+"""The unmodified program as a project of the lab's engine, in a folder of the test's own, and machines for its BMCs."""
 
 import os
 import subprocess
@@ -6,6 +6,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+
+
+class On:
+    """A machine that is on, whatever one does."""
+
+    def is_on(self):
+        return True
+
+    def start(self): ...
+
+    def stop(self): ...
+
+    def off(self): ...
 
 
 def project(folder: Path, stack: str, **more: str):

@@ -4,7 +4,6 @@ destroy.
 
 import base64
 import json
-from pathlib import Path
 
 import boto3
 import pytest
@@ -20,24 +19,10 @@ from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
 from tests import pki
-from tests.components.projects import done, project
+from tests.components.projects import ROOT, On, done, project
 from tests.lab_cloud import allow_spot
 
-ROOT = Path(__file__).parents[2]
 IMAGE = "ami-0ba5e0000000000a1"
-
-
-class On:
-    """A machine that is on, whatever one does."""
-
-    def is_on(self):
-        return True
-
-    def start(self): ...
-
-    def stop(self): ...
-
-    def off(self): ...
 
 
 @pytest.fixture

@@ -14,24 +14,11 @@ from lab.aws import leftovers
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client
 from lab.bmc import Bmc, Machine
-from tests.components.projects import ROOT, done, project
+from tests.components.projects import ROOT, On, done, project
 from tests.lab_cloud import allow_spot
 
 BMC_PASSWORD = "secret-of-the-test"
 SERVICES = ("budgets", "directconnect", "ec2", "events", "iam", "sqs", "ssm", "sts")
-
-
-class On:
-    """A machine that is on, whatever one does."""
-
-    def is_on(self):
-        return True
-
-    def start(self): ...
-
-    def stop(self): ...
-
-    def off(self): ...
 
 
 @pytest.fixture
