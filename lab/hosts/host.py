@@ -31,7 +31,9 @@ SSH_SETTINGS = (
     "BatchMode=yes",
 )
 SSH_OPTIONS = [word for setting in SSH_SETTINGS for word in ("-o", setting)]
-# Into the namespaces of the host's systemd: the child of nspawn that is process 1 of its own. 255: the host is off
+# Into the namespaces of the host's systemd: the child of nspawn that is process 1 of its own. 255: the host is off.
+# The shell stays outside, and what it starts is inside: a shutdown stops and kills all that is inside, and nsenter,
+# which would stop with its child, would never reap it, so that the shutdown would not end
 ENTER = """
 nspawn=$(cat "$1/nspawn.pid" 2>/dev/null) || exit 255
 children=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null) || exit 255
@@ -39,9 +41,10 @@ for child in $children; do
     [ "$(awk '/^NSpid/ { print $NF }' "/proc/$child/status")" != 1 ] || leader=$child
 done
 [ -n "${leader-}" ] || exit 255
-exec nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \\
+exec nsenter --no-fork --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \\
     env -i HOME=/root USER=root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \\
-    sh -c "cd /root; $2"
+    sh -c "cd /root; $2
+exit \\$?"
 """
 STOP_S = 15  # a clean shutdown has this long, then the plug is pulled
 JOURNAL_OPTIONS = ("--no-pager", "--quiet", "--lines=1000", "--output=short-precise")

@@ -158,6 +158,7 @@ def test_faults_show_in_the_host_and_a_restart_repairs_them(site):
 
 def test_a_reboot_from_within_keeps_the_host_on(site):
     before = output(site, INSTANCE, "cat /proc/sys/kernel/random/boot_id; touch /root/kept")
+    inside = subprocess.Popen(site.host(INSTANCE).ssh_argv("sleep 60"))  # who is inside holds nothing up
     site.ssh(INSTANCE, "systemctl reboot", check=False)
 
     def boot_id():
@@ -165,6 +166,7 @@ def test_a_reboot_from_within_keeps_the_host_on(site):
 
     wait_for(lambda: boot_id() not in ("", before), 20, "the reboot", pause=0.1)
     assert site.host(INSTANCE).state() == "on" and site.ssh(INSTANCE, "ls /root/kept").returncode == 0
+    assert inside.wait(10) != 0
 
 
 def test_power_works_from_inside_the_box(site):
