@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.doctor.account import Reservation
 from ironburst.doctor.finding import Finding, State, answered
-from ironburst.doctor.site import PUBLISH, Reserved, Site, markets_of, most, reserved, types_of, zones_of
+from ironburst.doctor.site import PUBLISH, Reserved, Site, markets_of, most, reserved, zones_of
 
 CHECK = "capacity"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
@@ -80,8 +80,8 @@ def _wrong(nodes: Group | Pool, held: Reserved, real: Reservation) -> Iterator[t
         yield "warn", f"it is scheduled: it starts {starts}", "wait until then; EC2 refuses launches into it before"
     elif real.state != "active":
         yield "fail", f"it is {real.state}", "name one that is active, or leave it out"
-    if real.instance_type not in types_of(nodes):
-        declared = ", ".join(types_of(nodes))
+    if real.instance_type not in nodes.types:
+        declared = ", ".join(nodes.types)
         yield "fail", f"it is for {real.instance_type}, declared is {declared}", "declare the type that it is for"
     if real.zone not in zones_of(nodes):
         yield "fail", f"it lies in {real.zone}, declared is {', '.join(zones_of(nodes))}", f"declare {real.zone}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.doctor.account import ImageFacts, TypeFacts
 from ironburst.doctor.finding import Finding, State, answered
-from ironburst.doctor.site import Site, types_of
+from ironburst.doctor.site import Site
 from ironburst.naming import image_parameter
 
 CHECK = "images"
@@ -39,7 +39,7 @@ def _of(site: Site, who: str, nodes: Group | Pool) -> Callable[[], Iterator[Find
             )
             yield Finding(CHECK, looked_at, "fail", seen, todo)
             return
-        facts = site.account.types(types_of(nodes))
+        facts = site.account.types(nodes.types)
         wrong = list(_wrong(site, nodes, image, facts))
         for state, seen, todo in wrong:
             yield Finding(CHECK, looked_at, state, seen, todo)

@@ -9,7 +9,7 @@ from ironburst.config import subnets
 from ironburst.config.network_models import HallLink
 from ironburst.doctor.account import Route, Vpn
 from ironburst.doctor.finding import Finding, answered
-from ironburst.doctor.site import Site, links
+from ironburst.doctor.site import Site
 from ironburst.naming import logical
 
 CHECK = "hall link"
@@ -19,7 +19,7 @@ PAGE = "docs/how-to/hall-link.md"
 
 def check(site: Site) -> Iterator[Finding]:
     """Each link, then the routes to its hall."""
-    for link in links(site.cloud.network):
+    for link in site.cloud.network.links:
         looked_at = f"{link.kind} to {link.hall}"
         found = _gateway(site, link.gateway_id, looked_at) if link.gateway_id else _vpn(site, link, looked_at)
         yield from answered(CHECK, looked_at, found)

@@ -11,7 +11,7 @@ from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.doctor.finding import Finding, answered
-from ironburst.doctor.site import Site, markets_of, most, types_of
+from ironburst.doctor.site import Site, markets_of, most
 
 CHECK = "quotas"
 
@@ -67,7 +67,7 @@ def needs(site: Site) -> Iterator[Need]:
 def _of(who: str, nodes: Group | Pool, market: str) -> Iterator[Need]:
     """Of several types, the largest of each quota."""
     sizes: dict[str | None, list[int | None]] = {}
-    for name in types_of(nodes):
+    for name in nodes.types:
         sizes.setdefault(code_of(name, market), []).append(catalog.instance_type(name).vcpus)
     for code, vcpus in sizes.items():
         known = [each for each in vcpus if each is not None]

@@ -1,6 +1,6 @@
 """What the checks read: the declaration, the published document where there is one, and the account.
 
-How a declaration names types, capacity and links is read here, and nowhere else of the doctor.
+How a declaration names zones, markets and capacity is read here, and nowhere else of the doctor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from datetime import datetime
 
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig
-from ironburst.config.network_models import CloudNetwork, HallLink
 from ironburst.doctor.account import Account
 from ironburst.document import ClusterDocument
 from ironburst.naming import logical
@@ -41,11 +40,6 @@ class Site:
         """Fixed groups and pools, each with what people call it."""
         groups = [(f"group {group.name}", group) for group in self.cloud.groups]
         return [*groups, *((f"pool {pool.name}", pool) for pool in self.cloud.pools)]
-
-
-def types_of(nodes: Group | Pool) -> list[str]:
-    """The instance types that they may have."""
-    return nodes.types
 
 
 def zones_of(nodes: Group | Pool) -> list[str]:
@@ -87,8 +81,3 @@ def node_roles(site: Site) -> list[str]:
     s3 = {name for name, data in site.cloud.data.items() if data.s3}
     names = [logical("node", pool.name) if s3 & set(pool.data) else "node" for pool in site.cloud.pools]
     return list(dict.fromkeys(names))
-
-
-def links(network: CloudNetwork) -> list[HallLink]:
-    """The ways to halls."""
-    return network.links

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst.doctor.finding import Finding, answered
-from ironburst.doctor.site import Site, types_of, zones_of
+from ironburst.doctor.site import Site, zones_of
 
 CHECK = "zones"
 
@@ -34,10 +34,10 @@ def _zones(site: Site) -> Iterator[Finding]:
 
 
 def _offerings(site: Site) -> Iterator[Finding]:
-    names = sorted({name for _, nodes in site.nodes for name in types_of(nodes)})
+    names = sorted({name for _, nodes in site.nodes for name in nodes.types})
     offered = site.account.offered(names) if names else set()
     for who, nodes in site.nodes:
-        for name in types_of(nodes):
+        for name in nodes.types:
             where = sorted(zone for kind, zone in offered if kind == name)
             for zone in zones_of(nodes):
                 looked_at = f"{name} of {who} in {zone}"

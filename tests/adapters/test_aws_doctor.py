@@ -137,7 +137,7 @@ def linked(state="", *, of_another=False):
 
 def by_transit(site, gateway_id):
     """A site whose link is a transit gateway."""
-    (declared,) = link.links(site.cloud.network)
+    (declared,) = site.cloud.network.links
     network = site.cloud.network.model_copy(
         update={"hall_link": declared.model_copy(update={"gateway_id": gateway_id})}
     )

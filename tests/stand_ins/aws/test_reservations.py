@@ -1,12 +1,12 @@
 """Capacity that is bought, in the lab's cloud: reservations, groups of them and capacity blocks, seen through boto3."""
 
 import datetime as dt
-import time
 
 import pytest
 
 from lab.aws.capacity import ended_early, stash
 from lab.aws.testing import live, network, refused
+from lab.system import wait_for
 
 P5, ZONE, IMAGE = "p5.48xlarge", "us-east-1a", "ami-0123456789abcdef0"
 
@@ -122,9 +122,7 @@ def test_a_blocks_instances_end_half_an_hour_before_it_and_no_more_start(cloud, 
     ask = bought(cloud, 1800.5)
     (instance,) = run(ec2, 1, SubnetId=subnet, **ask)
     assert len(live(ec2)) == 1
-    ends = time.monotonic() + 10
-    while live(ec2) and time.monotonic() < ends:
-        time.sleep(0.05)
+    wait_for(lambda: not live(ec2), 10, "the end of its instances", pause=0.05)
     found = ec2.describe_instances(InstanceIds=[instance["InstanceId"]])["Reservations"][0]["Instances"][0]
     assert found["State"]["Name"] == "terminated" and found["StateReason"]["Code"] == "Server.CapacityBlockEnded"
     assert refused(run, ec2, 1, SubnetId=subnet, **ask)[0] == "ReservationCapacityExceeded"

@@ -46,9 +46,11 @@ def site(cloud, clients):
     return {"trustAnchorArn": anchor, "roleArn": role, "profileArn": profile["profileArn"]}
 
 
-def no(server, site, who, message, **more):
-    with pytest.raises(PermissionError, match=message):
+def why_not(server, site, who, **more):
+    """What AWS answers to who gets no credentials."""
+    with pytest.raises(PermissionError) as refused_one:
         pki.session(server.url, who, **(site | more))
+    return str(refused_one.value)
 
 
 def test_a_certificate_of_the_authority_gets_the_roles_credentials(server, clients, site):
@@ -66,27 +68,27 @@ def test_a_chain_leads_to_the_authority(server, site):
     between = pki.issue("between", CA, ca=True)
     below = pki.issue("head", between)
     assert pki.session(server.url, below, chain=(between,), **site)["accessKeyId"]
-    no(server, site, below, "Untrusted certificate")
+    assert "Untrusted certificate" in why_not(server, site, below)
 
 
 def test_who_gets_none(server, site):
     other = pki.issue("authority", ca=True)
-    no(server, site, pki.issue("head", other), "Untrusted certificate")
-    no(server, site, pki.issue("head", CA, days=-1), "out of date")
-    no(server, site, pki.issue("head", CA, digital_signature=False), "Digital Signature")
-    no(server, site, pki.issue("head", CA, ca=True), "CA:false")
-    no(server, site, HEAD, "Untrusted signature", key=other.key)
-    no(server, site, pki.issue("dgx01", CA), "no policy allows sts:AssumeRole")
+    assert "Untrusted certificate" in why_not(server, site, pki.issue("head", other))
+    assert "out of date" in why_not(server, site, pki.issue("head", CA, days=-1))
+    assert "Digital Signature" in why_not(server, site, pki.issue("head", CA, digital_signature=False))
+    assert "CA:false" in why_not(server, site, pki.issue("head", CA, ca=True))
+    assert "Untrusted signature" in why_not(server, site, HEAD, key=other.key)
+    assert "no policy allows sts:AssumeRole" in why_not(server, site, pki.issue("dgx01", CA))
 
 
 def test_the_roles_trust_names_anchor_and_all_three_actions(server, clients, site):
     iam, role = clients("iam"), {"RoleName": "controller"}
     for actions in (ACTIONS[:1], ACTIONS[:2], ACTIONS[1:]):
         iam.update_assume_role_policy(**role, PolicyDocument=trust(site["trustAnchorArn"], actions))
-        no(server, site, HEAD, "Unable to assume role")
+        assert "Unable to assume role" in why_not(server, site, HEAD)
     second = anchored(clients, CA.pem)["trustAnchor"]["trustAnchorArn"]
     iam.update_assume_role_policy(**role, PolicyDocument=trust(second))
-    no(server, site, HEAD, "Unable to assume role")
+    assert "Unable to assume role" in why_not(server, site, HEAD)
     assert pki.session(server.url, HEAD, **site | {"trustAnchorArn": second})["accessKeyId"]
 
 
@@ -94,10 +96,10 @@ def test_anchor_and_profile_are_born_disabled(server, clients, site):
     anywhere = clients("rolesanywhere")
     anchor, profile = (site[key].rsplit("/", 1)[-1] for key in ("trustAnchorArn", "profileArn"))
     anywhere.disable_profile(profileId=profile)
-    no(server, site, HEAD, "disabled")
+    assert "disabled" in why_not(server, site, HEAD)
     anywhere.enable_profile(profileId=profile)
     anywhere.disable_trust_anchor(trustAnchorId=anchor)
-    no(server, site, HEAD, "disabled")
+    assert "disabled" in why_not(server, site, HEAD)
     source = {"sourceType": "CERTIFICATE_BUNDLE", "sourceData": {"x509CertificateData": CA.pem}}
     made = anywhere.create_trust_anchor(name="n", source=source)["trustAnchor"]
     assert made["enabled"] is False
@@ -109,7 +111,7 @@ def test_a_revoked_certificate_gets_none(server, clients, site):
     stolen, kept = pki.issue("head", CA), pki.issue("head", CA)
     data = pki.revocation_list(CA, stolen)
     anywhere.import_crl(name="hall", crlData=data, trustAnchorArn=site["trustAnchorArn"], enabled=True)
-    no(server, site, stolen, "revoked")
+    assert "revoked" in why_not(server, site, stolen)
     assert pki.session(server.url, kept, **site)["accessKeyId"]
 
 
