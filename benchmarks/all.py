@@ -40,6 +40,8 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "decide": ["benchmarks.decide"],
         "idle": ["benchmarks.idle"],
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
+        "days": ["benchmarks.days", "--days", "1000" if full else "50"],
+        "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
     }
     for gpus in (512, 384, 640):
         commands[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)
@@ -64,14 +66,13 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
     """Run one and keep its result. Returns a line that says how it went."""
     began, before = datetime.now(UTC), machine()
     done = subprocess.run(
-        [sys.executable, "-m", *command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", *command, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
     )
     took = f"{(datetime.now(UTC) - began).total_seconds():.0f} s"
     try:
         result = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        return f"{name}: failed after {took} (exit code {done.returncode}): {last}"
+        return f"{name}: failed after {took} (exit code {done.returncode}); it said why above"
     if "skipped" in result:
         return f"{name}: {result['skipped']}"
     ran = {

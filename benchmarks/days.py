@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,11 @@ from ironburst.ports import CloudError, SchedulerError
 from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, HOUR_S = 86400.0, 3600.0
+# a node counts its dead man's time from its boot on, and this looks at it once a tick
+DEAD_MAN_S, MAX_BOOT_S, MAX_TICK_S = 1800, 240.0, 90.0
+LOST, AGAIN = "jobs lost (0)", "jobs started again without a cause (0)"
+IDLE, BEYOND = "instances alive an hour after they were needed (0)", "days with USD beyond a ceiling (0)"
+OUTLIVED = "longest that a node outlived a dead controller and its job, s"
 PRICES = {"on-demand": 55.0, "spot": 24.0}
 NODES = [f"p5-{n}" for n in range(1, 7)]
 REASONS = ("BadConstraints", "ReqNodeNotAvail, Reserved for maintenance", "AccountNotAllowed", "PartitionDown")
@@ -108,6 +113,11 @@ class Outcome:
     beyond_usd: float = 0.0
     outlived_s: float = 0.0  # with --dead: what the last rented instance lived on, idle
 
+    @property
+    def wrong(self) -> list[str]:
+        beyond = [f"{self.beyond_usd:.2f} USD beyond a ceiling"] if self.beyond_usd > 0.01 else []
+        return [*self.lost, *self.again, *self.idle, *beyond]
+
 
 class Day:
     """One random day. `dead`: the controller is killed for ever on the way."""
@@ -115,16 +125,17 @@ class Day:
     def __init__(self, seed: int, folder: Path, *, dead: bool = False, only: str = "", hours: float = 24.0):
         self.rng, self.folder = random.Random(seed), folder
         rng = self.rng
-        self.tick_s = rng.choice([60.0, 90.0])
+        self.tick_s = rng.choice([60.0, MAX_TICK_S])
         self.clock = FakeClock(T0 + rng.uniform(0, DAY_S * 12))
         self.length_s = hours * HOUR_S
         self.end_s = self.clock.now() + self.length_s
         self.slurm = FakeSlurm(self.clock, home=2, burst={"burst-p5": NODES})
         self.cloud = Billed(self.clock, self.slurm)
-        self.cloud.boot_s = rng.uniform(60, 240)
+        self.cloud.boot_s = rng.uniform(60, MAX_BOOT_S)
         said = document(
             nodes=NODES,
             boot_s=600,
+            dead_man_s=DEAD_MAN_S,
             idle_s=rng.choice([120, 600]),
             wait_limit_s=rng.choice([60, 600]),
             tick_s=int(self.tick_s),
@@ -359,13 +370,11 @@ ACCIDENTS: dict[str, Callable[[Day], None]] = {
 # ---- figures
 
 
-def play(seeds: Sequence[int], **more: Any) -> list[Outcome]:
+def play(seeds: Sequence[int], **more: Any) -> Iterator[Outcome]:
     """Each seed's day; `more` as Day takes it."""
-    outcomes = []
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
-            outcomes.append(Day(seed, Path(folder), **more).run())
-    return outcomes
+            yield Day(seed, Path(folder), **more).run()
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -376,17 +385,12 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "jobs": sum(outcome.jobs for outcome in outcomes),
         "launches": sum(outcome.launches for outcome in outcomes),
         "usd": round(sum(outcome.usd for outcome in outcomes)),
-        "jobs lost (0)": [f"day {each.seed}: {what}" for each in outcomes for what in each.lost],
-        "jobs started again without a cause (0)": [
-            f"day {each.seed}: {what}" for each in outcomes for what in each.again
-        ],
-        "alive an hour after they were needed (0)": [
-            f"day {each.seed}: {what}" for each in outcomes for what in each.idle
-        ],
-        "USD beyond a ceiling (0)": {
-            each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond_usd > 0.01
-        },
-        "longest that a node outlived a dead controller and its job, s": max(each.outlived_s for each in outcomes),
+        LOST: [f"day {each.seed}: {what}" for each in outcomes for what in each.lost],
+        AGAIN: [f"day {each.seed}: {what}" for each in outcomes for what in each.again],
+        IDLE: [f"day {each.seed}: {what}" for each in outcomes for what in each.idle],
+        BEYOND: {each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond_usd > 0.01},
+        OUTLIVED: max(each.outlived_s for each in outcomes),
+        "allowed of that, s": DEAD_MAN_S + MAX_BOOT_S + MAX_TICK_S,
     }
 
 
@@ -405,7 +409,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--days is {arguments.days}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
-    results = figures(play(seeds, dead=arguments.dead, only=arguments.only, hours=arguments.hours))
+    outcomes = []
+    for outcome in play(seeds, dead=arguments.dead, only=arguments.only, hours=arguments.hours):
+        outcomes.append(outcome)
+        if outcome.wrong or len(outcomes) % 50 == 0:  # a thousand take more than an hour
+            said = ", ".join(outcome.wrong) or "good"
+            print(f"day {len(outcomes)}, seed {outcome.seed}: {said}", file=sys.stderr, flush=True)
+    results = {"dead": arguments.dead} | figures(outcomes)
     results["wall_s"] = round(time.perf_counter() - begun, 1)
     print(json.dumps(results, indent=1))
     return int(any(value for key, value in results.items() if key.endswith("(0)")))

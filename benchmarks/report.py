@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import dollars
+from benchmarks import days, dollars
 from benchmarks.figures import WAITS
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series
@@ -96,11 +96,13 @@ TITLES = (
     "The 70-day trace through decide() on one core, seconds",
     "One decide(): 10,000 pending jobs, 2,000 nodes, 84 types, seconds",
     "Random scenarios with failures: times that a hard ceiling was passed",
+    "Random days with accidents, a controller that comes back: what was lost",
+    "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the ten rows."""
+    """(title, lines) of the twelve rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -113,6 +115,8 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _speed(known),
         _one_decision(_with(results, "seconds for all (<= 1)")),
         _ceilings(_with(results, "times a ceiling was passed (0)")),
+        _days(results, dead=False),
+        _days(results, dead=True),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -170,6 +174,18 @@ def _one_decision(result: Result | None) -> Iterator[Line]:
 def _ceilings(result: Result | None) -> Iterator[Line]:
     passed = result and result["times a ceiling was passed (0)"]
     yield Line(_scenarios(result), 0.0, 0.0, passed, "", result)
+
+
+def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
+    of_days = [result for result in results if days.OUTLIVED in result and result["dead"] == dead]
+    result = max(of_days, key=lambda one: one["days"], default=None)
+    note = f"{result['days']:,} days, {result['jobs']:,} jobs, {result['launches']:,} launches" if result else ""
+    for case in (days.LOST, days.AGAIN, days.IDLE, days.BEYOND):
+        yield Line(case.removesuffix(" (0)"), 0.0, None, result and float(len(result[case])), note, result)
+    if dead:
+        allowed = result and result["allowed of that, s"]
+        note = f"of {allowed:g} that it may: {days.DEAD_MAN_S:g} declared, a boot and a look" if result else ""
+        yield Line(days.OUTLIVED.removesuffix(", s"), allowed, None, result and result[days.OUTLIVED], note, result)
 
 
 def _line(case: str, asked: float, wanted: float, result: Result | None, peer: str = "starburst") -> Line:

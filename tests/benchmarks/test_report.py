@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import report
+from benchmarks import days, report
 from benchmarks.figures import WAITS
 
 
@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 10
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 12
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
     short, full = bench.benchmarks(False), bench.benchmarks(True)
     assert set(short) == set(full)
     assert {command[0] for command in full.values()} == {
-        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "burst", "dollars")
+        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "burst", "dollars")
     }
 
 
@@ -145,6 +145,18 @@ def test_a_result_is_kept_with_what_was_run_and_a_failure_leaves_the_last_one(tm
     monkeypatch.setenv("IRONBURST_DATA", str(tmp_path))
     said = bench.run("burst-512", ["benchmarks.burst", "--trace", "none.csv"], tmp_path)
     assert "skipped: there is no none.csv" in said and not (tmp_path / "burst-512.json").exists()
+
+
+@pytest.mark.parametrize(("dead", "row"), [(False, "11"), (True, "12")])
+def test_days_are_shown_with_what_was_lost_and_the_longer_run_counts(dead, row):
+    def result(count, **more):
+        none = {days.LOST: [], days.AGAIN: [], days.IDLE: [], days.BEYOND: {}, days.OUTLIVED: 1900.0 * dead}
+        return {"dead": dead, "days": count, "jobs": 7, "launches": 2, "allowed of that, s": 2130.0} | none | more
+
+    kept = [line for line in lines(result(1000), result(50, **{days.LOST: ["job 1"]}))[row] if line.reached is not None]
+    assert [line.reached for line in kept] == [0.0] * 4 + [1900.0] * dead
+    assert [report._reached(line).endswith("(asked)") for line in kept] == [True] * len(kept)
+    assert lines(result(50, **{days.LOST: ["job 1"]}))[row][0].reached == 1.0
 
 
 def test_an_unknown_result_is_refused(capsys):
