@@ -208,6 +208,26 @@ def test_the_module_of_the_running_kernel(tmp_path):
     assert look.driver_module("6.1") is None and look.driver_module("5.0") is None
 
 
+@pytest.mark.parametrize(
+    ("boot", "grubby", "kernel"),
+    [
+        ([], "", "6.1.0-running"),
+        (["vmlinuz-6.8.0-9-generic", "vmlinuz-6.8.0-51-generic", "initrd.img-6.9.0"], "", "6.8.0-51-generic"),
+        (["vmlinuz-6.12.9+deb13-amd64", "vmlinuz-6.1.0-41-amd64"], "", "6.12.9+deb13-amd64"),
+        (
+            ["vmlinuz-5.14.0-611.el9.x86_64", "vmlinuz-0-rescue-3f"],
+            "/boot/vmlinuz-5.14.0-570.el9.x86_64",
+            "5.14.0-570.el9.x86_64",
+        ),
+        (["vmlinuz-5.14.0-611.el9.x86_64", "vmlinuz-0-rescue-3f"], "", "5.14.0-611.el9.x86_64"),
+    ],
+)
+def test_the_kernel_of_the_next_boot(tmp_path, monkeypatch, boot, grubby, kernel):
+    look = host(tmp_path, {f"boot/{name}": "" for name in boot})
+    monkeypatch.setattr(look, "run", lambda *argv: (0, f"{grubby}\n") if grubby else (None, "grubby can't be run"))
+    assert look.boot_kernel("6.1.0-running") == kernel
+
+
 def test_a_whole_look_at_a_host_without_gpus(tmp_path):
     seen = module("node_state").Look(root=str(tmp_path)).seen()
     assert seen["switches"]["how"] == "none" and seen["gpu_ids"] == [] and seen["hugepages"] is None

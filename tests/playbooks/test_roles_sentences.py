@@ -14,6 +14,7 @@ KERNEL = "6.12.57+deb13-amd64"
 GPUS = [{"driver": "580.95.05", "persistence": "Enabled", "mig": "Disabled"}] * 8
 SEEN = {
     "kernel": KERNEL,
+    "boot_kernel": KERNEL,
     "kernel_arguments": ["quiet", "iommu=pt"],
     "hugepages": 0,
     "modules": ["nvidia"],
@@ -28,6 +29,7 @@ SEEN = {
     "dkms": [f"nvidia/580.95.05, {KERNEL}, x86_64: installed"],
     "dkms_error": None,
     "driver_module": f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko.xz",
+    "boot_driver_module": f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko.xz",
     "cuda": {"13.0": "13.0"},
     "cdi_devices": [str(number) for number in range(8)],
     "packages": ["nvidia-open|580.95.05-1|installed|hold", "nvidia-fabricmanager|580.95.05-1|installed|hold"],
@@ -102,6 +104,24 @@ def test_the_driver_role_compares_lock_and_host(seen, software, words):
 def test_the_driver_is_what_was_declared(seen, words):
     problems = value("nvidia_driver", "nvidia_driver_problems", seen)
     assert problems == [] if words is None else len(problems) == 1 and words in problems[0], problems
+
+
+NEXT = "6.12.63+deb13-amd64"
+NEXT_BUILT = {"boot_kernel": NEXT, "dkms": [f"nvidia/580.95.05, {NEXT}, x86_64: installed"]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({}, None),
+        (NEXT_BUILT | {"driver_module": None}, None),  # for the build host's own kernel there needs to be none
+        ({"boot_kernel": NEXT}, f"no NVIDIA 580.95.05 modules built for the kernel that the image boots, {NEXT}"),
+        (NEXT_BUILT | {"boot_driver_module": None}, f"has no nvidia.ko below /lib/modules/{NEXT}"),
+    ],
+)
+def test_an_image_has_the_module_of_the_kernel_that_it_will_boot(seen, words):
+    problem = value("nvidia_driver", "nvidia_driver_dkms_problem", seen, image_build=True)
+    assert problem == "" if words is None else words in problem, problem
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,23 @@ class Look:
                 continue
         return False
 
+    def boot_kernel(self, running):
+        """The kernel that the next boot takes: grubby's default, without it the newest of /boot (as GRUB sorts them);
+        the running one where there is no boot loader, as in a container.
+        """
+        code, output = self.run("grubby", "--default-kernel")
+        default = re.search(r"/vmlinuz-(\S+)\s*$", output) if code == 0 else None
+        if default:
+            return default.group(1)
+        kernels = [name[len("vmlinuz-") :] for name in self.names("/boot") if re.match(r"vmlinuz-\d", name)]
+        return max(
+            kernels,
+            key=lambda name: [
+                (part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|[a-z]+", name)
+            ],
+            default=running,
+        )
+
     def driver_module(self, kernel):
         """Path of nvidia.ko for this kernel, or None."""
         for folder, _, files in os.walk(self.at(f"/lib/modules/{kernel}")):
@@ -221,6 +238,7 @@ class Look:
     def seen(self):
         """The facts, each under its own name."""
         kernel = os.uname().release
+        boot_kernel = self.boot_kernel(kernel)
         pci = self.pci()
         users, steps, containers = self.processes()
         code, output = self.run(
@@ -243,6 +261,7 @@ class Look:
         ]
         return {
             "kernel": kernel,
+            "boot_kernel": boot_kernel,
             "kernel_arguments": (self.text("/proc/cmdline") or "").split(),
             "hugepages": int(hugepages) if hugepages.isdigit() else None,
             "modules": [name for name in MODULES if os.path.isdir(self.at(f"/sys/module/{name}"))],
@@ -257,6 +276,7 @@ class Look:
             "dkms": [line.strip() for line in dkms[1].splitlines()] if dkms[0] == 0 else [],
             "dkms_error": None if dkms[0] == 0 else " ".join(dkms[1].split()),
             "driver_module": self.driver_module(kernel),
+            "boot_driver_module": self.driver_module(boot_kernel),
             "cuda": self.cuda(),
             "packages": self.packages(),
             "cdi_devices": sorted({name for text in cdi for name in cdi_devices(text)}),
