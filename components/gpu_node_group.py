@@ -66,6 +66,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 root_block_device={  # the provider looks up the device's name in the image
                     "volume_size": group.root_disk_gb,
                     "volume_type": "gp3",
+                    "throughput": group.root_disk_mb_s,
                     "encrypted": True,
                     "delete_on_termination": True,
                 },

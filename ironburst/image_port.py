@@ -26,6 +26,7 @@ class Build:
     root_device: str
     root_gb: int
     token: str
+    root_mb_s: int | None = None  # MiB/s; None: what EBS gives
     user_data: str = ""
     capacity_reservation_id: str | None = None
     capacity_reservation_group_arn: str | None = None

@@ -199,6 +199,7 @@ class _Bake:
             base_image=self._base.id,
             root_device=self._base.root_device,
             root_gb=self._base.root_gb,
+            root_mb_s=pool.root_disk_mb_s,
             token=f"image-{self._run_id}-{place.zone}",
             user_data=first_contact.user_data(self._login.public_key) if self._login else "",
             capacity_reservation_id=pool.capacity_reservation_id if own else None,

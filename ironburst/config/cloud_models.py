@@ -52,6 +52,7 @@ class _FixedAlone(Strict):
     )
     capacity_block: CapacityBlock | None = Field(default=None, description="Capacity Block for ML")
     root_disk_gb: int = Field(default=200, gt=0, description="size of the root volume, GiB")
+    root_disk_mb_s: int = Field(default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s")
     data: list[str] = Field(default=[], description="data sets of cloud.data that its nodes have")
 
 
@@ -103,6 +104,9 @@ class _RentedAlone(Strict):
     )
     root_disk_gb: int = Field(
         default=200, gt=0, description="size of the root volume, GiB; the pool's next image is baked with it"
+    )
+    root_disk_mb_s: int = Field(
+        default=250, ge=125, le=750, description="throughput of the root volume (gp3), MiB/s; as root_disk_gb"
     )
     boot: Duration = Field(default="15m", validate_default=True, description="longest time from launch to joined")
     idle: Duration = Field(

@@ -10,9 +10,9 @@ import json
 import secrets
 import socket
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from ironburst.controller import records, spending
+from ironburst.controller import money, records, spending
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.lock import LockedError
 from ironburst.controller.money import Spent
@@ -22,6 +22,7 @@ from ironburst.ports import Claim
 STALE_S = 600.0  # a controller that said nothing for so long is gone: another may take its site over
 _KEY, _SAID = "owner", "said_s"
 _PREDECESSORS = 10
+_MOST_RUNNING = 1000  # what is said is one argument of a command: the kernel takes 128 KiB
 
 
 class OwnedElsewhere(LockedError):
@@ -37,6 +38,15 @@ class Owner:
     before: tuple[str, ...] = ()  # whose site it took over, the newest last
 
 
+class Running(NamedTuple):
+    """What a controller says of an instance that it pays for."""
+
+    instance: str
+    account: str
+    usd_per_hour: float
+    until_s: float  # money is set aside until then
+
+
 @dataclass(frozen=True)
 class Said:
     """What a controller says at a tick, for the next one."""
@@ -47,6 +57,7 @@ class Said:
     ledger: str = ""
     before: tuple[str, ...] = ()
     spent: Spent = field(default_factory=Spent)
+    running: tuple[Running, ...] = ()
 
     def same_place(self, other: Said) -> bool:
         """The same ledger's path of the same running host: its lock is ours, so who said this has ended."""
@@ -101,7 +112,9 @@ def heard_of(claim: Claim) -> Said:
     try:
         said: dict[str, Any] = json.loads(claim.said)
         spent = Spent(**said.pop("spent"))
-        return Said(**said | {"before": tuple(said["before"]), "at_s": float(said["at_s"]), "spent": spent})
+        running = tuple(Running(*each) for each in said.get("running", ()))
+        known = {"before": tuple(said["before"]), "at_s": float(said["at_s"]), "spent": spent, "running": running}
+        return Said(**said | known)
     except (ValueError, TypeError, KeyError, AttributeError):
         return Said()
 
@@ -120,9 +133,19 @@ def elsewhere(site: Site) -> set[str]:
 
 def _words(site: Site, owner: Owner) -> str:
     said = _said(site, owner)
-    said = replace(said, spent=spending.spent(site.ledger, said.at_s))
+    said = replace(said, spent=spending.spent(site.ledger, said.at_s), running=_running(site))
     site.ledger.note(_SAID, repr(said.at_s))
     return json.dumps(asdict(said), separators=(",", ":"))
+
+
+def _running(site: Site) -> tuple[Running, ...]:
+    rates = spending.rates(site.ledger, site.now)
+    paid = [lease for lease in site.ledger.leases() if lease.instance_id and lease.to_s is None]
+    last = [(lease, money.rates_of(lease, rates)[-1]) for lease in paid]
+    return tuple(
+        Running(lease.instance_id or "", rate.account, rate.usd_per_hour, round(lease.committed_until_s))
+        for lease, rate in last[:_MOST_RUNNING]
+    )
 
 
 def _said(site: Site, owner: Owner) -> Said:

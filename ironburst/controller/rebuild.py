@@ -39,6 +39,7 @@ def run(site: Site, observation: Observation, heard: Said | None) -> None:
     if heard is not None:
         _settle(site, observation)
         _carry(site, heard)
+        _ran_on(site, heard)
 
 
 def charge(site: Site, instance: Instance) -> None:
@@ -157,11 +158,21 @@ def _settle(site: Site, observation: Observation) -> None:
     for lease in site.ledger.leases():
         instance = site.instances.get(lease.instance_id or "")
         up = lease.state in (records.LAUNCHED, records.JOINED, records.READY) and instance is None
-        if lease.state == records.REQUESTED or (instance and instance.alive):
-            continue  # its token, and its instance, say how it goes on
+        if instance and instance.alive:
+            _lengthen(site, lease, instance, observation.on(lease.node))
+            continue  # its instance says how it goes on, and before there is one its token
+        if lease.state == records.REQUESTED:
+            continue
         if not (up and sightings.answers(observation.node(lease.node))):
             _close(site, lease, "it ended after the ledger was copied", lease.seen_s)
             site.event("given_up", f"{lease.node}: it ended after the ledger was copied", launch=lease.launch)
+
+
+def _lengthen(site: Site, lease: LeaseRow, instance: Instance, jobs: list[Job]) -> None:
+    """Set money aside for the jobs that a lease got after the copy: past its time, it would be the first to go."""
+    until_s = _until_s(site, instance, jobs)
+    if jobs and until_s > lease.committed_until_s:
+        site.ledger.update([lease], site.now, committed_until_s=until_s)
 
 
 def _carry(site: Site, heard: Said) -> None:
@@ -186,6 +197,17 @@ def _carry(site: Site, heard: Said) -> None:
                 f"this month had cost ${total:,.2f}, and the ledger doesn't know of ${missing_usd:,.2f}: carried over"
             )
             site.event("needs_a_person", text)
+
+
+def _ran_on(site: Site, heard: Said) -> None:
+    """Count what ran when that was said, and has ended unseen: until now, or as long as money was set aside for it."""
+    shown = {instance.id for instance in site.instances.values() if instance.alive}
+    shown |= {lease.instance_id for lease in site.ledger.leases() if lease.instance_id}
+    with site.ledger.transaction():
+        for each in heard.running:
+            hours = (min(site.now, each.until_s) - heard.at_s) / 3600
+            if each.instance not in shown and hours > 0:
+                _count(site, each.account, hours * each.usd_per_hour, heard.at_s, heard.at_s + hours * 3600)
 
 
 def _charged_later(site: Site, then_s: float) -> dict[str, float]:

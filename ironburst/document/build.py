@@ -334,6 +334,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         interruptions_per_hour=first.interruptions_per_hour,
         checkpoint_s=pool.checkpoint or 0,
         root_disk_gb=pool.root_disk_gb,
+        root_disk_mb_s=pool.root_disk_mb_s,
         other_types=others,
         prefer=pool.prefer,
         **_of_instances(config, pool, naming.locked_pool(pool.name), solution),

@@ -225,6 +225,7 @@ class PoolDocument(_Part):
     )
     checkpoint_s: int = 0
     root_disk_gb: int | None = Field(default=None, description="GiB of the nodes' root disk; null: as the image has it")
+    root_disk_mb_s: int | None = Field(default=None, description="MiB/s of the nodes' root disk; null: as EBS gives it")
     os: str | None = None
     software: NodeSoftware | None = None
     mig: list[Mig] | None = None

@@ -16,6 +16,7 @@ from lab.aws.launch_spec import Params
 ROOT_DEVICE = "/dev/sda1"  # as in Ubuntu's, Rocky's and RHEL's images; Debian's and Amazon's have /dev/xvda
 ROOT_GB = 8
 EBS = {"VolumeType": "gp3", "DeleteOnTermination": True, "Encrypted": False}
+GP3_IOPS, GP3_MIB_S, GP3_MOST_MIB_S = 3000, 125, 2000
 
 
 def mapping(image: Any, device: str, size_gb: int, snapshot: Any = None, **ebs: Any) -> Params:
@@ -35,15 +36,26 @@ def registered(image: Any, root_device: str, size_gb: int) -> None:
     image.disks = [mapping(image, root_device, size_gb, image.ebs_snapshot)]
 
 
-def taken_from(image: Any, instance: Any) -> None:
-    """The volumes of an image that is made of an instance: size, type and encryption are inherited."""
+def taken_from(image: Any, instance: Any, asked: list[Params]) -> None:
+    """The volumes of an image that is made of an instance: size, type and encryption are inherited, and can't be given
+    anew; the throughput is what CreateImage was told, for EC2 says nowhere that it is inherited.
+    """
+    told = {each["DeviceName"]: each.get("Ebs") or {} for each in asked}
+    if wrong := sorted({key for ebs in told.values() for key in ("VolumeSize", "Encrypted") if key in ebs}):
+        raise Ec2Error(
+            "InvalidBlockDeviceMapping", f"{wrong[0]} can't be changed for an existing volume of the instance"
+        )
     image.root_device_name = instance.root_device_name
     image.disks = []
     for device, attached in instance.get_block_device_mapping:
         volume = image.ec2_backend.get_volume(attached.volume_id)
-        kept = {"VolumeType": volume.volume_type or "gp3", "Encrypted": volume.encrypted}
+        kept = {
+            "VolumeType": volume.volume_type or "gp3",
+            "Encrypted": volume.encrypted,
+            "DeleteOnTermination": attached.delete_on_termination,
+        }
         snapshot = image.ebs_snapshot if device == instance.root_device_name else None
-        own = mapping(image, device, volume.size, snapshot, DeleteOnTermination=attached.delete_on_termination, **kept)
+        own = mapping(image, device, volume.size, snapshot, **kept | told.get(device, {}))
         image.disks.append(own)
 
 
@@ -64,6 +76,7 @@ def launched(backend: Any, image_id: str, asked: list[Params]) -> list[Params]:
             device = wanted["DeviceName"]
             disks[device] = {**disks.get(device, EBS), **ebs}
     for device, ebs in disks.items():
+        _check_speed(ebs)
         if not ebs.get("VolumeSize"):
             message = f"Either snapshot ID or volume size must be provided for: {device}"
             raise Ec2Error("InvalidBlockDeviceMapping", message)
@@ -76,6 +89,31 @@ def launched(backend: Any, image_id: str, asked: list[Params]) -> list[Params]:
                     f"expect size >= {least}GB",
                 )
     return [{"DeviceName": device, "Ebs": ebs} for device, ebs in disks.items()]
+
+
+def _check_speed(ebs: Params) -> None:
+    """What a volume can be: gp3 alone takes a throughput, within its bounds and a quarter MiB/s for each IOPS."""
+    if (asked := ebs.get("Throughput")) is None:
+        return
+    kind, mib_s, iops = ebs.get("VolumeType", "gp3"), int(asked), int(ebs.get("Iops") or GP3_IOPS)
+    if kind != "gp3":
+        raise Ec2Error("InvalidParameterCombination", f"The parameter throughput is not supported for {kind} volumes")
+    if not GP3_MIB_S <= mib_s <= GP3_MOST_MIB_S:
+        bounds = f"it must be between {GP3_MIB_S} and {GP3_MOST_MIB_S}"
+        raise Ec2Error("InvalidParameterValue", f"Invalid value '{mib_s}' for throughput: {bounds}")
+    if mib_s / iops > 0.25:
+        ratio = (
+            f"Throughput (MiBps) to iops ratio of {mib_s / iops:.6f} is too high; maximum is 0.250000 MiBps per iops."
+        )
+        raise Ec2Error("InvalidParameterValue", ratio)
+
+
+def provisioned(backend: Any, instance: Any, volumes: list[Params]) -> None:
+    """The throughput of an instance's volumes, which moto doesn't take from a launch."""
+    asked = {each["DeviceName"]: each["Ebs"] for each in volumes}
+    for device, attached in instance.get_block_device_mapping:
+        mib_s = int(asked.get(device, {}).get("Throughput") or GP3_MIB_S)
+        backend.get_volume(attached.volume_id).throughput = mib_s
 
 
 def patch(replace: Callable[[Any, str, Any], None]) -> None:

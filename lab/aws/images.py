@@ -53,7 +53,7 @@ def create_image(backend: Any, p: Params, started: Callable[[Any, Any], None]) -
         root_device_type="ebs",
         hypervisor="xen",
     )
-    disks.taken_from(image, instance)
+    disks.taken_from(image, instance, p.get("BlockDeviceMappings", []))
     boots(image)
     image.state_reason = None
     for kind, resource in (("image", image), ("snapshot", image.ebs_snapshot)):

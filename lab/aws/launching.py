@@ -116,6 +116,7 @@ class Launcher:
             block_device_mappings=volumes,
         )
         for instance, source in zip(reservation.instances, sources, strict=True):
+            disks.provisioned(backend, instance, volumes)
             self.complete(backend, instance, source, spec, market, tags, profile)
         for instance in reservation.instances:
             self.started(instance)

@@ -337,19 +337,16 @@ def test_a_build_in_a_capacity_block_names_its_market_and_one_in_a_group_the_gro
 def test_the_root_disk_is_the_base_image_s_own(world, device, declared, size):
     """Under another name EC2 makes a second disk, and the root stays small."""
     world.cloud.register_image("", BASE, root_device=device, root_gb=10)
-    done = world.run(root_disk_gb=declared)
+    done = world.run(root_disk_gb=declared, root_disk_mb_s=400)
     (sent,) = launched(world)
     disk = "BlockDeviceMapping.1"
     assert (sent[f"{disk}.DeviceName"], sent[f"{disk}.Ebs.VolumeSize"]) == (device, str(size))
     assert (sent[f"{disk}.Ebs.VolumeType"], sent[f"{disk}.Ebs.Encrypted"]) == ("gp3", "true")
+    assert sent[f"{disk}.Ebs.Throughput"] == "400"
     (made,) = made_images(world)
     ebs = made["BlockDeviceMappings"][0]["Ebs"]
-    assert (made["ImageId"], made["RootDeviceName"], ebs["VolumeSize"], ebs["Encrypted"]) == (
-        done.image,
-        device,
-        size,
-        True,
-    )
+    assert (made["ImageId"], made["RootDeviceName"]) == (done.image, device)
+    assert (ebs["VolumeSize"], ebs["Encrypted"], ebs["Throughput"]) == (size, True, 400)
 
 
 def test_a_root_disk_smaller_than_the_base_image_starts_nothing(world):

@@ -50,6 +50,7 @@ def test_an_instance(group):
     assert inputs["iamInstanceProfile"] == "lab-node"
     assert inputs["launchTemplate"] == {"id": "fixed-template-id", "version": "1"}
     assert inputs["rootBlockDevice"]["encrypted"] is True and inputs["rootBlockDevice"]["volumeSize"] == 200
+    assert (inputs["rootBlockDevice"]["volumeType"], inputs["rootBlockDevice"]["throughput"]) == ("gp3", 250)
     assert inputs["tags"] == {"Name": "lab-fixed-1", "ironburst:cluster": "lab", "ironburst:group": "fixed"}
     assert "ironburst:pool" not in inputs["tags"]  # the controller may end what has a pool's tag
 

@@ -58,6 +58,27 @@ def test_a_root_volume_below_its_snapshot_is_refused(run):
     assert refused(run, **mapped("/dev/sdf", VolumeType="gp3")) == ("InvalidBlockDeviceMapping", 400)
 
 
+def test_gp3_alone_takes_a_throughput_and_no_more_than_its_iops_carry(run, ec2):
+    (root,) = volumes(ec2, run(**mapped("/dev/xvda", Throughput=250))).values()
+    assert root["Throughput"] == 250
+    for asked in ({"Throughput": 124}, {"Throughput": 751}, {"Throughput": 2001, "Iops": 16000}):
+        assert refused(run, **mapped("/dev/xvda", **asked))[0] == "InvalidParameterValue", asked
+    assert refused(run, **mapped("/dev/xvda", VolumeType="gp2", Throughput=250))[0] == "InvalidParameterCombination"
+
+
+def test_an_image_has_the_throughput_that_it_was_told_not_the_instances(run, ec2):
+    instance = run(**mapped("/dev/xvda", Throughput=500))
+
+    def made(name, **ebs):
+        return ec2.create_image(InstanceId=instance["InstanceId"], Name=name, **mapped("/dev/xvda", **ebs))["ImageId"]
+
+    for ebs, mib_s in (({"VolumeType": "gp3"}, 125), ({"VolumeType": "gp3", "Throughput": 250}, 250)):
+        (root,) = volumes(ec2, run(ImageId=made(f"of-{mib_s}", **ebs))).values()
+        assert root["Throughput"] == mib_s
+    for fixed in ({"VolumeSize": 300}, {"Encrypted": True}):
+        assert refused(made, "another", **fixed)[0] == "InvalidBlockDeviceMapping"
+
+
 def test_an_image_of_an_instance_has_its_volumes(run, ec2):
     instance = run(**mapped("/dev/xvda", VolumeSize=200, Encrypted=True))
     made = ec2.create_image(InstanceId=instance["InstanceId"], Name="baked")["ImageId"]

@@ -227,6 +227,50 @@ def test_a_job_that_got_its_node_after_the_copy_is_nobody_elses(world, tmp_path)
     assert len(world.slurm.jobs[second].started) == 1 and world.slurm.state(first) in ("COMPLETED", "RUNNING")
 
 
+def test_a_job_that_got_a_known_node_after_the_copy_has_money_set_aside(world, tmp_path):
+    """Past its time in the copy, the lease was the first to go when the month was short of some cents."""
+    said = world.document.model_dump(mode="json")
+    first = rented(world, runs_s=1800)
+    copy(world, tmp_path / "copy")
+    world.until(lambda: world.slurm.state(first) == "COMPLETED", HOUR)
+    second = world.slurm.submit(limit_s=8 * HOUR, runs_s=7.5 * HOUR, account="vision", requeue=False)
+    world.until(lambda: world.slurm.state(second) == "RUNNING", 4 * HOUR)
+    assert len(world.cloud.all) == 1, "the lease is used again"
+    restore(world, tmp_path / "copy")
+    world.tick()
+    (lease,) = world.ledger.leases()
+    assert lease.committed_until_s >= world.slurm.jobs[second].job.end_s
+    world.until(lambda: world.clock.now() > lease.from_s + 7 * HOUR, 8 * HOUR, 120)
+    money = spending.budget(world.ledger, Declared(usd_per_month=9e9), world.clock.now())
+    said["budget"]["usd_per_month"] = money.spent_usd + money.committed_usd - 0.5
+    world.document = ClusterDocument.model_validate(said | {"serial": said["serial"] + 1})
+    world.until(lambda: world.slurm.state(second) == "COMPLETED", 4 * HOUR, 120)
+    assert len(world.slurm.jobs[second].started) == 1 and world.slurm.forced == []
+
+
+@pytest.mark.parametrize("kept", ["a copy", "nothing"])
+@pytest.mark.parametrize("away_s", [1200.0, 9 * HOUR])
+def test_what_ran_on_while_no_controller_looked_is_paid(world, tmp_path, kept, away_s):
+    """The last controller's claim says what ran; that it has ended meanwhile, and when, nothing shows any more."""
+    job = rented(world, runs_s=2 * HOUR)
+    copy(world, tmp_path / "copy")
+    world.clock.at += HOUR
+    world.tick()
+    set_aside = world.ledger.leases()[0].committed_until_s
+    before, said_s = bill(world), world.clock.now()
+    world.clock.at += away_s - 900
+    (instance,) = world.cloud.alive()
+    world.cloud.die(instance.id)
+    world.clock.at += 900
+    world.slurm.live()
+    del world.cloud.all[instance.id]  # as EC2, an hour later
+    restore(world, tmp_path / "copy") if kept == "a copy" else lose(world)
+    world.tick()
+    ran_on_s = min(world.clock.now(), set_aside) - said_s
+    assert spent(world) == pytest.approx(before + ran_on_s / HOUR * 55.04, abs=2)
+    assert spent(world, "vision") == pytest.approx(spent(world)) and world.slurm.jobs[job].started
+
+
 @pytest.mark.parametrize("state", ["intended", "powering", "requested", "launched", "joined", "releasing", "leaving"])
 def test_whatever_a_restored_ledger_was_about_the_present_job_runs_on(world, tmp_path, state):
     first = rented(world)
