@@ -19,7 +19,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -370,11 +372,18 @@ ACCIDENTS: dict[str, Callable[[Day], None]] = {
 # ---- figures
 
 
-def play(seeds: Sequence[int], **more: Any) -> Iterator[Outcome]:
-    """Each seed's day; `more` as Day takes it."""
-    for seed in seeds:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Day(seed, Path(folder), **more).run()
+def play(seeds: Sequence[int], processes: int = 1, **more: Any) -> Iterator[Outcome]:
+    """Each seed's day, in their order; `more` as Day takes it."""
+    if processes == 1:
+        yield from map(partial(_one, **more), seeds)
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            yield from pool.map(partial(_one, **more), seeds)
+
+
+def _one(seed: int, **more: Any) -> Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        return Day(seed, Path(folder), **more).run()
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -403,14 +412,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=24.0, help="how long a day is (default: %(default)g)")
     parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
     parser.add_argument("--only", default="", choices=["", *ACCIDENTS], help="this accident alone", metavar="ACCIDENT")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.days < 1:
         parser.error(f"--days is {arguments.days}; it must be 1 or more")
+    if arguments.processes < 1:
+        parser.error(f"--processes is {arguments.processes}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
     outcomes = []
-    for outcome in play(seeds, dead=arguments.dead, only=arguments.only, hours=arguments.hours):
+    day = {"dead": arguments.dead, "only": arguments.only, "hours": arguments.hours}
+    for outcome in play(seeds, arguments.processes, **day):
         outcomes.append(outcome)
         if outcome.wrong or len(outcomes) % 50 == 0:  # a thousand take more than an hour
             said = ", ".join(outcome.wrong) or "good"

@@ -31,8 +31,11 @@ def test_a_job_that_is_killed_without_a_cause_is_noticed(monkeypatch):
 
 
 def test_it_prints_what_it_found(capsys):
-    assert days.main(["--days", "1", "--seed", "9001", "--hours", "2"]) == 0
-    assert json.loads(capsys.readouterr().out)["days"] == 1
+    shown = []
+    for processes in ("1", "2"):
+        assert days.main(["--days", "2", "--seed", "9001", "--hours", "2", "--processes", processes]) == 0
+        shown.append(json.loads(capsys.readouterr().out) | {"wall_s": 0})
+    assert shown[0] == shown[1] and shown[0]["days"] == 2
     with pytest.raises(SystemExit):
         days.main(["--days", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
