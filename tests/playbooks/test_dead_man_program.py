@@ -23,6 +23,7 @@ class Node:
         monkeypatch.setenv("IRONBURST_DEAD_MAN_CONSOLE", str(self.console))
         monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
         self.program = load("roles/slurm_node/files/ironburst-dead-man.py")
+        self.program.SETTLE_S = 0.01
         for name in ("systemctl", "scontrol", "journalctl"):
             self.tool(name, "exit 0")
 
@@ -173,6 +174,26 @@ def test_a_gate_that_failed_is_told_in_one_line_and_the_node_ends_at_once(node):
         "ironburst-join: ironburst-gate failed: gate: FAILED mounts: /shared is not mounted",
     ]
     assert node.is_off()
+
+
+def test_the_last_words_are_those_that_the_journal_has_late(node):
+    """The program has ended, and journald still reads what it wrote: nothing at first, then a part."""
+    node.tool("systemctl", '[ "$1" != is-failed ] || [ "$2" = ironburst-gate.service ]')
+    late = f"""case "$*" in *--sync*) exit;; esac
+echo >> {node.root}/asked; asked=$(wc -l < {node.root}/asked)
+[ $asked -lt 3 ] || echo "gate: ok     gpus: 8"
+[ $asked -lt 4 ] || echo "gate: FAILED ecc: off"
+"""
+    node.tool("journalctl", late)
+    node.program.main(["--failed"])
+    assert "ironburst-join: ironburst-gate failed: gate: FAILED ecc: off" in node.console.read_text()
+    assert node.is_off()
+
+
+def test_a_unit_that_said_nothing_keeps_no_node(node):
+    node.tool("systemctl", '[ "$1" != is-failed ] || [ "$2" = ironburst-gate.service ]')
+    node.program.main(["--failed"])
+    assert "ironburst-gate failed: it said nothing" in node.console.read_text() and node.is_off()
 
 
 def test_a_join_that_failed_before_it_knew_anything_ends_too(node):

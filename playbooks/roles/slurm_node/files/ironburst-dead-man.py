@@ -30,6 +30,7 @@ TOOL_S = 20.0  # so long a tool may take
 # slurmd needs the others
 UNITS = ("ironburst-join", "ironburst-metadata", "munge", "ironburst-data", "ironburst-gate", "slurmd")
 WORDS = 600  # characters of them on the console
+SETTLE_S, LOOKS = 0.3, 15  # journald reads what a program wrote after that has ended, on a busy host seconds later
 
 
 # ---- what is decided: values in, values out
@@ -167,11 +168,20 @@ def failed():
     if steps():
         return
     units = [unit for unit in UNITS if output("systemctl", "is-failed", unit + ".service") is not None]
-    lines = {
-        unit: (output("journalctl", "-bqn30", "-ocat", "_SYSTEMD_UNIT={}.service".format(unit)) or "").splitlines()
-        for unit in units
-    }
-    power_off("ironburst-join: " + last_words(lines))
+    power_off("ironburst-join: " + last_words({unit: journal(unit) for unit in units}))
+
+
+def journal(unit):
+    """A unit's last lines, once there are some and no more come."""
+    lines = []
+    for _ in range(LOOKS):
+        output("journalctl", "--sync")
+        before = lines
+        lines = (output("journalctl", "-bqn30", "-ocat", "_SYSTEMD_UNIT={}.service".format(unit)) or "").splitlines()
+        if lines and lines == before:
+            break
+        time.sleep(SETTLE_S)
+    return lines
 
 
 def main(argv):
