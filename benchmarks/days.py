@@ -36,7 +36,7 @@ from tests.fakes import T0, FakeClock, FakeCloud, FakeSlurm, document
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 # a node counts its dead man's time from its boot on, and this looks at it once a tick
-DEAD_MAN_S, MAX_BOOT_S, MAX_TICK_S = 1800, 240.0, 90.0
+DEAD_MAN_S, MAX_BOOT_S, MAX_TICK_S = 1800, 240.0, 180.0
 LOST, AGAIN = "jobs lost (0)", "jobs started again without a cause (0)"
 IDLE, BEYOND = "instances alive an hour after they were needed (0)", "days with USD beyond a ceiling (0)"
 OUTLIVED = "longest that a node outlived a dead controller and its job, s"
@@ -127,7 +127,7 @@ class Day:
     def __init__(self, seed: int, folder: Path, *, dead: bool = False, only: str = "", hours: float = 24.0):
         self.rng, self.folder = random.Random(seed), folder
         rng = self.rng
-        self.tick_s = rng.choice([60.0, MAX_TICK_S])
+        self.tick_s = rng.choice([60.0, 90.0, MAX_TICK_S])
         self.clock = FakeClock(T0 + rng.uniform(0, DAY_S * 12))
         self.length_s = hours * HOUR_S
         self.end_s = self.clock.now() + self.length_s
