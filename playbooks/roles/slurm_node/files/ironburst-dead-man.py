@@ -30,7 +30,6 @@ TOOL_S = 20.0  # so long a tool may take
 # slurmd needs the others
 UNITS = ("ironburst-join", "ironburst-metadata", "munge", "ironburst-data", "ironburst-gate", "slurmd")
 WORDS = 600  # characters of them on the console
-SETTLE_S, LOOKS = 0.3, 15  # journald reads what a program wrote after that has ended, on a busy host seconds later
 
 
 # ---- what is decided: values in, values out
@@ -172,16 +171,10 @@ def failed():
 
 
 def journal(unit):
-    """A unit's last lines, once there are some and no more come."""
-    lines = []
-    for _ in range(LOOKS):
-        output("journalctl", "--sync")
-        before = lines
-        lines = (output("journalctl", "-bqn30", "-ocat", "_SYSTEMD_UNIT={}.service".format(unit)) or "").splitlines()
-        if lines and lines == before:
-            break
-        time.sleep(SETTLE_S)
-    return lines
+    """A unit's last lines."""
+    output("journalctl", "--sync")  # also what a program wrote that has just ended
+    match = "_SYSTEMD_UNIT={}.service".format(unit)
+    return (output("journalctl", "--boot", "--quiet", "--lines=30", "--output=cat", match) or "").splitlines()
 
 
 def main(argv):
