@@ -63,13 +63,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 key_name=key_name,
                 launch_template={"id": template.id, "version": template.latest_version.apply(str)},
                 placement_group=placement.name if placement else None,
-                root_block_device={  # the provider looks up the device's name in the image
-                    "volume_size": group.root_disk_gb,
-                    "volume_type": "gp3",
-                    "throughput": group.root_disk_mb_s,
-                    "encrypted": True,
-                    "delete_on_termination": True,
-                },
+                root_block_device=_root_disk(group),
                 tags=tags(cluster, node, group=group.name),
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
             )
@@ -83,6 +77,17 @@ class GpuNodeGroup(pulumi.ComponentResource):
 
 def _plain(instance: CloudInstance) -> dict[str, str]:
     return instance.model_dump()
+
+
+def _root_disk(group: Group) -> aws.ec2.InstanceRootBlockDeviceArgs:
+    """Without a device's name: the provider looks that up in the image."""
+    return aws.ec2.InstanceRootBlockDeviceArgs(
+        volume_size=group.root_disk_gb,
+        volume_type="gp3",
+        throughput=group.root_disk_mb_s,
+        encrypted=True,
+        delete_on_termination=True,
+    )
 
 
 def _reservation(group: Group) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
