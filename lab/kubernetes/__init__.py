@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on this machine: etcd, kube-apiserver, kube-scheduler, kube-controller-manager.
 
-All of it listens on loopback only and needs no root. Nodes are a stand-in: a kwok node, no kubelet (`nodes`, and
-`stages.yaml`). RBAC, the Node authorizer, NodeRestriction, PodSecurity, ServiceAccount tokens, the scheduler, the Job
+All of it listens on loopback only and needs no root. Nodes are a stand-in: a kwok node, no kubelet (`nodes`,
+`stages`). RBAC, the Node authorizer, NodeRestriction, PodSecurity, ServiceAccount tokens, the scheduler, the Job
 controller and the node controller are Kubernetes' own, with their defaults but for times (`commands`).
 
 What a kubelet does, and whether a stand-in node does it:

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STAGES = Path(__file__).parent / "stages.yaml"
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")  # as they start
 # what listens: etcd-peer is there because etcd has no way without
 LISTENERS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 LOOPBACK = "127.0.0.1"
-NOBODYS = "192.0.2.1"  # an address for documentation: stages.yaml knows by it that a node isn't kwok's any more
+NOBODYS = "192.0.2.1"  # an address for documentation: stages.REACHABLE knows by it that a node isn't kwok's
 SERVICES, PODS = "10.96.0.0/16", "10.244.0.0/16"
 ALIVE = "lab.ironburst/alive"  # label: a node is kept alive while it is "true"
 
@@ -51,6 +50,10 @@ class Layout:
     @property
     def tokens(self) -> Path:
         return self.folder / "tokens.csv"
+
+    @property
+    def stages(self) -> Path:
+        return self.folder / "stages.yaml"
 
     @property
     def account_key(self) -> Path:
@@ -151,7 +154,7 @@ def _as(kubeconfig: Path, layout: Layout, program: str) -> dict[str, object]:
 def _kwok(layout: Layout, _: Options) -> dict[str, object]:
     return {
         "kubeconfig": layout.kubeconfig("kwok"),
-        "config": STAGES,
+        "config": layout.stages,
         "manage-nodes-with-label-selector": f"{ALIVE}=true",
         "node-lease-duration-seconds": 4,  # it renews them four times as often
         "node-ip": NOBODYS,

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lab.hosts.box import Box
-from lab.kubernetes import access, binaries, commands, nodes
+from lab.kubernetes import access, binaries, commands, nodes, stages
 from lab.kubernetes.access import ADMIN, Account, Api
 from lab.kubernetes.commands import LOOPBACK, ORDER, Layout, Options
 from lab.system import LAB_ROOT, LabError, locked, wait_for
@@ -190,6 +190,7 @@ class ControlPlane:
         settings = {"programs": programs, "ports": ports, "options": asdict(options)}
         (self.folder / "settings.json").write_text(json.dumps(settings))
         layout = self.layout()
+        layout.stages.write_text(stages.text())
         users = {**access.BUILT_IN, **options.users}
         accounts = [Account(name, secrets.token_hex(16), tuple(groups)) for name, groups in users.items()]
         _write_private(layout.tokens, access.token_file(accounts))

@@ -10,10 +10,11 @@ from typing import Any
 from lab.kubernetes.access import Api
 from lab.kubernetes.binaries import KUBERNETES
 from lab.kubernetes.commands import ALIVE
+from lab.kubernetes.stages import NOTE
 from lab.system import LabError
 
-DEVICES = "lab.ironburst/devices"  # annotation, JSON: what device plugins will report
-NOTE = {"lab.ironburst/what": "kwok node, no kubelet: stand-in"}
+DEVICES = f"{NOTE}devices"  # annotation, JSON: what device plugins will report
+WHAT = "kwok node, no kubelet: stand-in"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 ADDRESSES = ipaddress.ip_network("198.18.0.0/15")  # for benchmarks: nobody has them
 SMALL = {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
@@ -69,7 +70,7 @@ def manifest(node: NodeSpec) -> dict[str, Any]:
         "metadata": {
             "name": node.name,
             "labels": system | {ALIVE: "true"} | dict(node.labels),
-            "annotations": NOTE | later,
+            "annotations": {f"{NOTE}what": WHAT} | later,
         },
         "spec": {
             "taints": [taint_of(text) for text in node.taints],
@@ -86,7 +87,7 @@ def manifest(node: NodeSpec) -> dict[str, Any]:
             "nodeInfo": {
                 "kubeletVersion": f"v{KUBERNETES}",
                 "containerRuntimeVersion": "kwok://stand-in",
-                "osImage": NOTE["lab.ironburst/what"],
+                "osImage": WHAT,
                 "operatingSystem": "linux",
                 "architecture": "amd64",
                 "kernelVersion": "",

@@ -22,14 +22,14 @@ pytestmark = [
     pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
 ]
 LIMIT_S = 60
-GRACE_S = 5
+GRACE_S = 8
 NAMESPACE = "/api/v1/namespaces/default"
 
 
 @pytest.fixture(scope="module")
 def plane():
     plane = ControlPlane(f"t-kube-{os.getpid()}")
-    plane.up(Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=2), tied=True)
+    plane.up(Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=5), tied=True)
     yield plane
     plane.down()
 
@@ -297,7 +297,7 @@ def test_an_unreachable_node_is_unknown_and_its_pods_do_nothing(node, plane, api
     evicted = wait_for(
         lambda: (it := look(api, "working"))["metadata"].get("deletionTimestamp") and it, LIMIT_S, "the eviction"
     )
-    # its time is over and it is deleted: only its node could say so
+    # its work is done and it is deleted: only its node could say so
     assert evicted["status"]["phase"] == "Running" and condition(evicted)[0] == "False"
     errors = [line for line in plane.log("kwok").read_text().splitlines() if "its node is unreachable" in line]
     assert any("working" in line for line in errors)  # the end of its time was let pass

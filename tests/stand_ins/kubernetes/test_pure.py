@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.kubernetes import access, binaries, commands, nodes
+from lab.hosts.box import Box
+from lab.kubernetes import access, binaries, commands, nodes, stages
 from lab.kubernetes.access import Account
 from lab.kubernetes.binaries import KUBERNETES, MODULES, PROGRAMS
-from lab.kubernetes.commands import ALIVE, LISTENERS, NOBODYS, ORDER, STAGES, Layout, Options
+from lab.kubernetes.commands import ALIVE, LISTENERS, NOBODYS, ORDER, Layout, Options
 from lab.kubernetes.control_plane import ControlPlane, free_ports
 from lab.kubernetes.nodes import DEVICES, NodeSpec
 from lab.system import LabError
@@ -70,13 +71,13 @@ def test_a_silent_node_is_noticed_in_time():
 
 
 def test_no_stage_of_a_pod_is_played_late_on_an_unreachable_node():
-    stages = list(yaml.safe_load_all(STAGES.read_text()))
-    late = [each["spec"] for each in stages if each["spec"]["resourceRef"]["kind"] == "Pod"]
+    written = list(yaml.safe_load_all(stages.text()))
+    late = [each["spec"] for each in written if each["spec"]["resourceRef"]["kind"] == "Pod"]
     late = [spec for spec in late if "delay" in spec or {"delete": True} in spec["steps"]]
-    assert len(late) == 4
+    assert len(late) == 5
     for spec in late:
         template = spec["steps"][0]["patch"]["template"]
-        assert template.startswith("{{ if eq (NodeIPWith .spec.nodeName) NodeIP }}{{ fail ")
+        assert template.startswith(stages.REACHABLE)
     assert flags("kwok")["node-ip"] == NOBODYS
     assert ipaddress.ip_address(NOBODYS) not in nodes.ADDRESSES
 
@@ -197,6 +198,13 @@ def test_what_is_not_there_is_said(tmp_path):
         plane.api()
     assert plane.down() == [] and plane.status()["up"] is False
     assert [path.name for path in tmp_path.iterdir()] == ["locks"]
+
+
+def test_a_box_of_the_same_prefix_lets_it_be(tmp_path):
+    plane = ControlPlane("t-kube", tmp_path)
+    plane.folder.mkdir(parents=True)
+    Box("t-kube", tmp_path).down()
+    assert plane.folder.is_dir()
 
 
 def test_a_user_of_no_valid_name_stops_nothing_half_way(tmp_path):
