@@ -60,8 +60,8 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
 
     LabError without Go, without a module, or if a program doesn't compile.
     """
-    target = folder(root)
-    with locked(target.parents[1] / "locks" / "kubernetes.lock"):
+    target, root = folder(root), Path(root).resolve()
+    with locked(root / "locks" / "kubernetes.lock"):
         if target.is_dir():
             return
         aside = target.with_suffix(".new")
@@ -70,7 +70,8 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
             yield program.name
             _build(program, aside / program.name)
         aside.rename(target)
-        forget_older(target.parents[1], target)
+        if not any(root.glob("*/kubernetes/settings.json")):  # else a control plane is up that uses them
+            forget_older(root, target)
 
 
 def command(program: Program, target: Path) -> list[str]:

@@ -91,18 +91,8 @@ class ControlPlane:
 
     def running(self) -> dict[str, int]:
         """{program: process id} of what lives now, in the order of starting."""
-        mark = f"LAB_BOX={self._environment['LAB_BOX']}".encode()
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                environ = (entry / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue  # it ended while we looked, or is another user's
-            if mark in environ:
-                of_ours = (each for each in environ if each.startswith(b"LAB_KUBERNETES="))
-                found.update({each.decode().partition("=")[2]: int(entry.name) for each in of_ours})
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        found = {program: pid for pid in pids if (program := self._program(pid)) is not None}
         return {program: found[program] for program in ORDER if program in found}
 
     def status(self) -> dict[str, Any]:
@@ -164,7 +154,7 @@ class ControlPlane:
             account = Account(name, secrets.token_hex(16), tuple(groups))
             _write_private(layout.tokens, access.token_file([*accounts, account]))
             if "kube-apiserver" in self.running():
-                self._stop("kube-apiserver")
+                self.kill("kube-apiserver")  # asked to end, it would wait for its watchers
                 self.start("kube-apiserver")
             return self._write_kubeconfig(layout, account)
 
@@ -252,10 +242,25 @@ class ControlPlane:
 
         wait_for(healthy, READY_S, f"{program} of lab {self.prefix!r} healthy ({self.log(program)})", pause=0.05)
 
+    def _program(self, pid: int) -> str | None:
+        """The program of this lab that a process is; None if it is none, or has ended."""
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return None  # it ended while we looked, or is another user's
+        if f"LAB_BOX={self._environment['LAB_BOX']}".encode() not in environ:
+            return None
+        return next((each.decode().partition("=")[2] for each in environ if each.startswith(b"LAB_KUBERNETES=")), None)
+
     def _gone(self, program: str, pid: int) -> bool:
         if (child := self._children.get(program)) is not None:
             child.poll()  # reaps it
-        return self.running().get(program) != pid
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            # a process that ends has its ports a moment longer than its environment, until its last thread is gone
+            return state in "ZX" and len(list(Path(f"/proc/{pid}/task").iterdir())) <= 1
+        except (FileNotFoundError, ProcessLookupError):
+            return True
 
     def _stop(self, program: str) -> None:
         try:
