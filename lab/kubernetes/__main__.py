@@ -16,16 +16,15 @@ Verb = Callable[[argparse.Namespace], int]
 
 
 def build(_: argparse.Namespace) -> int:
-    """Build the programs, if they aren't there."""
-    begun = time.monotonic()
-    for name in binaries.build():
-        print(f"building {name} ({time.monotonic() - begun:.0f} s so far)", file=sys.stderr)
+    """Build the programs, if they aren't there, and print their folder."""
+    _build()
+    print(binaries.folder())
     return 0
 
 
 def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
-    build(arguments)
+    _build()
     print(ControlPlane(arguments.prefix).up())
     return 0
 
@@ -60,6 +59,12 @@ def node(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _build() -> None:
+    begun = time.monotonic()
+    for name in binaries.build():
+        print(f"building {name} ({time.monotonic() - begun:.0f} s so far)", file=sys.stderr)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line: one function a verb."""
     top = argparse.ArgumentParser(prog="python -m lab.kubernetes", description=__doc__)
@@ -72,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(function=function)
         return sub
 
-    verb(build, "build the programs from Go modules into the cache, once (minutes)")
+    verb(build, "build the programs from Go modules into the cache, once (minutes), and print their folder")
     verb(up, "start the control plane, building it first if need be, and print the administrator's kubeconfig")
     verb(down, "end the control plane and remove its files")
     verb(status, "say what runs, as JSON; exit code 3 if not all does")

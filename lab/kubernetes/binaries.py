@@ -94,6 +94,6 @@ def _build(program: Program, target: Path) -> None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")]
         raise LabError(
-            f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} "
-            f"(see it whole: cd {MODULES / program.module} && go build {program.package})"
+            f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} (it needs Go 1.26 and the "
+            f"modules' sources; see it whole: cd {MODULES / program.module} && go build {program.package})"
         )

@@ -70,7 +70,7 @@ class Layout:
 def health(layout: Layout, program: str) -> str:
     """URL that answers 200 when the program works."""
     scheme = "http" if program in ("etcd", "kwok") else "https"
-    path = {"etcd": "readyz", "kube-apiserver": "readyz"}.get(program, "healthz")
+    path = "healthz" if program in ("kube-controller-manager", "kwok") else "readyz"
     return f"{scheme}://{LOOPBACK}:{layout.ports[program]}/{path}"
 
 
