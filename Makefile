@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages demo test test-fast test-slow bench check check-code check-playbooks schema lock clean-lab
+.PHONY: help setup lab-packages kubernetes demo test test-fast test-slow bench check check-code check-playbooks schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
@@ -31,6 +31,9 @@ $(VENV)/ready: requirements/dev.txt pyproject.toml
 lab-packages: ## Debian packages that the lab needs on this machine (root)
 	@sh lab/packages.sh
 
+kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (minutes; needs Go, no root)
+	@$(PY) -m lab.kubernetes build
+
 demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk)
 	$(PY) -m lab.demo
 
@@ -41,6 +44,7 @@ test-fast: setup ## the tests that need no lab
 	$(PY) -m pytest $(SPREAD) -m "not lab and not slow"
 
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
+	-@$(PY) -m lab.kubernetes build # without it those tests are skipped, and say so
 	$(PY) -m pytest -m slow
 
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)

@@ -5,6 +5,7 @@
 | system, names | what all rooms stand on: LabError, commands, locks; fixed names and addresses |
 | bmc, aws, aws_plugin, engine | stand-ins for BMCs, AWS, Pulumi's aws plugin and the pulumi CLI: they know no hosts |
 | hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
+| kubernetes | a real Kubernetes control plane with stand-in nodes, beside the box |
 | packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |
 | site, hall | a lab as its users see it; a bigger hall |
 | demo | the main job, end to end |

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from lab.hosts import rootfs
 from lab.hosts.box import KEPT, Box
 from lab.hosts.host import SSH_OPTIONS
+from lab.kubernetes.control_plane import ControlPlane
 from lab.site import Site
 from lab.system import LabError
 
@@ -31,6 +32,7 @@ def up(arguments: argparse.Namespace) -> int:
 def down(arguments: argparse.Namespace) -> int:
     """End the lab; its report stays."""
     site = Site(arguments.prefix)
+    ControlPlane(arguments.prefix).down()
     site.down()
     kept = site.dir / KEPT
     print(f"lab {site.prefix} is down" + (f"; kept {kept}" if kept.is_dir() else ""))

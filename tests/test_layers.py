@@ -68,11 +68,12 @@ RIGHTS = {
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
+    "lab.kubernetes": "cryptography requests yaml lab.hosts lab.system",
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
-    "lab.__main__": "lab.hosts lab.site lab.system",
+    "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
     "benchmarks": "ironburst lab numpy tests.fakes",
     "docs": ":cli :config",

@@ -21,6 +21,7 @@ from lab.system import CHECKOUT, LAB_ROOT, LabError, locked, run, wait_for
 
 MARK = Path("/run/lab-box")  # exists only in a box (its /run is private): says which box a process is in
 KEPT = "report"  # the folder of a lab that `down` keeps
+APART = "kubernetes"  # a folder that isn't the box's: lab.kubernetes makes it, beside a box or without one
 NEW_NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--propagation", "private"]
 SPAWN = 'log=$1; shift; setsid "$@" < /dev/null >> "$log" 2>&1 & echo $!'
 # forward between hall and VPC (the "VPN"); both are on one bridge, so tell nobody of a shorter way
@@ -209,7 +210,7 @@ class Box:
         for point in self._mounts():
             run(["umount", "--lazy", point])
         for path in self.dir.iterdir() if self.dir.is_dir() else []:
-            if path.name != KEPT:
+            if path.name not in (KEPT, APART):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         with contextlib.suppress(OSError):
             (self.dir / KEPT).rmdir()  # only if empty
