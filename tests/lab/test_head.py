@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lab.demo import service
+from lab.demo import rights, service
 from lab.system import LabError, wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("converged")]
@@ -169,6 +169,8 @@ def test_a_gang_that_was_refused_stops_nothing(head, resolver):
 
 
 def test_the_controller_runs_as_a_service_that_may_do_little_else(inside, head):
+    keys = "aws_access_key_id = nobody\naws_secret_access_key = nobody\n"  # no account was declared: AWS will refuse
+    inside.aws_config.write_text(f"[profile {rights.PROFILE}]\n{keys}")
     service.install(inside)
     service.start(inside, "controller")
 
