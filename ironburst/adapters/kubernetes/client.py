@@ -296,7 +296,7 @@ class Client:
             text = f"{self._access} has no right to {call}: give it the rules that ironburst declares ({said})"
         elif status == 404 and not call.name:
             api = f"{call.group}/{call.version}" if call.group else call.version
-            text = f"{call}: the API server has no {call.resource} of {api}: install that version, or an ironburst for yours"
+            text = f"{call}: the API server has no {call.resource} of {api}: install what serves that version"
         elif status == 429 and not causes:
             text = f"{call}: the API server slows us down (429), {_TRIES} times in a row: {said}"
         elif status == 409:

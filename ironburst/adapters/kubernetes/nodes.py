@@ -9,6 +9,7 @@
 | in service | IDLE, MIXED or ALLOCATED |
 | its gate has stopped passing, or it is cordoned | DRAIN |
 | its kubelet isn't ready; for more than 5 minutes | NOT_RESPONDING; DOWN |
+| the latter, and not asked for: left over | DOWN DRAIN POWERED_DOWN |
 | its Node object is being deleted | DRAIN POWERING_DOWN |
 """
 
@@ -46,7 +47,7 @@ def nodes_of(
     on: dict[str, list[PodView]] = {}
     for pod in pods:
         on.setdefault(pod.node, []).append(pod)
-    found = [_node(node, on.get(name, ()), record, site, now_s) for name, node in nodes.items()]
+    found = [_node(node, on.get(name, ()), name in record.up, site, now_s) for name, node in nodes.items()]
     return found + [_absent(name, pool, record) for name, pool in site.pool_of.items() if name not in nodes]
 
 
@@ -56,7 +57,7 @@ def _absent(name: str, pool: Pool, record: Record) -> Node:
     return Node(name, (pool.partition,), pool.each, states, _UNUSED)
 
 
-def _node(view: NodeView, on: Iterable[PodView], record: Record, site: Site, now_s: float) -> Node:
+def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Site, now_s: float) -> Node:
     name, pool = view.key, site.pool_of.get(view.key)
     if view.error:
         return Node(name, (pool.partition,) if pool else (), Resources(0), ("UNKNOWN",))
@@ -67,6 +68,8 @@ def _node(view: NodeView, on: Iterable[PodView], record: Record, site: Site, now
     flags, reason = _flags(view, pool, now_s)
     if "DOWN" in flags:
         base = "DOWN"
+        if pool and not asked_for:  # what is left of a lease: `heal` deletes it
+            flags |= {"DRAIN", "POWERED_DOWN"}
     if pool:
         flags |= {"CLOUD"}
         if "POWERING_UP" in flags:
@@ -106,7 +109,10 @@ def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], s
     if view.ready != "True" and "POWERING_UP" not in flags:
         flags |= {"NOT_RESPONDING"}
         if now_s - view.ready_since_s > _DOWN_S:
-            flags, reason = flags | {"DOWN"}, reason or f"not ready for {(now_s - view.ready_since_s) / 60:.0f} min"
+            flags, reason = (
+                flags | {"DOWN"},
+                reason or f"ironburst: not ready for {(now_s - view.ready_since_s) / 60:.0f} min",
+            )
     if view.deleting:
         flags = (flags - {"POWERING_UP"}) | {"DRAIN", "POWERING_DOWN"}
     return flags, reason

@@ -17,6 +17,7 @@ from ironburst.adapters.kubernetes.views import Owner, PodView
 
 Json = dict[str, Any]
 SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
+_OF_PODS = ("cpu", "memory")  # beside huge pages: what a pod as a whole may ask for
 _PLAIN = ("cpu", "memory", "ephemeral-storage", "pods", GPU)
 _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "csi", "nfs", "image", "gitRepo")
 _SETS = "leaderworkerset.sigs.k8s.io"
@@ -122,9 +123,7 @@ def requests(spec: Json) -> dict[str, float]:
             most[name] = max(most.get(name, 0.0), amount)
     for name, amount in most.items():
         total[name] = max(total.get(name, 0.0), amount)
-    for name, amount in _requests(spec).items():
-        if name in ("cpu", "memory") or name.startswith("hugepages-"):
-            total[name] = amount
+    total |= {name: amount for name, amount in _requests(spec).items() if name in _OF_PODS or "hugepages-" in name}
     for name, text in (spec.get("overhead") or {}).items():
         total[name] = total.get(name, 0.0) + quantity(text)
     return total

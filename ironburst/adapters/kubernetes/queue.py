@@ -106,8 +106,8 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
 
 
 def _shape(gang: Gang, bound: list[PodView], site: Site) -> tuple[int, Resources]:
-    """Nodes, and what it asks of each. On nodes: what it has there on average. Pending: as many pods to a node as a
-    node of every pool that may take them holds.
+    """Nodes, and what it asks of each. On nodes: what it has there on average. Pending: as many pods to a node as one
+    holds.
     """
     pods = bound or gang.unbound
     if bound:
@@ -128,14 +128,15 @@ def _shape(gang: Gang, bound: list[PodView], site: Site) -> tuple[int, Resources
 
 
 def _per_node(pod: tuple[int, int, int], pools: Iterable[Pool]) -> int:
-    """How many such pods a node of any of the pools holds, by the pool that holds fewest; but one."""
+    """How many such pods a node holds, by the pool that holds most; one at least. A job has one shape to the policy: by
+    the pool that holds fewest, each pod of a wide gang would rent a large node for itself.
+    """
     gpus, milli, memory = pod
-    fits = []
+    most = 1
     for pool in pools:
         room = ((pool.each.gpus, gpus), (pool.each.cpus * 1000, milli), (pool.each.memory_mb * _MIB, memory))
-        if held := min((has // asks for has, asks in room if asks), default=1):
-            fits.append(held)
-    return max(1, min(fits, default=1))
+        most = max(most, min((has // asks for has, asks in room if asks), default=1))
+    return most
 
 
 def _sum(pods: Iterable[PodView], nodes: int) -> Resources:

@@ -1,4 +1,4 @@
-"""What the controller keeps in the cluster: which nodes it has asked for (a ConfigMap), and whose the site is (a Lease).
+"""What the controller keeps in the cluster: the nodes that it asked for (a ConfigMap), and whose the site is (a Lease).
 
 Every write is conditional on what was read (resourceVersion). The age of a claim is by the API server's clock alone:
 when the server wrote it down (managedFields), and when it answers (the Date of its answer).

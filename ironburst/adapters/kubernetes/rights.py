@@ -19,14 +19,12 @@ class Rule(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-_READ = ("get", "list", "watch")
-
 # A patch of a pod may change its images, too: Kubernetes has no right that is for tolerations alone. Where that is too
 # much, a ValidatingAdmissionPolicy bounds it (docs/adr/0033).
 CLUSTER = (
-    Rule("", ("pods",), (*_READ, "patch", "delete")),
+    Rule("", ("pods",), ("list", "watch", "patch", "delete")),
     Rule("", ("pods/eviction",), ("create",)),
-    Rule("", ("nodes",), (*_READ, "patch", "delete")),
+    Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
     Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
     Rule("batch", ("jobs",), ("list", "watch")),
     Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),

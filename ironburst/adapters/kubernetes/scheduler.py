@@ -6,6 +6,7 @@ the condition that it is still what was read.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
-from ironburst.adapters.kubernetes.views import PodView
+from ironburst.adapters.kubernetes.views import PodView, View
 from ironburst.ports import Claim, Observation, SchedulerError, WrongShape
 
 Json = dict[str, Any]
@@ -29,7 +30,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods th
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
 _AT_ONCE = 8  # requests side by side
 _SETTLE_S = 1.0  # after a cordon, until kube-scheduler has surely seen it
-_RELEASED = "release"  # why we cordoned it; the policy knows the word as ours
+_RELEASED, _UNUSED = "release", "no lease"  # why we cordoned it; the policy knows these words as ours
 _GATE_LOST = "ironburst: its gate stopped passing"
 _BUDGET = "DisruptionBudget"  # the cause in a refusal that a PodDisruptionBudget is the reason of
 
@@ -53,6 +54,7 @@ class Kubernetes:
     def __init__(self, client: Client, site: Site, cache: Cache | None = None, *, first_s: float = FIRST_S):
         self._client, self._site, self._first_s = client, site, first_s
         self._cache = cache or Cache(client, kinds(site))
+        self._writing = threading.Lock()
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
     def close(self) -> None:
@@ -99,8 +101,8 @@ class Kubernetes:
         self._record(lambda kept: replace(kept, up=kept.up | set(nodes)))
 
     def heal(self, nodes: Sequence[str]) -> None:
-        """A node without a Node object is never DOWN: it is only asked for no more."""
-        self._gone(nodes)
+        """Delete what is left of nodes that nobody asked for and that don't answer: their pods, and the Nodes."""
+        self._each(nodes, lambda name: self._abandon(name, _UNUSED))
 
     # ---- nodes
     def resume(self, nodes: Sequence[str]) -> None:
@@ -192,8 +194,7 @@ class Kubernetes:
     def _abandon(self, name: str, reason: str) -> None:
         if self._cordon(name, reason):
             for pod in self._on(name):
-                with_uid = {"preconditions": {"uid": pod.uid}}
-                self._ended(lambda path=_pod(pod), body=with_uid: self._client.delete(path, body))  # type: ignore[misc]
+                self._ended(partial(self._client.delete, _pod(pod), {"preconditions": {"uid": pod.uid}}))
             view = self._objects().nodes.get(name)
             self._delete(name, view.uid if view else "")
         self._gone([name])
@@ -205,7 +206,7 @@ class Kubernetes:
         return [pod for pod in found if pod.workload]
 
     def _delete(self, name: str, uid: str) -> None:
-        self._ended(lambda: self._client.delete(_node(name), {"preconditions": {"uid": uid}} if uid else None))
+        self._ended(partial(self._client.delete, _node(name), {"preconditions": {"uid": uid}} if uid else None))
         self._cache.forget("nodes", name)
         self._cordoned.pop(name, None)
         self._gone([name])
@@ -265,7 +266,7 @@ class Kubernetes:
             new = [taints.toleration(value) for value in lacks]
             # the uid: not a pod of the same name that was made since
             same: Json = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
-            added = [{"op": "add", "path": "/spec/tolerations/-", "value": each} for each in new]
+            added: list[Json] = [{"op": "add", "path": "/spec/tolerations/-", "value": each} for each in new]
             added = added if pod.lists_tolerations else [{"op": "add", "path": "/spec/tolerations", "value": new}]
             self._note("pods", self._client.patch(_pod(pod), [same, *added], JSON_PATCH).body)
 
@@ -295,12 +296,9 @@ class Kubernetes:
 
     def _evict(self, job: int, gang: Gang, there: Sequence[PodView], *, dry: bool = False) -> None:
         for n, pod in enumerate(there):
-            body: Json = {
-                "apiVersion": "policy/v1",
-                "kind": "Eviction",
-                "metadata": {"name": pod.name, "namespace": pod.namespace},
-                "deleteOptions": {"preconditions": {"uid": pod.uid}, **({"dryRun": ["All"]} if dry else {})},
-            }
+            options: Json = {"preconditions": {"uid": pod.uid}, **({"dryRun": ["All"]} if dry else {})}
+            meta = {"name": pod.name, "namespace": pod.namespace}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
             try:
                 self._client.create(f"{_pod(pod)}/eviction", body)
             except ApiError as error:
@@ -321,7 +319,8 @@ class Kubernetes:
 
     # ---- requests
     def _record(self, changed: Callable[[Record], Record]) -> None:
-        record.write(self._client, self._site, changed)
+        with self._writing:  # one after the other: they would only refuse each other
+            record.write(self._client, self._site, changed)
 
     def _note(self, kind: str, raw: Json) -> None:
         self._cache.note(kind, raw)
@@ -361,6 +360,6 @@ def _unreadable(seen: Objects) -> tuple[str, ...]:
     bad = [pod.error for pod in seen.pods.values() if pod.error]
     if len(bad) > max(1, len(seen.pods) // 2):
         raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
-    others = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
+    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
     twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
     return (*bad, *(view.error for view in others if view.error), *twice)

@@ -38,8 +38,8 @@ def gated(node: NodeView) -> bool:
 
 
 def open_to_all(pods: Iterable[PodView], value: str, was: bool = False) -> bool:
-    """Whether each of the pods tolerates a node whose taint has this value; `was`: or tolerated it before the number was
-    raised, so that one that runs there may have started there by that.
+    """Whether each of the pods tolerates a node whose taint has this value; `was`: or tolerated it before the number
+    was raised, so that one that runs there may have started there by that.
     """
     return all(any(each == value or (was and _uid(each) == _uid(value)) for each in pod.tolerates) for pod in pods)
 
