@@ -8,8 +8,10 @@ is by itself.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ironburst.adapters.kubernetes.views import GroupView, JobView, PodView
 
@@ -19,7 +21,9 @@ _EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 @dataclass(frozen=True)
 class Gang:
-    """Pods that are one job to the policy. `size`: how many there should be."""
+    """Pods that are one job to the policy. `size`: how many there should be. That of a Job which has none at the moment
+    has its template as a pod, which waits.
+    """
 
     key: str  # that it is known by for as long as it lives
     name: str
@@ -29,12 +33,12 @@ class Gang:
     jobs: tuple[JobView, ...] = ()  # that its pods belong to
     remade: bool = False  # its controller makes its pods anew when they are evicted
 
-    @property
+    @cached_property
     def id(self) -> int:
         """52 bits of a hash: 100,000 of them meet with a probability of one in a million (`grouped` tells)."""
         return int(hashlib.sha256(self.key.encode()).hexdigest()[:13], 16)
 
-    @property
+    @cached_property
     def unbound(self) -> list[PodView]:
         """Its pods that wait for a node."""
         return [pod for pod in self.pods if not pod.node and not pod.deleting]
@@ -61,10 +65,13 @@ def grouped(
         if pod.workload:
             key, name = _key(pod, of_uid, of_key)
             members.setdefault(key, _Members(name)).pods.append(pod)
+    for job in of_uid.values():  # between two tries
+        if job.template and not job.jobset and (job.together or job.parallelism == 1):
+            key, name = _key(job.template, of_uid, of_key)
+            members.setdefault(key, _Members(name, [job.template]))
     gangs = [_gang(key, each, of_uid, of_set, of_key) for key, each in members.items()]
-    seen: set[int] = set()
-    twice = frozenset(gang.id for gang in gangs if gang.id in seen or seen.add(gang.id))  # type: ignore[func-returns-value]
-    return gangs, twice
+    counted = Counter(gang.id for gang in gangs)
+    return gangs, frozenset(id for id, count in counted.items() if count > 1)
 
 
 def _key(pod: PodView, jobs: Mapping[str, JobView], groups: Mapping[str, GroupView]) -> tuple[str, str]:

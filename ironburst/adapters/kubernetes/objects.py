@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
-from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, version_of
+from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, version_of
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, VolumeView
+from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
 
 Json = dict[str, Any]
+_ENDED = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended")  # conditions: it makes no pods
 
 
 def _names(raw: Json) -> Json:
@@ -54,7 +55,7 @@ def read_node(raw: Json) -> NodeView:
         return NodeView(**names, error=_error("node", names, error))
 
 
-def read_job(raw: Json) -> JobView:
+def read_job(raw: Json, site: Site) -> JobView:
     """A batch/v1 Job."""
     names = _names(raw)
     name = raw["metadata"]["name"]
@@ -75,9 +76,26 @@ def read_job(raw: Json) -> JobView:
             succeeded=int(status.get("succeeded") or 0),
             spares_disrupted=_spares_disrupted(spec.get("podFailurePolicy") or {}),
             backoff_limit=int(spec.get("backoffLimit", 6)),
+            template=_template(raw, site),
         )
     except SHAPES as error:
         return JobView(**names, name=name, error=_error("job", names, error), backoff_limit=-1)
+
+
+def _template(raw: Json, site: Site) -> PodView | None:
+    """Pods that were evicted or failed are made anew after 10 s and more: until then their Job still waits, or it would
+    look as if it had ended.
+    """
+    meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    ended = any(each["type"] in _ENDED and each["status"] == "True" for each in status.get("conditions") or ())
+    if ended or spec.get("suspend") or status.get("active") or not status.get("startTime"):
+        return None
+    template = spec["template"]
+    made = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+    owners = [{"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
+    labels = {"labels": (template.get("metadata") or {}).get("labels") or {}}
+    when = {"creationTimestamp": meta["creationTimestamp"], "ownerReferences": owners}
+    return read_pod({"metadata": {**made, **labels, **when}, "spec": template["spec"]}, site)
 
 
 def _spares_disrupted(policy: Json) -> bool:

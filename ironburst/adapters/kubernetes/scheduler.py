@@ -40,7 +40,7 @@ def kinds(site: Site) -> list[Kind]:
     group = "/apis/scheduling.k8s.io/{}/podgroups"
     return [
         Kind("pods", (_PODS,), partial(pods.read_pod, site=site), LIVE),
-        Kind("jobs", ("/apis/batch/v1/jobs",), objects.read_job),
+        Kind("jobs", ("/apis/batch/v1/jobs",), partial(objects.read_job, site=site)),
         Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
         Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
         Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),

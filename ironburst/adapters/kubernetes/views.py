@@ -99,6 +99,7 @@ class JobView:
     succeeded: int = 0
     spares_disrupted: bool = False  # its podFailurePolicy doesn't count evicted pods as failed
     backoff_limit: int = 6
+    template: PodView | None = None  # of a Job that goes on and has no pods now: it makes them anew after a pause
 
     @property
     def together(self) -> bool:

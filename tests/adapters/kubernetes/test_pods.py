@@ -29,7 +29,7 @@ def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SIT
     return queue.Objects(
         keyed(pods.read_pod(raw, site) for raw in raw_pods),
         keyed(map(objects.read_node, nodes)),
-        keyed(map(objects.read_job, jobs)),
+        keyed(objects.read_job(raw, site) for raw in jobs),
         keyed(map(objects.read_group, groups)),
         keyed(map(objects.read_claim, claims)),
         keyed(objects.read_volume(raw, site) for raw in volumes),
@@ -433,6 +433,26 @@ def test_all_pods_of_an_operators_own_kind_are_together_and_never_requeued():
     of = owner("PyTorchJob", "llm", uid())
     found = only([pod(f"llm-{n}", owner=of) for n in range(2)])
     assert (found.nodes, found.requeue) == (2, False)
+
+
+def between_tries(raw, its):
+    raw["spec"]["template"] = {"metadata": {"labels": its[0]["metadata"]["labels"]}, "spec": its[0]["spec"]}
+    raw["status"] |= {"active": 0, "failed": len(its)}
+    return raw
+
+
+def test_a_job_between_two_tries_still_waits():
+    """Its pods were evicted, and its controller makes them anew after a pause."""
+    single = job("one")
+    for raw, its in (gang("train", 3), (single, pods_of(single, 1))):
+        before = only(its, [raw])
+        now = only([], [between_tries(raw, its)])
+        shapes = {(each.id, each.name, each.nodes, each.each, each.time_limit_s) for each in (before, now)}
+        assert len(shapes) == 1
+        assert (now.state, now.held, now.on) == ("PENDING", True, ())
+    done = between_tries(*gang("train", 3))
+    done["status"]["conditions"] = [{"type": "Failed", "status": "True"}]
+    assert jobs_of([], [done]) == []
 
 
 def test_two_jobs_with_the_same_id_are_both_held(monkeypatch):
