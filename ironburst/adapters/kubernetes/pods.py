@@ -130,7 +130,10 @@ def requests(spec: Json) -> dict[str, float]:
 
 
 def _requests(of: Json) -> dict[str, float]:
-    return {name: quantity(text) for name, text in ((of.get("resources") or {}).get("requests") or {}).items()}
+    """In a pod the API server has made requests of limits that stand alone; in the template of a Job it hasn't."""
+    resources = of.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: quantity(text) for name, text in asked.items()}
 
 
 def _add(to: dict[str, float], more: dict[str, float]) -> None:

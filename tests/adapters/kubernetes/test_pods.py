@@ -1,5 +1,7 @@
 """Pods, Jobs and what belongs to them, as jobs of the policy."""
 
+import copy
+
 import pytest
 
 from ironburst.adapters.kubernetes import objects, pods, queue
@@ -436,7 +438,10 @@ def test_all_pods_of_an_operators_own_kind_are_together_and_never_requeued():
 
 
 def between_tries(raw, its):
-    raw["spec"]["template"] = {"metadata": {"labels": its[0]["metadata"]["labels"]}, "spec": its[0]["spec"]}
+    spec = copy.deepcopy(its[0]["spec"])
+    asked = spec["containers"][0]["resources"]
+    asked["limits"] = {"nvidia.com/gpu": asked["requests"].pop("nvidia.com/gpu")}  # as it was written, without defaults
+    raw["spec"]["template"] = {"metadata": {"labels": its[0]["metadata"]["labels"]}, "spec": spec}
     raw["status"] |= {"active": 0, "failed": len(its)}
     return raw
 
