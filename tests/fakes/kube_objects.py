@@ -35,8 +35,8 @@ def owner(kind, name, of, controller=True):
     return {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": of, "controller": controller}
 
 
-def pod(name, *, ns="team-a", gpus=8, node="", owner=None, labels=None, notes=None, conditions=None, **spec):
-    requests = {"cpu": "4", "memory": "64Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+def pod(name, *, ns="team-a", gpus=8, node="", owner=None, labels=None, notes=None, conditions=None, cpu="4", **spec):
+    requests = {"cpu": cpu, "memory": f"{16 * int(cpu)}Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
     tolerations = [
         {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for what in ("not-ready", "unreachable")

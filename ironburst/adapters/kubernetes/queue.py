@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 
 from ironburst.adapters.kubernetes import taints
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
@@ -48,22 +49,43 @@ class Objects:
         return {name: value for name, node in self.nodes.items() if (value := taints.value_of(node))}
 
 
-def jobs_of(objects: Objects, site: Site) -> tuple[list[Job], dict[int, Gang]]:
-    """The jobs, and the gangs that can be acted on, by job id. Pods that ask for no GPU are no jobs, but on a rented
-    node they are.
+@dataclass
+class Memo:
+    """Jobs as they were made last, by the gang's key: most are the same a tick later."""
+
+    rented: dict[str, str] = field(default_factory=dict)
+    jobs: dict[str, tuple[Gang, Job]] = field(default_factory=dict)
+
+
+def jobs_of(objects: Objects, site: Site, memo: Memo | None = None) -> list[Job]:
+    """Pods that ask for no GPU are no jobs, but on a rented node they are. `memo`: of the same site; it is brought up
+    to date.
     """
     gangs, twice = objects.gangs
+    before = memo.jobs if memo and memo.rented == objects.rented else {}
     found: list[Job] = []
-    acted: dict[int, Gang] = {}
+    kept: dict[str, tuple[Gang, Job]] = {}
     for gang in gangs:
-        if not any(pod.gpus or pod.node in site.pool_of for pod in gang.pods):
+        known = before.get(gang.key)
+        if known and _same(known[0], gang) and gang.id not in twice:
+            job: Job | None = known[1]
+        elif any(pod.gpus or pod.node in site.pool_of for pod in gang.pods):
+            job = job_of(gang, objects, site, twice=gang.id in twice)
+        else:
             continue
-        job = job_of(gang, objects, site, twice=gang.id in twice)
         if job is not None:
             found.append(job)
-            if gang.id not in twice:
-                acted[gang.id] = gang
-    return found, acted
+            if gang.id not in twice and not any(pod.claims for pod in gang.pods):  # volumes change by themselves
+                kept[gang.key] = gang, job
+    if memo:
+        memo.rented, memo.jobs = objects.rented, kept
+    return found
+
+
+def _same(one: Gang, other: Gang) -> bool:
+    """Of the very same views: they never change, an object that changed has a new one."""
+    alike = len(one.pods) == len(other.pods) and len(one.jobs) == len(other.jobs) and one.group is other.group
+    return alike and all(map(is_, one.pods, other.pods)) and all(map(is_, one.jobs, other.jobs))
 
 
 def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> Job | None:

@@ -55,6 +55,7 @@ class Kubernetes:
         self._client, self._site, self._first_s = client, site, first_s
         self._cache = cache or Cache(client, kinds(site))
         self._writing = threading.Lock()
+        self._memo = queue.Memo()
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class Kubernetes:
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         kept, seen = record.read(self._client, self._site), self._objects()
-        jobs, _ = queue.jobs_of(seen, self._site)
+        jobs = queue.jobs_of(seen, self._site, self._memo)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
         return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen))

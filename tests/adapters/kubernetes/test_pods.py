@@ -39,7 +39,7 @@ def seen(raw_pods, jobs=(), nodes=(), groups=(), claims=(), volumes=(), site=SIT
 
 
 def jobs_of(*args, site=SITE, **more):
-    return queue.jobs_of(seen(*args, site=site, **more), site)[0]
+    return queue.jobs_of(seen(*args, site=site, **more), site)
 
 
 def only(*args, **more):
@@ -462,9 +462,32 @@ def test_a_job_between_two_tries_still_waits():
 
 def test_two_jobs_with_the_same_id_are_both_held(monkeypatch):
     monkeypatch.setattr("ironburst.adapters.kubernetes.gangs.Gang.id", property(lambda self: 7))
-    found, acted = queue.jobs_of(seen([pod("a"), pod("b")]), SITE)
-    assert [each.held for each in found] == [True, True]
-    assert acted == {}
+    its = seen([pod("a"), pod("b")])
+    assert [each.held for each in queue.jobs_of(its, SITE)] == [True, True]
+    assert its.gangs[1] == {7}
+
+
+def test_what_is_kept_from_the_last_time_changes_nothing():
+    """Against a queue that is read from nothing each time, while pods come, go, start and are let on nodes."""
+    memo, nodes = queue.Memo(), [node("p5-1", gate="True", taints=[rented_taint("x.0")])]
+    raw, its = gang("train", 2)
+    lone = pod("lone")
+    let = copy.deepcopy(lone)
+    let["spec"]["tolerations"].append(toleration("x.0"))
+    its_later = [copy.deepcopy(its[0]), its[1]]
+    its_later[0]["spec"]["nodeName"] = "dgx01"
+    views = seen([lone, *its], [raw], nodes)
+    steps = [views, views, seen([let, *its], [raw], nodes), seen([let, *its_later], [raw]), seen([let], [])]
+    for step in steps:
+        assert queue.jobs_of(step, SITE, memo) == queue.jobs_of(step, SITE)
+    again = queue.jobs_of(views, SITE, memo)
+    assert all(one is other for one, other in zip(again, queue.jobs_of(views, SITE, memo), strict=True))
+    taken = [node("p5-1", gate="True", taints=[rented_taint("x.1")])]
+    for there in (nodes, taken, []):
+        step = queue.Objects(
+            steps[2].pods, {n["metadata"]["name"]: objects.read_node(n) for n in there}, *[views.jobs, {}, {}, {}]
+        )
+        assert queue.jobs_of(step, SITE, memo) == queue.jobs_of(step, SITE)
 
 
 # ---- where it may start
