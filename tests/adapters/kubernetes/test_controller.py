@@ -28,7 +28,7 @@ def stamp(at_s):
 class KubeWorld(World):
     def __init__(self, tmp_path, api, client, **burst):
         self.api, self.kube = api, Kubernetes(client, SITE, first_s=10.0)
-        self.runs_s, self.started, self.tries = {}, {}, itertools.count(1)
+        self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now
         for n in (1, 2):
@@ -72,7 +72,9 @@ class KubeWorld(World):
         now = self.clock.now()
         for fake in self.cloud.all.values():
             found = self.api.get(NODES, "", fake.node)
-            if fake.instance.alive and now >= fake.boots_at and found is None and fake.node not in self.left():
+            booted = fake.instance.alive and now >= fake.boots_at
+            if booted and fake.instance.id not in self.registered:  # a kubelet does so once, when it starts
+                self.registered.add(fake.instance.id)
                 raw = node(fake.node, gate="True", taints=[GATED], since=stamp(now))
                 raw["status"]["addresses"][0]["address"] = fake.instance.address
                 self.api.put(NODES, raw)
@@ -82,10 +84,6 @@ class KubeWorld(World):
             self.end(raw, now)
         self.schedule(now)
         self.caught_up()
-
-    def left(self):
-        """Nodes whose lease is over: a kubelet registers when it starts, not again when its Node was deleted."""
-        return {lease.node for lease in self.ledger.leases() if lease.state in ("leaving", "terminated")}
 
     def at(self, raw):
         return raw["status"]["addresses"][0]["address"]
@@ -97,6 +95,8 @@ class KubeWorld(World):
 
     def end(self, raw, now):
         meta, of = raw["metadata"], raw["metadata"]["ownerReferences"][0]["name"]
+        if raw["status"]["phase"] == "Succeeded":
+            return
         gone = raw["spec"].get("nodeName") and not self.api.get(NODES, "", raw["spec"]["nodeName"])
         if meta.get("deletionTimestamp") or gone:  # the kubelet, or pod garbage collection; then the Job's next try
             self.api.remove(PODS, meta["namespace"], meta["name"])
