@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+__all__ = ["CLUSTER", "namespaced", "rendered"]
+
 Json = dict[str, Any]
 
 
