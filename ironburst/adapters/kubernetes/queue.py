@@ -119,7 +119,7 @@ def job_of(gang: Gang, objects: Objects, site: Site, *, twice: bool = False) -> 
         start_s=min((pod.started_s for pod in bound if pod.started_s is not None), default=None),
         end_s=_end_s(bound, objects) if limit is not None else None,
         on=tuple(sorted({pod.node for pod in bound})),
-        restarts=sum(job.failed for job in gang.jobs),
+        restarts=math.ceil(sum(job.failed for job in gang.jobs) / gang.size),  # each of its pods counts as failed
         account=first.account,
     )
 

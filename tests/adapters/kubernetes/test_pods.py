@@ -345,6 +345,15 @@ def test_an_indexed_job_that_starts_all_at_once_is_one_job():
     assert (found.name, found.nodes, found.each, found.demands) == ("team-a/train", 3, Resources(8, 4, 65536), "")
 
 
+def test_a_gang_that_was_evicted_once_was_started_anew_once_however_many_pods_it_has():
+    raw, its = gang("train", 4)
+    raw["status"]["failed"] = 4
+    again = only(its, [raw])
+    assert (again.restarts, again.requeue) == (1, False)  # 4 more would be over its backoffLimit of 6
+    raw["spec"]["backoffLimit"] = 8
+    assert only(its, [raw]).requeue
+
+
 def test_pods_that_share_a_node_make_fewer_nodes():
     raw, its = gang("train", 16, gpus=1)
     only_p5 = [
