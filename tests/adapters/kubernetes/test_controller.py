@@ -12,8 +12,9 @@ import pytest
 
 from ironburst.adapters.kubernetes import Kubernetes, Pool, Site, scheduler
 from ironburst.controller.tick import Controller
-from ironburst.ports import InsufficientCapacity, Resources
+from ironburst.ports import InsufficientCapacity, Resources, SchedulerError
 from tests.fakes import FakeSlurm
+from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import GATED, gang, job, node, pods_of
 from tests.fakes.world import World
 
@@ -243,6 +244,41 @@ def test_an_instance_that_ends_without_a_word(world):
     world.until(lambda: len(world.started["train"]) == 2)
     world.until(lambda: world.done("train"))
     world.until(world.nothing_left)
+
+
+def test_nothing_is_lost_or_run_twice_while_the_server_is_difficult(world):
+    """Every tick a conflict and a 429, every third the watches break off and what they saw has expired, and now and
+    then the server fails: whoever can't see does nothing, and goes on.
+    """
+    ticks, failed = itertools.count(), []
+    tick = world.controller.tick
+
+    def difficult(document):
+        n, api = next(ticks), world.api
+        api.conflicts = 1
+        api.faults.clear()
+        api.fail(Refusal(429, "TooManyRequests", "busy", retry_after=1))
+        if n % 3 == 0:
+            with api.lock:
+                api.drop_streams()
+                api.compact()
+        if n % 4 == 0:
+            api.fail(Refusal(500, "InternalError", "etcdserver: leader changed"), when=lambda call: call[0] != "watch")
+        try:
+            tick(document)
+        except SchedulerError as error:
+            failed.append(str(error))
+        api.conflicts = 0
+
+    world.controller.tick = difficult
+    fill_home(world)
+    for name, count in (("train", 2), ("one", 1)):
+        world.submit(name, count, runs_s=300)
+    world.until(lambda: {"train", "one"} <= world.started.keys())
+    world.until(lambda: world.done("train") and world.done("one"))
+    world.until(world.nothing_left)
+    assert [len(world.started[name]) for name in ("train", "one", "home")] == [1, 1, 1]
+    assert failed  # it was difficult
 
 
 def test_a_lost_ledger_is_rebuilt_from_what_the_cluster_shows(world):
