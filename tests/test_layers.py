@@ -43,7 +43,7 @@ RIGHTS = {
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
-    "ansible_runner boto3 botocore requests sushy urllib3",
+    "ansible_runner boto3 botocore kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "ironburst",
     # the declaration
     "__main__": "pulumi components :config",

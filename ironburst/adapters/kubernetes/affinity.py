@@ -1,0 +1,103 @@
+"""Node selectors and affinity, as kube-scheduler reads them, held against the labels that a pool's nodes will have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
+
+Json = dict[str, Any]
+
+
+def labels_of(pool: Pool) -> dict[str, str]:
+    """Labels of a node of the pool, but its host name."""
+    return {"kubernetes.io/os": "linux", SITE_KEY: pool.partition, **pool.labels}
+
+
+def pools_for(spec: Json, site: Site) -> frozenset[str]:
+    """Partitions with at least one node that a pod's nodeSelector and required node affinity allow."""
+    selector = spec.get("nodeSelector") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not selector and not required:
+        return frozenset(pool.partition for pool in site.pools)
+    return frozenset(pool.partition for pool in site.pools if _allows(selector, required, pool))
+
+
+def reached_from(node_affinity: Json | None, site: Site) -> frozenset[str] | None:
+    """Partitions from whose nodes a volume with this node affinity is reached; None: from everywhere."""
+    if not (required := (node_affinity or {}).get("required")):
+        return None
+    return frozenset(pool.partition for pool in site.pools if _allows({}, required, pool))
+
+
+def _allows(selector: Mapping[str, str], required: Json | None, pool: Pool) -> bool:
+    """Whether one of the pool's nodes would do; they differ in their names only."""
+    named = any(HOSTNAME_KEY in str(part) or "metadata.name" in str(part) for part in (selector, required))
+    labels = labels_of(pool)
+    for name in pool.nodes if named else pool.nodes[:1]:
+        mine = {HOSTNAME_KEY: name, **labels}
+        if all(mine.get(key) == value for key, value in selector.items()) and _terms(required, mine, name):
+            return True
+    return False
+
+
+def _terms(required: Json | None, labels: Mapping[str, str], name: str) -> bool:
+    """One of the terms is enough, and all of its expressions are needed; an empty term allows nothing."""
+    if required is None:
+        return True
+    for term in required.get("nodeSelectorTerms") or ():
+        expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+        fits = all(matches(each, labels) for each in expressions)
+        if (expressions or fields) and fits and all(matches(each, {"metadata.name": name}) for each in fields):
+            return True
+    return False
+
+
+def matches(expression: Json, labels: Mapping[str, str]) -> bool:
+    """One requirement of a node or label selector. Raises ValueError for an operator that isn't known."""
+    key, operator, values = expression["key"], expression["operator"], expression.get("values") or []
+    has = labels.get(key)
+    if operator == "In":
+        return has in values
+    if operator == "NotIn":
+        return has not in values
+    if operator == "Exists":
+        return has is not None
+    if operator == "DoesNotExist":
+        return has is None
+    if operator in ("Gt", "Lt"):
+        try:
+            mine, theirs = int(has or ""), int(values[0])
+        except ValueError:
+            return False
+        return mine > theirs if operator == "Gt" else mine < theirs
+    raise ValueError(f"operator {operator!r} of {key}")
+
+
+def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects what has these labels; none selects nothing."""
+    if selector is None:
+        return False
+    plain = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
+    return plain and all(matches(each, labels) for each in selector.get("matchExpressions") or ())
+
+
+def own_terms(affinity: Json | None, labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Required terms of a podAffinity or podAntiAffinity: topology keys of those that mean the pod's own kind, and of
+    those that mean others.
+    """
+    own: list[str] = []
+    others: list[str] = []
+    terms: Sequence[Json] = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    for term in terms:
+        here = not term.get("namespaces") and term.get("namespaceSelector") is None
+        mine = here and _keyed(term, labels)
+        (own if mine else others).append(str(term.get("topologyKey")))
+    return own, others
+
+
+def _keyed(term: Json, labels: Mapping[str, str]) -> bool:
+    """matchLabelKeys compares with the pod itself: its own kind has the same values by definition."""
+    return selects(term.get("labelSelector"), labels) and not term.get("mismatchLabelKeys")

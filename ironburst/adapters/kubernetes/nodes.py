@@ -1,0 +1,125 @@
+"""Node objects, and what we keep of declared nodes that have none, as nodes in the words of the policy. Pure.
+
+| what is there | states beside CLOUD |
+|---|---|
+| no Node object, not asked for | DRAIN IDLE POWERED_DOWN |
+| no Node object, asked for | DRAIN IDLE NOT_RESPONDING POWERING_UP |
+| registered, its gate hasn't passed, or its GPUs aren't there yet | DRAIN IDLE NOT_RESPONDING POWERING_UP |
+| gate passed, still with the taint that it registered with | DRAIN IDLE, "no lease" |
+| in service | IDLE, MIXED or ALLOCATED |
+| its gate has stopped passing, or it is cordoned | DRAIN |
+| its kubelet isn't ready; for more than 5 minutes | NOT_RESPONDING; DOWN |
+| the latter, and not asked for: left over | DOWN DRAIN POWERED_DOWN |
+| its Node object is being deleted | DRAIN POWERING_DOWN |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ironburst.adapters.kubernetes import taints
+from ironburst.adapters.kubernetes.site import GPU, Pool, Site
+from ironburst.adapters.kubernetes.views import NodeView, PodView
+from ironburst.ports import Node, Resources
+
+_DOWN_S = 300.0  # as long as Kubernetes itself lets pods tolerate that their node is unreachable
+_MIB = 1 << 20
+_UNUSED = "no lease"  # of a node that waits behind its drain for nobody; the controller knows it by this word
+# kubelet's and the node controller's own taints: Ready and the cordon say the same
+_BUILT_IN = "node.kubernetes.io/"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What Slurm would keep of nodes and Kubernetes doesn't."""
+
+    up: frozenset[str] = frozenset()  # asked for: an instance may be on its way
+    permits: frozenset[str] = frozenset()
+
+
+def nodes_of(
+    nodes: Mapping[str, NodeView], pods: Iterable[PodView], record: Record, site: Site, now_s: float
+) -> list[Node]:
+    """All Node objects, and the declared nodes that have none. `pods`: those that are bound. `now_s`: by the API
+    server's clock, as its own times are.
+    """
+    on: dict[str, list[PodView]] = {}
+    for pod in pods:
+        on.setdefault(pod.node, []).append(pod)
+    found = [_node(node, on.get(name, ()), name in record.up, site, now_s) for name, node in nodes.items()]
+    return found + [_absent(name, pool, record) for name, pool in site.pool_of.items() if name not in nodes]
+
+
+def _absent(name: str, pool: Pool, record: Record) -> Node:
+    coming = ("NOT_RESPONDING", "POWERING_UP") if name in record.up else ("POWERED_DOWN",)
+    states = tuple(sorted(("CLOUD", "DRAIN", "IDLE", *coming)))
+    return Node(name, (pool.partition,), pool.each, states, _UNUSED)
+
+
+def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Site, now_s: float) -> Node:
+    name, pool = view.key, site.pool_of.get(view.key)
+    if view.error:
+        return Node(name, (pool.partition,) if pool else (), Resources(0), ("UNKNOWN",))
+    jobs = [pod for pod in on if pod.workload and (pod.gpus or pool)]
+    others = [pod for pod in on if not (pod.workload and (pod.gpus or pool))]
+    total, busy = _room(view, others), sum(pod.gpus for pod in jobs)
+    base = "IDLE" if not jobs else "ALLOCATED" if busy >= max(view.gpus, 1) else "MIXED"
+    flags, reason = _flags(view, pool, now_s)
+    if "DOWN" in flags:
+        base = "DOWN"
+        if pool and not asked_for:  # what is left of a lease: `heal` deletes it
+            flags |= {"DRAIN", "POWERED_DOWN"}
+    if pool:
+        flags |= {"CLOUD"}
+        if "POWERING_UP" in flags:
+            total = pool.each
+    partitions = (pool.partition,) if pool else (site.home_partition,) if _of_home(view) else ()
+    return Node(name, partitions, total, tuple(sorted({base, *flags})), reason, view.address)
+
+
+def _room(view: NodeView, others: Iterable[PodView]) -> Resources:
+    """What is left to jobs: pods that are no jobs (services, DaemonSets) have their part."""
+    milli, memory = view.milli_cpus, view.memory
+    for pod in others:
+        milli, memory = milli - pod.milli_cpus, memory - pod.memory
+    return Resources(view.gpus, max(milli, 0) // 1000, max(memory, 0) // _MIB)
+
+
+def _of_home(view: NodeView) -> bool:
+    """Ordinary pods may start there: no taint but those for GPUs, and those that its states say."""
+    return all(
+        effect == "PreferNoSchedule" or key == GPU or key.startswith(_BUILT_IN) for key, _, effect in view.taints
+    )
+
+
+def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], str]:
+    flags, reason = set[str](), ""
+    if view.cordoned:
+        flags, reason = {"DRAIN"}, "cordoned" if view.drain is None else view.drain
+    if pool and (taints.gated(view) or not taints.value_of(view)):
+        flags, reason = flags | {"DRAIN"}, reason or _UNUSED
+        if not passed(view, pool):
+            flags |= {"NOT_RESPONDING", "POWERING_UP"}
+    elif pool and view.gate != "True":
+        flags, reason = (
+            flags | {"DRAIN"},
+            reason or f"ironburst: its gate stopped passing: {view.gate_said or 'no word'}",
+        )
+    if view.ready != "True" and "POWERING_UP" not in flags:
+        flags |= {"NOT_RESPONDING"}
+        if now_s - view.ready_since_s > _DOWN_S:
+            flags, reason = (
+                flags | {"DOWN"},
+                reason or f"ironburst: not ready for {(now_s - view.ready_since_s) / 60:.0f} min",
+            )
+    if view.deleting:
+        flags = (flags - {"POWERING_UP"}) | {"DRAIN", "POWERING_DOWN"}
+    return flags, reason
+
+
+def passed(view: NodeView, pool: Pool) -> bool:
+    """It may take jobs: its kubelet is ready, its gate has passed, and the device plugin has announced its GPUs, which
+    comes some seconds after the rest.
+    """
+    return view.ready == "True" and view.gate == "True" and view.gpus >= pool.each.gpus

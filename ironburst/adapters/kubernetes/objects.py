@@ -1,0 +1,140 @@
+"""Nodes, Jobs, PodGroups, claims and volumes as their JSON has them, to what is kept of them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironburst.adapters.kubernetes import affinity
+from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, version_of
+from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
+from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
+from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
+
+Json = dict[str, Any]
+_ENDED = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended")  # conditions: it makes no pods
+
+
+def _names(raw: Json) -> Json:
+    meta = raw["metadata"]
+    key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
+    return {"key": key, "uid": meta["uid"], "version": version_of(meta)}
+
+
+def _error(kind: str, names: Json, error: Exception) -> str:
+    detail = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    return f"{kind} {names['key']} can't be read: {detail}"
+
+
+def read_node(raw: Json) -> NodeView:
+    """A Node. One that can't be read takes no job."""
+    names = _names(raw)
+    try:
+        meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+        conditions = {each["type"]: each for each in status.get("conditions") or ()}
+        ready, gate = conditions.get("Ready", {}), conditions.get(GATE, {})
+        has = status.get("allocatable") or {}
+        created_s = seconds(meta["creationTimestamp"])
+        addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
+        return NodeView(
+            **names,
+            created_s=created_s,
+            deleting=bool(meta.get("deletionTimestamp")),
+            cordoned=bool(spec.get("unschedulable")),
+            drain=(meta.get("annotations") or {}).get(DRAIN),
+            taints=tuple((each["key"], each.get("value") or "", each["effect"]) for each in spec.get("taints") or ()),
+            ready=ready.get("status") or "Unknown",
+            ready_since_s=moment(ready.get("lastTransitionTime")) or created_s,
+            gate=gate.get("status") or "",
+            gate_said=gate.get("message") or gate.get("reason") or "",
+            gpus=int(quantity(has.get(GPU, 0))),
+            milli_cpus=round(quantity(has.get("cpu", 0)) * 1000),
+            memory=round(quantity(has.get("memory", 0))),
+            address=addresses.get("InternalIP", ""),
+        )
+    except SHAPES as error:
+        return NodeView(**names, error=_error("node", names, error))
+
+
+def read_job(raw: Json, site: Site) -> JobView:
+    """A batch/v1 Job."""
+    names = _names(raw)
+    name = raw["metadata"]["name"]
+    try:
+        meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+        owner, labels = owner_of(meta), meta.get("labels") or {}
+        limit = spec.get("activeDeadlineSeconds")
+        return JobView(
+            **names,
+            name=name,
+            jobset=owner.name if owner and owner.kind == "JobSet" else labels.get("jobset.sigs.k8s.io/jobset-name", ""),
+            parallelism=int(spec.get("parallelism", 1)),
+            completions=spec.get("completions"),
+            indexed=spec.get("completionMode") == "Indexed",
+            limit_s=None if limit is None else float(limit),
+            started_s=moment(status.get("startTime")),
+            failed=int(status.get("failed") or 0),
+            succeeded=int(status.get("succeeded") or 0),
+            spares_disrupted=_spares_disrupted(spec.get("podFailurePolicy") or {}),
+            backoff_limit=int(spec.get("backoffLimit", 6)),
+            template=_template(raw, site),
+        )
+    except SHAPES as error:
+        return JobView(**names, name=name, error=_error("job", names, error), backoff_limit=-1)
+
+
+def _template(raw: Json, site: Site) -> PodView | None:
+    """Pods that were evicted or failed are made anew after 10 s and more: until then their Job still waits, or it would
+    look as if it had ended.
+    """
+    meta, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    ended = any(each["type"] in _ENDED and each["status"] == "True" for each in status.get("conditions") or ())
+    if ended or spec.get("suspend") or status.get("active") or not status.get("startTime"):
+        return None
+    template = spec["template"]
+    made = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+    owners = [{"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}]
+    labels = {"labels": (template.get("metadata") or {}).get("labels") or {}}
+    when = {"creationTimestamp": meta["creationTimestamp"], "ownerReferences": owners}
+    return read_pod({"metadata": {**made, **labels, **when}, "spec": template["spec"]}, site)
+
+
+def _spares_disrupted(policy: Json) -> bool:
+    """The first rule that fits counts: whether it is one that ignores the condition DisruptionTarget."""
+    for rule in policy.get("rules") or ():
+        patterns = rule.get("onPodConditions") or ()
+        if any(each["type"] == "DisruptionTarget" and each.get("status", "True") == "True" for each in patterns):
+            return bool(rule["action"] == "Ignore")
+    return False
+
+
+def read_group(raw: Json) -> GroupView:
+    """A PodGroup of scheduling.k8s.io, v1alpha2 or v1beta1: they share these fields."""
+    names = _names(raw)
+    try:
+        spec = raw["spec"]
+        gang = (spec.get("schedulingPolicy") or {}).get("gang")
+        domains = (spec.get("schedulingConstraints") or {}).get("topology") or ()
+        return GroupView(
+            **names, least=int(gang["minCount"]) if gang else 0, topology=domains[0]["key"] if domains else ""
+        )
+    except SHAPES as error:
+        return GroupView(**names, error=_error("PodGroup", names, error))
+
+
+def read_claim(raw: Json) -> ClaimView:
+    """A PersistentVolumeClaim."""
+    bound = (raw.get("status") or {}).get("phase") == "Bound"
+    return ClaimView(**_names(raw), volume=((raw.get("spec") or {}).get("volumeName") or "") if bound else "")
+
+
+def read_volume(raw: Json, site: Site) -> VolumeView:
+    """A PersistentVolume; hostPath ones are at one node of home, whatever they say."""
+    names = _names(raw)
+    try:
+        spec = raw["spec"]
+        at_home = "hostPath" in spec or "local" in spec
+        return VolumeView(
+            **names, pools=frozenset() if at_home else affinity.reached_from(spec.get("nodeAffinity"), site)
+        )
+    except SHAPES as error:
+        return VolumeView(**names, error=_error("volume", names, error), pools=frozenset())

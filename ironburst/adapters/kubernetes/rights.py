@@ -1,0 +1,56 @@
+"""What the controller may do in a cluster, as data: the least that the adapter's calls need.
+
+Rendered as RBAC objects by whoever declares them; the tests hold every call of the adapter against it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+__all__ = ["CLUSTER", "namespaced", "rendered"]
+
+Json = dict[str, Any]
+
+
+class Rule(NamedTuple):
+    """One rule of RBAC. `names`: these objects only; none: all."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+# A patch of a pod may change its images, too: Kubernetes has no right that is for tolerations alone. Where that is too
+# much, a ValidatingAdmissionPolicy bounds it (docs/adr/0033).
+CLUSTER = (
+    Rule("", ("pods",), ("list", "watch", "patch", "delete")),
+    Rule("", ("pods/eviction",), ("create",)),
+    Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
+    Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    Rule("batch", ("jobs",), ("list", "watch")),
+    Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
+)
+
+
+def namespaced(object_name: str) -> tuple[Rule, ...]:
+    """In the controller's own namespace. A name can't be given to `create`."""
+    return (
+        Rule("", ("configmaps",), ("create",)),
+        Rule("", ("configmaps",), ("get", "update"), (object_name,)),
+        Rule("coordination.k8s.io", ("leases",), ("create",)),
+        Rule("coordination.k8s.io", ("leases",), ("get", "update"), (object_name,)),
+    )
+
+
+def rendered(rules: tuple[Rule, ...]) -> list[Json]:
+    """As `rules` of a ClusterRole or a Role."""
+    return [
+        {
+            "apiGroups": [rule.group],
+            "resources": list(rule.resources),
+            "verbs": list(rule.verbs),
+            **({"resourceNames": list(rule.names)} if rule.names else {}),
+        }
+        for rule in rules
+    ]

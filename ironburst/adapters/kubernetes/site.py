@@ -1,0 +1,68 @@
+"""What the adapter is told of a site: its burst pools, and what its pods and nodes are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ironburst.ports import Resources
+
+GPU = "nvidia.com/gpu"
+SITE_KEY = "ironburst.io/site"  # node label: home's value, and one for each place where nodes are rented
+HOSTNAME_KEY = "kubernetes.io/hostname"
+RENTED = "ironburst.io/rented"  # taint of a rented node; its value is another one for each lease
+NOT_READY = "ironburst.io/not-ready"  # taint that a rented node registers with; it goes when the gate has passed
+GATE = "ironburst.io/GatePassed"  # condition of a rented node, written by its gate
+DRAIN = "ironburst.io/drain"  # annotation: why we cordoned a node
+BEAT = "ironburst.io/beat"  # annotation: the controller's heartbeat
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A burst pool, as it registers with Kubernetes."""
+
+    partition: str
+    nodes: tuple[str, ...]  # names of its Node objects
+    each: Resources  # of a node, as declared
+    gpu_type: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)  # that each of its nodes has once it is in service
+    resources: frozenset[str] = frozenset()  # extended resources beside its GPUs: vpc.amazonaws.com/efa
+
+
+@dataclass(frozen=True)
+class Site:
+    """One cluster. `name` is in the names of what the controller keeps there."""
+
+    name: str
+    pools: tuple[Pool, ...] = ()
+    namespace: str = "ironburst-system"  # of the record and the claim
+    home_partition: str = "home"
+    schedulers: frozenset[str] = frozenset(("default-scheduler",))  # of whose pods we take care
+    account_label: str = ""  # of a pod, naming who pays; empty: its namespace does
+    user_label: str = ""  # of a pod, naming who asked; empty: its namespace
+    home_registries: tuple[str, ...] = ()  # hosts of images that rented nodes don't reach
+    # hostPath volumes that a rented node has as well, by their beginnings
+    host_paths: tuple[str, ...] = ("/dev/", "/sys/", "/proc/", "/etc/localtime", "/usr/share/zoneinfo")
+    # topology keys that keep pods on one side: all at home, or all in one place where nodes are rented
+    site_keys: tuple[str, ...] = (SITE_KEY, "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+    @cached_property
+    def pool_of(self) -> dict[str, Pool]:
+        """By the name of a node."""
+        return {name: pool for pool in self.pools for name in pool.nodes}
+
+    @cached_property
+    def record_path(self) -> str:
+        """The collection of ConfigMaps that the record is in."""
+        return f"/api/v1/namespaces/{self.namespace}/configmaps"
+
+    @cached_property
+    def claim_path(self) -> str:
+        """The collection of Leases that the claim is in."""
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+    @cached_property
+    def object_name(self) -> str:
+        """Of the record and of the claim."""
+        return f"ironburst-{self.name}"
