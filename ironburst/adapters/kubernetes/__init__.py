@@ -1,4 +1,7 @@
-"""Kubernetes as the scheduler (ironburst.ports.Scheduler), with kube-scheduler as the queue: docs/adr/0033."""
+"""Kubernetes as the scheduler (ironburst.ports.Scheduler), with kube-scheduler as the queue: docs/adr/0033.
+
+No verb uses it yet: the stack file has Slurm alone as its scheduler.
+"""
 
 from __future__ import annotations
 
