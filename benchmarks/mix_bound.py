@@ -10,19 +10,21 @@ of it, so that one that isn't solved in time only weakens the result.
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 
-from ironburst.burst.patterns import Master, Problem, ceiling
+from ironburst.burst.mix import MOST_SHAPES, NodeType, Pod, grouped
+from ironburst.burst.patterns import Master, Problem, ceiling, holds
 
 SAFETY = 1e-6  # HiGHS's feasibility tolerance, with room
-GAP = 2e-4  # between the bound and the linear programme, at which it's good enough
-RG = 1e-3
-KNAPSACK_S = 20.0
-ROUNDS = 100
-PARTS = (0.8, 0.0)  # of the best shadow prices so far in the ones that are tried
+ENOUGH = 5e-4  # between the bound and the linear programme
+KNAPSACK_GAP, KNAPSACK_S = 5e-4, 20.0
+ROUNDS, MORE_ROUNDS = 60, 2  # of the search for patterns without HiGHS: at first, and after each time that it was asked
+KEPT = (0.8, 0.0)  # parts of the best shadow prices so far that go into those that are tried
 
 
 @dataclass(frozen=True)
@@ -44,37 +46,25 @@ def knapsack(problem: Problem, kind: int, value: np.ndarray, count: np.ndarray) 
     if not len(shapes):
         return 0.0, pattern
     resources = np.flatnonzero(problem.need[shapes].any(axis=0))
-    solver = highspy.Highs()
+    # parts of a node and of its price, so that the numbers are of one size
+    part = problem.need[np.ix_(shapes, resources)] / problem.room[kind, resources]
+    solver, columns = highspy.Highs(), np.arange(len(shapes), dtype=np.int32)
     solver.silent()
-    solver.setOptionValue("mip_rel_gap", RG)
-    solver.setOptionValue("mip_abs_gap", 1e-9)
-    solver.setOptionValue("time_limit", KNAPSACK_S)
-    solver.setOptionValue("threads", 1)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(shapes), len(resources)
-    # parts of a node, so that the numbers are of one size
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.nan_to_num(problem.need[np.ix_(shapes, resources)] / problem.room[kind, resources], posinf=1.0)
-    model.col_cost_, model.sense_ = value[shapes] / problem.price[kind], highspy.ObjSense.kMaximize
-    model.col_lower_, model.col_upper_ = np.zeros(len(shapes)), most[shapes]
-    model.row_lower_, model.row_upper_ = np.full(len(resources), -np.inf), np.ones(len(resources))
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    rows, starts, values = [], [0], []
-    for column in part:
-        used = np.flatnonzero(column)
-        rows.extend(used)
-        values.extend(column[used])
-        starts.append(len(rows))
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = starts, rows, values
-    model.integrality_ = [highspy.HighsVarType.kInteger] * len(shapes)
-    solver.passModel(model)
+    for option, setting in {"mip_rel_gap": KNAPSACK_GAP, "time_limit": KNAPSACK_S, "threads": 1}.items():
+        solver.setOptionValue(option, setting)
+    solver.addVars(len(columns), np.zeros(len(columns)), most[shapes])
+    solver.changeColsCost(len(columns), columns, value[shapes] / problem.price[kind])
+    solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), highspy.HighsVarType.kInteger))
+    for row in part.T:
+        solver.addRow(-highspy.kHighsInf, 1.0, len(columns), columns, row)
+    solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
     solver.run()
-    info = solver.getInfo()
-    if info.primal_solution_status == 2:
+    found = solver.getInfo()
+    if found.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         pattern[shapes] = np.round(solver.getSolution().col_value)
         if (pattern @ problem.need > problem.room[kind]).any():
             pattern[:] = 0.0
-    return float(info.mip_dual_bound) * problem.price[kind], pattern
+    return float(found.mip_dual_bound) * problem.price[kind], pattern
 
 
 def certify(problem: Problem, value: np.ndarray, count: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -92,25 +82,38 @@ def certify(problem: Problem, value: np.ndarray, count: np.ndarray) -> tuple[flo
 def lower_bound(problem: Problem, count: np.ndarray, budget_s: float) -> Bound:
     """The best bound that is found in about so many seconds; `count`: pods of each shape, all of which fit somewhere.
 
-    The shadow prices that certified the best bound so far stay in the ones that are tried next (Wentges, "Weighted
+    The shadow prices that certified the best bound so far stay in those that are tried next (Wentges, "Weighted
     Dantzig-Wolfe decomposition for linear mixed-integer programming", 1997).
     """
-    began = time.perf_counter()
-    master, best = Master(problem, count), 0.0
+    began, best = time.perf_counter(), 0.0
+    master = Master(problem, count)
     master.generate(ROUNDS)
     centre = master.value
     while True:
-        new = 0
-        for part in PARTS:
-            tried = part * centre + (1 - part) * master.value
+        for kept in KEPT:
+            tried = kept * centre + (1 - kept) * master.value
             bound, kinds, patterns = certify(problem, tried, count)
             if bound > best:
                 best, centre = bound, tried
-            new = master.add(kinds, patterns)
-            import sys; print(round(time.perf_counter()-began,1), part, master.cost, bound, best, len(master.types), len(kinds), new, file=sys.stderr)
-            if new or best >= master.cost * (1 - GAP) or time.perf_counter() - began > budget_s:
+            if new := master.add(kinds, patterns):
                 break
-        master.solve()
-        if not new or best >= master.cost * (1 - GAP) or time.perf_counter() - began > budget_s:
+        if not new or best >= master.cost * (1 - ENOUGH) or time.perf_counter() - began > budget_s:
             return Bound(best, master.cost, time.perf_counter() - began)
-        master.generate(2)
+        master.solve()
+        master.generate(MORE_ROUNDS)
+
+
+def of(pods: Sequence[Pod], types: Sequence[NodeType], budget_s: float) -> Bound:
+    """A bound of what these pods, each of which fits into some type, cost. Shapes that are too many are taken together
+    as the least that their pods ask for: that can only make it lower.
+    """
+    if not pods:
+        return Bound(0.0, 0.0, 0.0)
+    shapes = Counter((pod.gpus, pod.cpu_milli, pod.memory_mib, pod.gpu_model) for pod in pods)
+    groups = grouped(list(shapes), MOST_SHAPES)
+    need = np.array([(*(min(shape[at] for shape in group) for at in range(3)), 1) for group in groups], float)
+    room = np.array([kind.room for kind in types], float)
+    models = np.array([[group[0][3] in (None, kind.gpu_model) for group in groups] for kind in types])
+    allowed = (models & (holds(room[:, None, :], need) > 0)).astype(float)
+    count = np.array([sum(shapes[shape] for shape in group) for group in groups], float)
+    return lower_bound(Problem(need, room, np.array([kind.usd_per_hour for kind in types]), allowed), count, budget_s)

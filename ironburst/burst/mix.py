@@ -1,20 +1,22 @@
 """Which instances to rent for many pending pods, and which pods run on each: the cheapest mix that is found.
 
 For pods that may share a node and fit into one; gangs are placed elsewhere (`packing`). Equal pods are one *shape*; a
-linear programme (`patterns`) says how many nodes with which pods in them are cheapest, in parts of nodes; whole ones are
-taken, the rest is asked again, and at last the worst nodes are emptied and filled anew as long as that is cheaper.
+linear programme (`patterns`) says how many nodes with which pods on them are cheapest, in parts of nodes; whole ones
+are taken, the rest is asked again, and at last some nodes are emptied and filled anew as long as that is cheaper.
 
 Guaranteed: every pod is on exactly one node, or in `unplaced` with the reason, and there only if it fits into no empty
-node; no node holds more GPUs, CPU, memory or pods than its type allows, nor a pod that asks for another GPU model; equal
-arguments give equal results, on every machine whose floating point follows IEEE 754. Not guaranteed: that no mix is
+node; no node holds more GPUs, CPU, memory or pods than its type allows, nor a pod that insists on another GPU model;
+equal arguments give equal results with the same numpy on the same kind of machine. Not guaranteed: that no mix is
 cheaper. `benchmarks/mix.py` measures how far from a certified bound it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,6 +28,9 @@ ROUNDS_OF_REST = 3  # the same, each time that some nodes are settled
 SETTLED = 0.125  # of the nodes of the rest, settled each time
 EMPTIED = 16  # nodes that are emptied and filled anew
 ATTEMPTS = 8  # times that this is tried
+
+
+Shape: TypeAlias = tuple[int, int, int, str | None]  # GPUs, milli-CPUs, MiB, GPU model
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,8 @@ def mix(pods: Sequence[Pod], types: Sequence[NodeType]) -> Mix:
     request, or a price that is not above 0.
     """
     _check(pods, types)
-    shapes: dict[tuple[int, int, int, str | None], list[str]] = {}
-    unplaced = {}
+    shapes: dict[Shape, list[str]] = {}
+    unplaced: dict[str, str] = {}
     for pod in pods:
         shapes.setdefault((pod.gpus, pod.cpu_milli, pod.memory_mib, pod.gpu_model), []).append(pod.name)
     for shape in list(shapes):
@@ -104,18 +109,18 @@ def mix(pods: Sequence[Pod], types: Sequence[NodeType]) -> Mix:
             unplaced |= dict.fromkeys(shapes.pop(shape), reason)
     if not shapes:
         return Mix((), unplaced)
-    groups = _groups(list(shapes))
+    groups = _placeable(grouped(list(shapes), MOST_SHAPES), types)
     problem, kinds = _problem(groups, types)
     count = np.array([sum(len(shapes[shape]) for shape in group) for group in groups], float)
     names = [[name for shape in group for name in shapes[shape]] for group in groups]
     nodes = []
     for kind, pattern in _whole(problem, count):
-        on = [name for of, size in zip(names, pattern, strict=True) if size for name in _taken(of, int(size))]
+        on = [name for shape in np.flatnonzero(pattern) for name in _taken(names[shape], int(pattern[shape]))]
         nodes.append(Node(types[kinds[kind]], tuple(on)))
     return Mix(tuple(sorted(nodes, key=lambda node: (node.type.name, node.pods))), unplaced)
 
 
-def unplaceable(shape: tuple[int, int, int, str | None], types: Sequence[NodeType]) -> str:
+def unplaceable(shape: Shape, types: Sequence[NodeType]) -> str:
     """Why a pod of (GPUs, milli-CPUs, MiB, GPU model) fits into no empty node of these types, in one sentence; empty if
     it fits into one.
     """
@@ -140,31 +145,47 @@ def _check(pods: Sequence[Pod], types: Sequence[NodeType]) -> None:
     if wrong := [pod for pod in pods if min(pod.gpus, pod.cpu_milli, pod.memory_mib) < 0]:
         raise ValueError(f"pod {wrong[0].name!r} asks for less than nothing: {wrong[0]}")
     if free := [each for each in types if not 0 < each.usd_per_hour < float("inf")]:
-        raise ValueError(f"type {free[0].name!r} costs {free[0].usd_per_hour} USD/h; leave out what has no price above 0")
+        raise ValueError(
+            f"type {free[0].name!r} costs {free[0].usd_per_hour} USD/h; leave out what has no price above 0"
+        )
 
 
-def _groups(shapes: list[tuple[int, int, int, str | None]]) -> list[list[tuple[int, int, int, str | None]]]:
-    """The shapes, alone or, if they are too many, with those that are nearly as large: by steps on a geometric scale
-    that become longer until they are few enough.
+def grouped(shapes: Sequence[Shape], most: int) -> list[list[Shape]]:
+    """The shapes, each alone or, if they are more than `most`, with those that are nearly as large (and ask for
+    the same GPUs): by steps on a geometric scale, which become longer until the groups are few enough or a step is a
+    factor of e.
     """
     step = 0.0
     while True:
-        groups: dict[object, list[tuple[int, int, int, str | None]]] = {}
+        groups: dict[object, list[Shape]] = {}
         for shape in shapes:
             gpus, cpu, memory, model = shape
-            scale = [int(np.ceil(np.log(size + 1) / step)) if step else size for size in (cpu, memory)]
+            scale = [math.ceil(math.log(size + 1) / step) if step else size for size in (cpu, memory)]
             groups.setdefault((gpus, *scale, model), []).append(shape)
-        if len(groups) <= MOST_SHAPES or step > 1:
+        if len(groups) <= most or step > 1:
             return list(groups.values())
         step = max(0.01, step * 1.25)
 
 
-def _problem(
-    groups: list[list[tuple[int, int, int, str | None]]], types: Sequence[NodeType]
-) -> tuple[Problem, list[int]]:
+def _placeable(groups: list[list[Shape]], types: Sequence[NodeType]) -> list[list[Shape]]:
+    """The groups; one that fits into no node, though each of its shapes does, is taken apart."""
+    found = []
+    for group in groups:
+        alone = len(group) > 1 and unplaceable((*_largest(group), group[0][3]), types)
+        found += [[shape] for shape in group] if alone else [group]
+    return found
+
+
+def _largest(group: list[Shape]) -> tuple[int, int, int]:
+    """(GPUs, milli-CPUs, MiB) that are enough for each of them."""
+    gpus, cpu, memory, _ = zip(*group, strict=True)
+    return max(gpus), max(cpu), max(memory)
+
+
+def _problem(groups: list[list[Shape]], types: Sequence[NodeType]) -> tuple[Problem, list[int]]:
     """(the problem, which of the types it has): without those that another one is better than in all."""
-    need = np.array([(*(max(shape[of] for shape in group) for of in range(3)), 1) for group in groups], float)
-    room = np.array([each.room for each in types], float)
+    need: Floats = np.array([(*_largest(group), 1) for group in groups], np.float64)
+    room: Floats = np.array([each.room for each in types], np.float64)
     price = np.array([each.usd_per_hour for each in types])
     models = np.array([[group[0][3] in (None, each.gpu_model) for group in groups] for each in types])
     allowed = models & (holds(room[:, None, :], need) > 0)
@@ -185,19 +206,18 @@ def _taken(names: list[str], count: int) -> list[str]:
 Nodes = list[tuple[int, Floats]]  # (number of the type, pattern)
 
 
-def _whole(problem: Problem, count: Floats) -> Iterator[tuple[int, Floats]]:
+def _whole(problem: Problem, count: Floats) -> Nodes:
     """Nodes that hold `count` pods of each shape."""
     nodes = _cover(problem, count, ROUNDS, 0)
     random = np.random.default_rng(0)
     for attempt in range(1, ATTEMPTS + 1):
-        worth = np.array([pattern @ problem.need @ (1 / problem.room.max(axis=0)) / problem.price[kind] for kind, pattern in nodes])
-        order = np.argsort(worth * random.uniform(0.5, 1.5, len(nodes)))
-        emptied, kept = order[:EMPTIED], order[EMPTIED:]
+        order = random.permutation(len(nodes))
+        emptied, kept = order[:EMPTIED], np.sort(order[EMPTIED:])
         before = [nodes[number] for number in emptied]
-        after = _cover(problem, sum(pattern for _, pattern in before), ROUNDS_OF_REST, attempt)
+        after = _cover(problem, np.sum([pattern for _, pattern in before], axis=0), ROUNDS_OF_REST, attempt)
         if _price(problem, after) < _price(problem, before) - 1e-9:
             nodes = [nodes[number] for number in kept] + after
-    yield from nodes
+    return nodes
 
 
 def _price(problem: Problem, nodes: Nodes) -> float:

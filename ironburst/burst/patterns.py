@@ -20,11 +20,12 @@ Integers: TypeAlias = NDArray[np.int64]
 
 NOTHING = 1e-9
 STEPS = 8  # of the weights that are tried for each resource
-KEPT, BASES, TRIES = 10, 6, 12  # patterns of each type that are improved; that others are made from; and how many
+KEPT = 10  # patterns of each type that are improved
+TRIES = 12  # changes of each pattern
 CHANCE = 0.1  # standard deviation of the logarithm of what a pod's worth is taken for
-SEEDED = 16
-DEEP = 1
+SEEDED = 12  # rounds in which patterns are sought from nothing; then known ones are changed
 REFACTOR = 256  # pivots after which the inverse is made anew
+MISSES = 3  # rounds without a pattern that helps, after which there is none
 SMOOTH = 0.5  # how much of the shadow prices of the round before goes into those that patterns are sought for
 
 
@@ -48,8 +49,8 @@ class Problem:
     def weights(self) -> Floats:
         """What a unit of each resource may weigh, as a part of the whole node (weights x resources)."""
         grid = np.array(list(np.ndindex((STEPS + 1,) * self.need.shape[1])), float)
-        grid = grid[grid.sum(axis=1) == STEPS] / STEPS
-        return grid
+        weights: Floats = grid[grid.sum(axis=1) == STEPS] / STEPS
+        return weights
 
     @cached_property
     def weight(self) -> Floats:
@@ -247,16 +248,10 @@ class Master:
         for number in range(rounds):
             sought = SMOOTH * sought + (1 - SMOOTH) * self.value if not missed else self.value
             search = Search(self.problem, sought, self.demand, 1000 * seed + number)
-            if missed or number < SEEDED:
-                found = self.add(*search.seeded())
-            else:
-                found = 0
+            found = self.add(*search.seeded()) if missed or number < SEEDED else 0
             if number >= SEEDED:
-                types, patterns = self.types[self.basis], self.patterns[self.basis]
-                for _ in range(DEEP):
-                    types, patterns = search.changed(types, patterns)
-                    found += self.add(types, patterns)
+                found += self.add(*search.changed(self.types[self.basis], self.patterns[self.basis]))
             missed = 0 if found else missed + 1
-            if missed == 3:
+            if missed == MISSES:
                 return
             self.solve()
