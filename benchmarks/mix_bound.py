@@ -9,6 +9,7 @@ of it, so that one that isn't solved in time only weakens the result.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,11 +18,12 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
-from ironburst.burst.mix import MOST_SHAPES, NodeType, Pod, grouped
+from ironburst.burst.mix import NodeType, Pod, Shape
 from ironburst.burst.patterns import Master, Problem, ceiling, holds
 
 SAFETY = 1e-6  # HiGHS's feasibility tolerance, with room
 ENOUGH = 5e-4  # between the bound and the linear programme
+MOST_SHAPES = 300  # in the linear programme
 KNAPSACK_GAP, KNAPSACK_S = 5e-4, 20.0
 ROUNDS, MORE_ROUNDS = 60, 2  # of the search for patterns without HiGHS: at first, and after each time that it was asked
 KEPT = (0.8, 0.0)  # parts of the best shadow prices so far that go into those that are tried
@@ -101,6 +103,23 @@ def lower_bound(problem: Problem, count: np.ndarray, budget_s: float) -> Bound:
             return Bound(best, master.cost, time.perf_counter() - began)
         master.solve()
         master.generate(MORE_ROUNDS)
+
+
+def grouped(shapes: Sequence[Shape], most: int) -> list[list[Shape]]:
+    """The shapes, each alone or, if they are more than `most`, with those that are nearly as large (and ask for
+    the same GPUs): by steps on a geometric scale, which become longer until the groups are few enough or a step is a
+    factor of e.
+    """
+    step = 0.0
+    while True:
+        groups: dict[object, list[Shape]] = {}
+        for shape in shapes:
+            gpus, cpu, memory, model = shape
+            scale = [math.ceil(math.log(size + 1) / step) if step else size for size in (cpu, memory)]
+            groups.setdefault((gpus, *scale, model), []).append(shape)
+        if len(groups) <= most or step > 1:
+            return list(groups.values())
+        step = max(0.01, step * 1.25)
 
 
 def of(pods: Sequence[Pod], types: Sequence[NodeType], budget_s: float) -> Bound:

@@ -2,7 +2,8 @@
 
 For pods that may share a node and fit into one; gangs are placed elsewhere (`packing`). Equal pods are one *shape*; a
 linear programme (`patterns`) says how many nodes with which pods on them are cheapest, in parts of nodes; whole ones
-are taken, the rest is asked again, and at last some nodes are emptied and filled anew as long as that is cheaper.
+are taken, the rest is asked again, and at last some nodes are emptied and filled anew as long as that is cheaper. The
+time depends on the number of shapes, hardly on that of pods.
 
 Guaranteed: every pod is on exactly one node, or in `unplaced` with the reason, and there only if it fits into no empty
 node; no node holds more GPUs, CPU, memory or pods than its type allows, nor a pod that insists on another GPU model;
@@ -22,7 +23,7 @@ import numpy as np
 
 from ironburst.burst.patterns import Floats, Integers, Master, Problem, holds
 
-MOST_SHAPES = 200  # more are taken together, by their largest: the linear programme has a row for each
+MOST_SHAPES = 200  # in one linear programme, which has a row for each; of more, parts are placed on nodes of their own
 ROUNDS = 40  # of the search for patterns, for all pods
 ROUNDS_OF_REST = 3  # the same, each time that some nodes are settled
 SETTLED = 0.125  # of the nodes of the rest, settled each time
@@ -107,16 +108,16 @@ def mix(pods: Sequence[Pod], types: Sequence[NodeType]) -> Mix:
     for shape in list(shapes):
         if reason := unplaceable(shape, types):
             unplaced |= dict.fromkeys(shapes.pop(shape), reason)
-    if not shapes:
-        return Mix((), unplaced)
-    groups = _placeable(grouped(list(shapes), MOST_SHAPES), types)
-    problem, kinds = _problem(groups, types)
-    count = np.array([sum(len(shapes[shape]) for shape in group) for group in groups], float)
-    names = [[name for shape in group for name in shapes[shape]] for group in groups]
-    nodes = []
-    for kind, pattern in _whole(problem, count):
-        on = [name for shape in np.flatnonzero(pattern) for name in _taken(names[shape], int(pattern[shape]))]
-        nodes.append(Node(types[kinds[kind]], tuple(on)))
+    parts = math.ceil(len(shapes) / MOST_SHAPES)
+    by_size = sorted(shapes, key=lambda shape: (shape[:3], shape[3] or ""))
+    nodes: list[Node] = []
+    for part in range(parts):
+        some = by_size[part::parts]  # of all sizes
+        problem, kinds = _problem(some, types)
+        for kind, pattern in _whole(problem, np.array([len(shapes[shape]) for shape in some], np.float64)):
+            held = [(some[at], int(pattern[at])) for at in np.flatnonzero(pattern)]
+            on = tuple(name for shape, size in held for name in _taken(shapes[shape], size))
+            nodes.append(Node(types[kinds[kind]], on))
     return Mix(tuple(sorted(nodes, key=lambda node: (node.type.name, node.pods))), unplaced)
 
 
@@ -150,44 +151,12 @@ def _check(pods: Sequence[Pod], types: Sequence[NodeType]) -> None:
         )
 
 
-def grouped(shapes: Sequence[Shape], most: int) -> list[list[Shape]]:
-    """The shapes, each alone or, if they are more than `most`, with those that are nearly as large (and ask for
-    the same GPUs): by steps on a geometric scale, which become longer until the groups are few enough or a step is a
-    factor of e.
-    """
-    step = 0.0
-    while True:
-        groups: dict[object, list[Shape]] = {}
-        for shape in shapes:
-            gpus, cpu, memory, model = shape
-            scale = [math.ceil(math.log(size + 1) / step) if step else size for size in (cpu, memory)]
-            groups.setdefault((gpus, *scale, model), []).append(shape)
-        if len(groups) <= most or step > 1:
-            return list(groups.values())
-        step = max(0.01, step * 1.25)
-
-
-def _placeable(groups: list[list[Shape]], types: Sequence[NodeType]) -> list[list[Shape]]:
-    """The groups; one that fits into no node, though each of its shapes does, is taken apart."""
-    found = []
-    for group in groups:
-        alone = len(group) > 1 and unplaceable((*_largest(group), group[0][3]), types)
-        found += [[shape] for shape in group] if alone else [group]
-    return found
-
-
-def _largest(group: list[Shape]) -> tuple[int, int, int]:
-    """(GPUs, milli-CPUs, MiB) that are enough for each of them."""
-    gpus, cpu, memory, _ = zip(*group, strict=True)
-    return max(gpus), max(cpu), max(memory)
-
-
-def _problem(groups: list[list[Shape]], types: Sequence[NodeType]) -> tuple[Problem, list[int]]:
+def _problem(shapes: Sequence[Shape], types: Sequence[NodeType]) -> tuple[Problem, list[int]]:
     """(the problem, which of the types it has): without those that another one is better than in all."""
-    need: Floats = np.array([(*_largest(group), 1) for group in groups], np.float64)
+    need: Floats = np.array([(*shape[:3], 1) for shape in shapes], np.float64)
     room: Floats = np.array([each.room for each in types], np.float64)
     price = np.array([each.usd_per_hour for each in types])
-    models = np.array([[group[0][3] in (None, each.gpu_model) for group in groups] for each in types])
+    models = np.array([[shape[3] in (None, each.gpu_model) for shape in shapes] for each in types])
     allowed = models & (holds(room[:, None, :], need) > 0)
     kinds: list[int] = []
     for kind in np.lexsort((-room.sum(axis=1), price)):

@@ -19,6 +19,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 NOTHING = 1e-9
+HELPS = 1e-8  # USD/h that a pattern must be worth more than it costs
+LOOKED_AT = 60  # patterns at a time
 STEPS = 8  # of the weights that are tried for each resource
 KEPT = 10  # patterns of each type that are improved
 TRIES = 12  # changes of each pattern
@@ -212,13 +214,21 @@ class Master:
         return len(new)
 
     def solve(self) -> None:
-        """To the best mix of the patterns that are known."""
+        """To the best mix of the patterns that are known: those that look best are tried until none of them helps, then
+        all are looked at again.
+        """
         price = self.problem.price[self.types]
         for _ in range(50 * len(self.demand) + 1000):
             gain = self.patterns @ (price[self.basis] @ self.inverse) - price
-            enter = int(np.argmax(gain))
-            if gain[enter] <= 1e-8 or not self._pivot(enter):
+            some = np.argsort(-gain, kind="stable")[:LOOKED_AT]
+            if gain[some[0]] <= HELPS:
                 return
+            patterns = self.patterns[some]
+            for _ in range(LOOKED_AT):
+                gain = patterns @ (price[self.basis] @ self.inverse) - price[some]
+                enter = int(np.argmax(gain))
+                if gain[enter] <= HELPS or not self._pivot(int(some[enter])):
+                    break
 
     def _pivot(self, enter: int) -> bool:
         step = self.inverse @ self.patterns[enter]
