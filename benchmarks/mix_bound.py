@@ -77,8 +77,8 @@ def certify(problem: Problem, value: np.ndarray, count: np.ndarray) -> tuple[flo
         highest[kind], pattern = knapsack(problem, int(kind), value, count)
         kinds.append(kind)
         patterns.append(pattern)
-    worst = max(1.0, float((highest / problem.price).max()) + SAFETY)
-    return float(value @ count) / worst, np.array(kinds, int), np.array(patterns).reshape(len(kinds), -1)
+    worst = np.maximum(1.0, (highest / problem.price).max() + SAFETY)  # of NaN: NaN, which is no bound
+    return float(value @ count / worst), np.array(kinds, int), np.array(patterns).reshape(len(kinds), len(value))
 
 
 def lower_bound(problem: Problem, count: np.ndarray, budget_s: float) -> Bound:
