@@ -6,6 +6,7 @@ dollars: what that costs, in list prices, against the same policies (dollar_peer
 idle: what idle leases cost, against the best in hindsight
 budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 decide: how long one decision takes
+mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
 
 Not among them, for they give no ratio, or need more than this machine's Python:
 

@@ -42,6 +42,8 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
+        "mix": ["benchmarks.mix"],
+        "mix-x86": ["benchmarks.mix", "--without", "g5g", "--no-karpenter"],
     }
     for gpus in (512, 384, 640):
         commands[f"burst-{gpus}"] = burst(PHILLY, "--pool-gpus", str(gpus), seeds=20)

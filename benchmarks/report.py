@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars
+from benchmarks import days, dollars, mix
 from benchmarks.figures import WAITS
 from ironburst.replay import pictures
 from ironburst.replay.pictures import Panel, Series
@@ -98,11 +98,12 @@ TITLES = (
     "Random scenarios with failures: times that a hard ceiling was passed",
     "Random days with accidents, a controller that comes back: what was lost",
     "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
+    "Instances for 20,000 pending pods (openb): cost over the certified bound, cost and seconds over karpenter's",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the twelve rows."""
+    """(title, lines) of the thirteen rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -117,6 +118,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _ceilings(_with(results, "times a ceiling was passed (0)")),
         _days(results, dead=False),
         _days(results, dead=True),
+        _mix(results),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -186,6 +188,25 @@ def _days(results: list[dict[str, Any]], *, dead: bool) -> Iterator[Line]:
         allowed = result and result["allowed of that, s"]
         note = f"of {allowed:g} that it may: {days.DEAD_MAN_S:g} declared, a boot and a look" if result else ""
         yield Line(days.OUTLIVED.removesuffix(", s"), allowed, None, result and result[days.OUTLIVED], note, result)
+
+
+def _mix(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for without, words in (([], ""), (["g5g"], ", without Arm's types")):
+        mixes = (result for result in results if mix.COST in result.get("ratios", {}) and result["without"] == without)
+        result = max(mixes, key=lambda one: one["pods"], default=None)
+        for case, (most, best) in mix.ASKED.items() if not without else ((mix.COST, mix.ASKED[mix.COST]),):
+            yield Line(case + words, most, best, result and result["ratios"].get(case), _mix_note(result), result)
+
+
+def _mix_note(result: Result | None) -> str:
+    if result is None:
+        return ""
+    ours, karpenter = result["ours"], result["karpenter"]
+    note = f"{result['pods']:,} pods, {result['types']} types with a price; {ours['usd_per_hour']:,.0f} USD/h "
+    note += f"in {ours['seconds']:.1f} s"
+    if "skipped" in karpenter:
+        return f"{note}; no karpenter: {karpenter['skipped']}"
+    return f"{note}; karpenter {karpenter['usd_per_hour']:,.0f} USD/h in {karpenter['seconds']:.0f} s"
 
 
 def _line(case: str, asked: float, wanted: float, result: Result | None, peer: str = "starburst") -> Line:

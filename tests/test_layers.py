@@ -75,7 +75,7 @@ RIGHTS = {
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
-    "benchmarks": "ironburst lab numpy tests.fakes",
+    "benchmarks": "highspy ironburst lab numpy tests.fakes",
     "docs": ":cli :config",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import days, report
+from benchmarks import days, mix, report
 from benchmarks.figures import WAITS
 
 
@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 12
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 13
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
     short, full = bench.benchmarks(False), bench.benchmarks(True)
     assert set(short) == set(full)
     assert {command[0] for command in full.values()} == {
-        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "burst", "dollars")
+        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "mix", "burst", "dollars")
     }
 
 
@@ -157,6 +157,22 @@ def test_days_are_shown_with_what_was_lost_and_the_longer_run_counts(dead, row):
     assert [line.reached for line in kept] == [0.0] * 4 + [1900.0] * dead
     assert [report._reached(line).endswith("(asked)") for line in kept] == [True] * len(kept)
     assert lines(result(50, **{days.LOST: ["job 1"]}))[row][0].reached == 1.0
+
+
+def test_a_mix_is_shown_beside_its_bound_and_karpenter():
+    result = {
+        "pods": 20000,
+        "types": 80,
+        "without": [],
+        "ours": {"usd_per_hour": 1010.0, "seconds": 2.0},
+        "karpenter": {"usd_per_hour": 2020.0, "seconds": 40.0},
+        "ratios": {mix.COST: 1.01, mix.DEARER: 0.5, mix.SLOWER: 0.05},
+    }
+    shown = lines(result)["13"]
+    assert [line.reached for line in shown] == [1.01, 0.5, 0.05, None]
+    assert "1,010 USD/h in 2.0 s; karpenter 2,020 USD/h in 40 s" in shown[0].note
+    alone = lines(result | {"karpenter": {"skipped": "no Go"}, "ratios": {mix.COST: 1.01}})["13"]
+    assert [line.reached for line in alone[:3]] == [1.01, None, None] and "no karpenter: no Go" in alone[0].note
 
 
 def test_an_unknown_result_is_refused(capsys):
