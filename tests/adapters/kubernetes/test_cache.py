@@ -1,13 +1,12 @@
 """One list, then a watch: what is dropped, late, silent or expired never becomes a wrong queue."""
 
-import time
-
 import pytest
 
 from ironburst.adapters.kubernetes import cache as caches
 from ironburst.adapters.kubernetes import objects
 from ironburst.adapters.kubernetes.cache import Cache, Kind
 from ironburst.ports import SchedulerError
+from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import node
 
@@ -30,12 +29,8 @@ def cached(client, monkeypatch):
         each.close()
 
 
-def until(true, limit_s=10.0):
-    ends = time.monotonic() + limit_s
-    while not (found := true()):
-        assert time.monotonic() < ends, "it didn't happen in time"
-        time.sleep(0.01)
-    return found
+def until(true):
+    return wait_for(true, 10.0, "what was waited for", pause=0.01)
 
 
 def names(cache):

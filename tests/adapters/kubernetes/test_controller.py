@@ -5,7 +5,6 @@ side, as kube-scheduler does for a PodGroup with a topology; each way of theirs 
 """
 
 import itertools
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from ironburst.adapters.kubernetes import Kubernetes, Pool, Site, scheduler
 from ironburst.controller.tick import Controller
 from ironburst.ports import InsufficientCapacity, Resources, SchedulerError
+from lab.system import wait_for
 from tests.fakes import FakeSlurm
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import GATED, gang, job, node, pods_of
@@ -152,15 +152,16 @@ class KubeWorld(World):
 
     def caught_up(self):
         """The watches are asynchronous, and time passes only here."""
-        ends = time.monotonic() + 10.0
         self.kube._cache.copies(10.0)
         for watched in self.kube._cache._of.values():
             group = watched._path.split("/")
             resource = f"{group[2]} {group[-1]}" if group[1] == "api" else f"{group[2]}/{group[3]} {group[-1]}"
             newest = max((row[0] for row in self.api.history if row[2] == resource), default=0)
-            while watched._version and int(watched._version) < newest:
-                assert time.monotonic() < ends, f"{resource} is late"
-                time.sleep(0.002)
+
+            def has_it(watched=watched, newest=newest):
+                return not watched._version or int(watched._version) >= newest
+
+            wait_for(has_it, 10.0, f"the watch of {resource}", pause=0.002)
 
     # ---- what is asked of it
     def done(self, name):
@@ -244,6 +245,7 @@ def test_an_instance_that_ends_without_a_word(world):
     world.until(lambda: len(world.started["train"]) == 2)
     world.until(lambda: world.done("train"))
     world.until(world.nothing_left)
+    assert len(world.started["train"]) == 2 and len(world.cloud.all) == 2
 
 
 def test_nothing_is_lost_or_run_twice_while_the_server_is_difficult(world):

@@ -1,11 +1,10 @@
 """The adapter as the controller uses it, against a server that refuses what the real one refuses."""
 
-import time
-
 import pytest
 
 from ironburst.adapters.kubernetes import Kubernetes, rights, scheduler
 from ironburst.ports import Scheduler, SchedulerError
+from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import (
     GATED,
@@ -44,12 +43,8 @@ def kube(api, client, monkeypatch):
     it.close()
 
 
-def until(true, limit_s=10.0):
-    ends = time.monotonic() + limit_s
-    while not (found := true()):
-        assert time.monotonic() < ends, "it didn't happen in time"
-        time.sleep(0.01)
-    return found
+def until(true):
+    return wait_for(true, 10.0, "what was waited for", pause=0.01)
 
 
 def join(api, *names, gate="True"):

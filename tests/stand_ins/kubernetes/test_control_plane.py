@@ -275,6 +275,7 @@ def test_a_job_is_done_when_its_pods_are(node, api):
     api.call("POST", jobs, {"metadata": {"name": "two"}, "spec": job})
     wait_for(lambda: api.call("GET", f"{jobs}/two")["status"].get("succeeded") == 2, LIMIT_S, "both pods")
     wait_for(lambda: condition(api.call("GET", f"{jobs}/two"), "Complete")[0] == "True", LIMIT_S, "the job")
+    assert not api.call("GET", f"{jobs}/two")["status"].get("failed")
     api.call("DELETE", f"{jobs}/two", {"propagationPolicy": "Background"})
 
 
