@@ -116,8 +116,14 @@ class Outcome:
     outlived_s: float = 0.0  # with --dead: what the last rented instance lived on, idle
 
     @property
+    def beyond(self) -> bool:
+        """By more than what rounding makes."""
+        return self.beyond_usd > 0.01
+
+    @property
     def wrong(self) -> list[str]:
-        beyond = [f"{self.beyond_usd:.2f} USD beyond a ceiling"] if self.beyond_usd > 0.01 else []
+        """Sentences; empty: nothing was."""
+        beyond = [f"{self.beyond_usd:.2f} USD beyond a ceiling"] if self.beyond else []
         return [*self.lost, *self.again, *self.idle, *beyond]
 
 
@@ -397,7 +403,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         LOST: [f"day {each.seed}: {what}" for each in outcomes for what in each.lost],
         AGAIN: [f"day {each.seed}: {what}" for each in outcomes for what in each.again],
         IDLE: [f"day {each.seed}: {what}" for each in outcomes for what in each.idle],
-        BEYOND: {each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond_usd > 0.01},
+        BEYOND: {each.seed: round(each.beyond_usd, 2) for each in outcomes if each.beyond},
         OUTLIVED: max(each.outlived_s for each in outcomes),
         "allowed of that, s": DEAD_MAN_S + MAX_BOOT_S + MAX_TICK_S,
     }

@@ -245,11 +245,11 @@ class KubeApi:
             meta |= {"continue": f"{version}:{start + limit}", "remainingItemCount": len(items) - start - limit}
         return {"kind": RESOURCES[resource][0] + "List", "apiVersion": "v1", "metadata": meta, "items": page}
 
-    def events(self, resource, query):
-        """Generator of lists of events; runs without the lock between them."""
+    def events(self, resource, query, mine):
+        """Generator of lists of events; runs without the lock between them. `mine`: the generation of the call."""
         since = int(query.get("resourceVersion") or 0)
         fields = _fields(resource, query.get("fieldSelector", ""))
-        ends, mine = time.monotonic() + float(query.get("timeoutSeconds", 1800)), self.generation
+        ends = time.monotonic() + float(query.get("timeoutSeconds", 1800))
         if since < self.compacted:
             text = f"too old resource version: {since} ({self.compacted})"
             yield [{"type": "ERROR", "object": Refusal(410, "Expired", text).status}]
@@ -331,6 +331,7 @@ def _handler(api):
             watch = query.get("watch") in ("1", "true")
             verb = verbs.get(self.command) or ("get" if name else "watch" if watch else "list")
             call = (verb, group, f"{plural}/{sub}" if sub else plural, namespace or "", name or "")
+            generation = api.generation  # a stream that is dropped once its call is seen ends, begun or not
             api.calls.append(call)
             if api.allowed is not None and not api.allowed(*call):
                 where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
@@ -341,7 +342,7 @@ def _handler(api):
             if resource not in RESOURCES:
                 raise Refusal(404, "NotFound", "the server could not find the requested resource")
             if verb == "watch":
-                return self._watch(resource, query)
+                return self._watch(resource, query, generation)
             if verb == "create" and not sub and RESOURCES[resource][1] != bool(namespace):
                 raise Refusal(
                     405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
@@ -352,7 +353,7 @@ def _handler(api):
                 answer = json.dumps(api.serve(call, resource, path, query, body, kind, manager))
             return self._send(201 if verb == "create" else 200, answer)
 
-        def _watch(self, resource, query):
+        def _watch(self, resource, query, generation):
             with api.lock:
                 for fault in list(api.faults):
                     if fault[0](api.calls[-1]):
@@ -362,7 +363,7 @@ def _handler(api):
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            for events in api.events(resource, query):
+            for events in api.events(resource, query, generation):
                 if events:
                     data = b"".join(json.dumps(event).encode() + b"\n" for event in events)
                     self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

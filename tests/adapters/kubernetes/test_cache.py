@@ -106,6 +106,7 @@ def test_a_stream_without_a_word_is_opened_again(api, cached):
     api.muted = False
     api.put("v1 nodes", node("n1"))
     until(lambda: names(cache) == ["n1"])
+    assert lists(api) == 1
 
 
 def test_a_page_that_expires_begins_the_list_anew(api, cached, monkeypatch):
@@ -136,6 +137,7 @@ def test_a_right_that_is_missing_is_what_it_says(api, cached):
     until(lambda: _says(cache, "no right to watch nodes"))
     api.allowed = None
     until(lambda: not _says(cache, "no right to watch nodes"))
+    assert names(cache) == [] and lists(api) == 1
 
 
 def _says(cache, words):
