@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.node_settings import NodeSettings
+from ironburst.config.scheduler_models import Scheduler
 from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
     DURATION_PATTERN,
@@ -138,20 +139,6 @@ class Budget(Strict):
         "others have the common ceilings only",
     )
     notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
-
-
-class Scheduler(Strict):
-    """Slurm, as the owned nodes have it."""
-
-    kind: Literal["slurm"] = "slurm"
-    head: str = Field(description="name of the bare-metal node with slurmctld")
-    home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
-    munge_key: SecretRef = Field(
-        description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
-    )
-    shared_filesystem: str = Field(
-        default="/shared", pattern=r"^/", description="mounted on every node; the gate checks it"
-    )
 
 
 def _mean_alone(value: Any) -> Any:

@@ -94,6 +94,13 @@ class Software(SoftwareChoice):
     slurm: str | None = Field(
         default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"]
     )
+    kubernetes: str | None = Field(
+        default=None,
+        pattern=r"^1\.\d+(\.\d+)?$",
+        description="kubelet of the nodes, major.minor or a full version, where the scheduler is Kubernetes; "
+        "not newer than the cluster's API server",
+        examples=["1.36"],
+    )
     os: Os = Field(default="debian13", description="operating system of the nodes that name none")
     kernel: Kernel | None = Field(
         default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"]

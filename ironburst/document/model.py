@@ -56,6 +56,7 @@ class NodeSoftware(_Part):
     gds: bool
     kernel: str | None
     slurm: str | None
+    kubernetes: str | None = Field(default=None, description="kubelet")
     packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
 
 
@@ -129,14 +130,24 @@ class Ssh(_Part):
 
 
 class Scheduler(_Part):
-    """Slurm's head and home partition; `munge_key` is a reference, never the key."""
+    """Slurm's head, or the Kubernetes cluster; what is the other kind's is empty. `munge_key`, `kubeconfig` and
+    `join_token` are references, never the secret.
+    """
 
     kind: str
-    head: str
-    head_address: str
     home_partition: str
-    munge_key: str
-    shared_filesystem: str
+    shared_filesystem: str = Field(description="empty: there is none")
+    head: str = ""
+    head_address: str = ""
+    munge_key: str = ""
+    api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
+    ca: str = Field(default="", description="certificates of the cluster's authority, PEM")
+    kubeconfig: str = ""
+    join_token: str = ""
+    cluster_dns: str = ""
+    cluster_domain: str = ""
+    namespace: str = ""
+    account_label: str = ""
 
 
 class Host(_Part):
@@ -303,7 +314,7 @@ class Images(_Part):
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1]
+    version: Literal[1, 2] = Field(description="2: the scheduler is Kubernetes; a reader of before takes it for Slurm")
     serial: int
     cluster: str
     region: str | None
