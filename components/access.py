@@ -32,8 +32,8 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key); those
-    with data in S3 have a role of their pool's or group's own, which reads that, too.
+    """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key);
+    those with data in S3 have a role of their pool's or group's own, which reads that, too.
     Outputs: `role_arns` (what the controller passes to rented nodes).
     """
 

@@ -12,7 +12,9 @@ __all__ = ["Access", "Kubernetes", "Pool", "Site", "connect"]
 
 
 def connect(access: Access, site: Site, deliver: Deliver) -> Scheduler:
-    """A cluster. `deliver` puts the token that rented nodes join with where they read it. Raises SchedulerError where it can't be reached or the credentials are refused at all; what it knows
-    is asked for by the first `observe`.
+    """A cluster. `deliver` puts the token that rented nodes join with where they read it.
+
+    Raises SchedulerError where the cluster can't be reached or the credentials are refused at all; what it knows is
+    asked for by the first `observe`.
     """
     return Kubernetes(Client(access), site, deliver=deliver)
