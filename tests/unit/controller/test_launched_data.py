@@ -15,7 +15,7 @@ def said(*names):
         value["cloud"]["pools"][0]["data"] = list(names)
 
     declared = document.parse(built(change).model_dump(mode="json"))
-    return json.loads(user_data(declared, declared.pool("p5"), ("p5-1",), 45.0))
+    return json.loads(user_data(declared, declared.pool("p5"), declared.pool("p5").zones[0], ("p5-1",), 45.0))
 
 
 def test_a_launch_names_the_declared_data_sets_of_its_pool_and_the_time_for_them():
