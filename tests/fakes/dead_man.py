@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-dead-man.py"
+FILE = Path(__file__).resolve().parents[2] / "playbooks/roles/cloud_node/files/ironburst-dead-man.py"
 LOOK_S = 60.0
 
 

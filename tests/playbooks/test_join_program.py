@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from programs import PLAYBOOKS, load
 
-PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-join.py"
+PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/cloud_node/files/ironburst-join.py"
 KEY = "k" * 40
 USER_DATA = {
     "ironburst": 1,

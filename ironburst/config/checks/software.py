@@ -47,7 +47,7 @@ def scheduler(config: ClusterConfig) -> Findings:
 
 
 def _choices(config: ClusterConfig) -> Iterator[tuple[str, SoftwareChoice | None]]:
-    """Each place that can name container runtimes of GPU nodes: the cluster's own, too, where one of them names none."""
+    """Each place that can name container runtimes of GPU nodes; the cluster's own where one of them names none."""
     places: list[tuple[str, SoftwareChoice | None]] = [
         (at("software", "container_runtime"), nodes.software)
         for at, _, nodes in owned_nodes(config)
