@@ -38,7 +38,7 @@ class Switch:
         node = self.settings["node"]
         shown = None if slurm.down else slurm.show(node)
         self.known = program.listen(self.known, now_s, shown)
-        busy = program.slurm_says_busy(shown) or slurm.steps(node)
+        busy = program.says_busy(shown) or slurm.steps(node)
         return bool(program.verdict(self.known, now_s, busy, self.settings))
 
 

@@ -1,14 +1,20 @@
 #!/usr/bin/python3
-"""ironburst-join: at boot a rented node learns its Slurm name, its head and the munge key.
+"""ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
 
-The launch's user data (JSON: ironburst, nodes, conf_server, munge_key, region) and ami-launch-index come from the
-instance metadata service (IMDSv2 only), the key from AWS Secrets Manager with the instance role's credentials; both are
-asked again until a deadline. Writes /etc/ironburst/node.env, /etc/munge/munge.key, and for ironburst-data which data
-sets the launch names (/etc/ironburst/data.json). Exit status 1, and none of them touched, if anything is missing: then
-neither munge nor slurmd starts. For ironburst-dead-man it writes what the launch declares
-(/run/ironburst/dead-man.json), or that this instance is nobody's rented node and never ends itself.
+The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
+api_server, ca, join_token, labels) and ami-launch-index come from the instance metadata service (IMDSv2 only), the
+munge key or the bootstrap token from AWS Secrets Manager with the instance role's credentials; both are asked again
+until a deadline. Writes /etc/ironburst/node.env, and for ironburst-data which data sets the launch names
+(/etc/ironburst/data.json);
+- for Slurm /etc/munge/munge.key;
+- for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
+  where its cluster is (/etc/ironburst/cluster.json).
+Exit status 1, and none of them touched, if anything is missing: then neither munge nor slurmd nor kubelet starts. For
+ironburst-dead-man it writes what the launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's
+rented node and never ends itself.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -25,6 +31,9 @@ ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
 DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
 BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
+SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
+LABEL = re.compile(r"^([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*$")
+TOKEN = re.compile(r"^[a-z0-9]{6}[.][a-z0-9]{16}$")  # of a bootstrap token
 
 
 class JoinError(Exception):
@@ -78,18 +87,23 @@ def parse(user_data):
     return data
 
 
-def told(data, index):
-    """(node name, head, reference of the munge key, region) of the user data. Raises JoinError."""
+def name_of(data, index):
+    """The node's name, of the user data. Raises JoinError."""
     try:
-        name, head = data["nodes"][int(index)], data["conf_server"]
-        key, region = data["munge_key"], data["region"]
+        name = data["nodes"][int(index)]
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        wanted = "nodes, conf_server, munge_key or region"
-        raise JoinError(f"the user data has no usable {wanted} for launch index {index}: {error!r}") from None
-    for value in (name, head):
-        if not isinstance(value, str) or not SAFE.match(value):
-            raise JoinError(f"the user data names {value!r}, which is no host name or address")
-    return name, head, key, region
+        raise JoinError(f"the user data has no usable nodes for launch index {index}: {error!r}") from None
+    if not isinstance(name, str) or not SAFE.match(name):
+        raise JoinError(f"the user data names {name!r}, which is no host name")
+    return name
+
+
+def text_of(data, key, form=None, what="text"):
+    """What the user data has as `key`. Raises JoinError."""
+    value = data.get(key)
+    if not isinstance(value, str) or not value or (form and not form.match(value)):
+        raise JoinError(f"the user data has {value!r} as {key}, which is no {what}")
+    return value
 
 
 def data_sets(data, region):
@@ -103,9 +117,9 @@ def data_sets(data, region):
     return {"region": region, "seconds": max(60, data.get("boot_s", 0) - BOOT_S), "sets": sets}
 
 
-def munge_key(reference, region, end):
-    """The munge key behind an aws-secretsmanager reference, as bytes without a trailing newline; asked for until `end`
-    (monotonic): a new instance's role may be unknown for some seconds.
+def secret(what, reference, region, end):
+    """The text behind an aws-secretsmanager reference, without a trailing newline; asked for until `end` (monotonic): a
+    new instance's role may be unknown for some seconds. `what`: its name in sentences. Raises JoinError.
     """
     scheme, _, rest = reference.partition(":")
     if scheme != "aws-secretsmanager" or not rest:
@@ -119,23 +133,70 @@ def munge_key(reference, region, end):
             settings = Config(retries={"mode": "standard", "total_max_attempts": 5})
             client = boto3.Session().client("secretsmanager", region_name=region, config=settings)
             text = client.get_secret_value(SecretId=name)["SecretString"]
-            key = str(json.loads(text)[field]) if field else text
-            break
+            return (str(json.loads(text)[field]) if field else text).rstrip("\n")
         except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
+            said = f"{type(error).__name__}: {error}"
             if time.monotonic() > end:
-                raise JoinError(
-                    f"the munge key {reference} does not resolve: {type(error).__name__}: {error}"
-                ) from None
-            print(
-                f"join: the munge key does not resolve yet: {type(error).__name__}: {error}",
-                file=sys.stderr,
-                flush=True,
-            )
+                raise JoinError(f"the {what} {reference} does not resolve: {said}") from None
+            print(f"join: the {what} does not resolve yet: {said}", file=sys.stderr, flush=True)
         time.sleep(1.0)
-    key = key.rstrip("\n").encode()
+
+
+# ---- what each scheduler needs: {path: (content, mode, owner)}
+
+
+def slurm(data, name, region, end):
+    """A node of Slurm. Raises JoinError."""
+    head = text_of(data, "conf_server", SAFE, "host name or address")
+    reference = text_of(data, "munge_key")
+    key = secret("munge key", reference, region, end).encode()
     if len(key) < 32:
         raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
-    return key
+    env = f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode()
+    return {"etc/munge/munge.key": (key, 0o400, "munge"), "etc/ironburst/node.env": (env, 0o644, None)}
+
+
+def kubernetes(data, name, region, end):
+    """A node of Kubernetes. Raises JoinError."""
+    if not (ROOT / "usr/local/sbin/ironburst-kubelet").exists():
+        raise JoinError("the launch is for Kubernetes, and this image was baked for Slurm: bake the image anew")
+    server = text_of(data, "api_server", SERVER, "https URL of a server")
+    authority = text_of(data, "ca")
+    if "-----BEGIN CERTIFICATE-----" not in authority:
+        raise JoinError("the user data has no certificate as ca")
+    given = data.get("labels")
+    labels = [f"{key}={value}" for key, value in sorted((given if isinstance(given, dict) else {}).items())]
+    bad = [label for label in labels if not LABEL.match(label)]
+    if bad or not isinstance(given, dict):
+        raise JoinError(f"the user data has {(bad or [given])[0]!r} among its labels, which is no label of a node")
+    reference = text_of(data, "join_token")
+    token = secret("bootstrap token", reference, region, end)
+    if not TOKEN.match(token):
+        raise JoinError(f"the secret {reference} holds no bootstrap token (six letters or digits, a dot, sixteen more)")
+    cluster = {"node": name, "api_server": server, "ca": authority}
+    env = f"IRONBURST_NODE={name}\nIRONBURST_NODE_LABELS={','.join(labels)}\n".encode()
+    return {
+        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, authority, token), 0o600, None),
+        "etc/ironburst/cluster.json": (json.dumps(cluster).encode(), 0o644, None),
+        "etc/ironburst/node.env": (env, 0o644, None),
+    }
+
+
+def kubeconfig(server, authority, token):
+    """What kubelet asks for its certificate with, as JSON, which is YAML."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "bootstrap", "user": {"token": token}}],
+        "contexts": [{"name": "bootstrap", "context": {"cluster": "cluster", "user": "bootstrap"}}],
+        "current-context": "bootstrap",
+    }
+    return json.dumps(content).encode()
+
+
+SCHEDULERS = {"slurm": slurm, "kubernetes": kubernetes}
 
 
 def write(path, content, mode, owner=None):
@@ -163,19 +224,24 @@ def main():
     try:
         user_data, index = launch(end)
         data = parse(user_data)
-        name, head, reference, region = told(data, index)
-        declare(node=name, dead_man_s=data.get("dead_man_s"), hard_limit_s=data.get("hard_limit_s"))
+        name, scheduler = name_of(data, index), data.get("scheduler", "slurm")
+        limits = {key: data.get(key) for key in ("dead_man_s", "hard_limit_s")}
+        declare(node=name, scheduler=scheduler, **limits)
+        if not isinstance(scheduler, str) or scheduler not in SCHEDULERS:
+            known = " and ".join(SCHEDULERS)
+            raise JoinError(f"the launch is for the scheduler {scheduler!r}, and this image knows {known}")
+        region = text_of(data, "region")
         data_settings = data_sets(data, region)
-        key = munge_key(reference, region, end)
+        files = SCHEDULERS[scheduler](data, name, region, end)
     except JoinError as error:
         if isinstance(error, NotRented):
             declare(dead_man_s=None)
         print(f"join: {error}", file=sys.stderr)
         return 1
-    write(ROOT / "etc/munge/munge.key", key, 0o400, owner="munge" if Path("/") == ROOT else None)
-    write(ROOT / "etc/ironburst/data.json", json.dumps(data_settings).encode(), 0o644)
-    write(ROOT / "etc/ironburst/node.env", f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode(), 0o644)
-    print(f"join: this is {name}, the head is {head}")
+    files["etc/ironburst/data.json"] = (json.dumps(data_settings).encode(), 0o644, None)
+    for path, (content, mode, owner) in files.items():
+        write(ROOT / path, content, mode, owner if Path("/") == ROOT else None)
+    print(f"join: this is {name}, of {data.get('conf_server') or data.get('api_server')}")
     return 0
 
 
