@@ -80,7 +80,9 @@ def parser() -> argparse.ArgumentParser:
         return sub
 
     verb(build, "build the programs from Go modules into the cache, once (minutes), and print their folder")
-    starter = verb(up, "start the control plane, building it first if need be, and print the administrator's kubeconfig")
+    starter = verb(
+        up, "start the control plane, building it first if need be, and print the administrator's kubeconfig"
+    )
     starter.add_argument("--address", default=LOOPBACK, help="where the API server listens (%(default)s)")
     starter.add_argument("--port", type=int, default=0, help="and its port (default: any free one)")
     starter.add_argument("--user", action="append", default=[], metavar="NAME", help="as `user` makes; may be repeated")

@@ -39,7 +39,9 @@ def files(address: str) -> dict[str, str]:
     begun = begun.add_extension(by, critical=False)
     begun = begun.add_extension(x509.SubjectAlternativeName(names), critical=False)
     begun = begun.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    leaf = _signed(begun, key, x509.BasicConstraints(ca=False, path_length=None), ["digital_signature", "key_encipherment"])
+    leaf = _signed(
+        begun, key, x509.BasicConstraints(ca=False, path_length=None), ["digital_signature", "key_encipherment"]
+    )
     return {
         "ca.crt": root,
         "ca.key": private_text(key),
