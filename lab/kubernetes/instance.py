@@ -23,7 +23,7 @@ from lab.system import CHECKOUT, LabError
 # of the adapter (ironburst/adapters/kubernetes/site.py): what a node and the controller have agreed on
 NOT_READY, GATE, BEAT = "ironburst.io/not-ready", "ironburst.io/GatePassed", "ironburst.io/beat"
 INSTANCE = f"{NOTE}instance"  # annotation: which instance the node is
-SWITCH = CHECKOUT / "playbooks/roles/slurm_node/files/ironburst-dead-man.py"
+SWITCH = CHECKOUT / "playbooks/roles/cloud_node/files/ironburst-dead-man.py"
 SIZES = {"p5.48xlarge": {"cpu": "192", "memory": "2Ti"}}  # EC2's; others are nodes.SMALL
 LOOK_S = 0.5
 
