@@ -57,7 +57,7 @@ RIGHTS = {
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
     "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it
-    "playbooks.roles.slurm_node": "boto3 botocore",
+    "playbooks.roles.cloud_node": "boto3 botocore",
     # a site on one machine, room by room. The stand-ins know nothing of its hosts; their mains join them
     "lab.system": "",
     "lab.names": "",
