@@ -70,6 +70,7 @@ RIGHTS = {
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
     "lab.kubernetes": "cryptography requests yaml lab.hosts lab.system",
     "lab.provider": "google grpc pulumi",
+    "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
