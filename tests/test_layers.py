@@ -23,6 +23,7 @@ RIGHTS = {
     "ironburst.software": "",
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
+    "ironburst.kubernetes_rights": "",
     "ironburst.service": ":node_states",
     "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
@@ -42,12 +43,13 @@ RIGHTS = {
     "ironburst.image_port": ":ports",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
-    "ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :kubernetes_rights :naming :ports "
+    ":service :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "ironburst",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "pulumi pulumi_aws :catalog :config :document :naming :secrets :software",
+    "components": "pulumi pulumi_aws pulumi_kubernetes :catalog :config :document :kubernetes_rights :naming :secrets "
+    ":software",
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",

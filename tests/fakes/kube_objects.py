@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ironburst.adapters.kubernetes import rights
+from ironburst import kubernetes_rights as rights
 from ironburst.adapters.kubernetes.joining import GROUP, SIGNER
 from ironburst.adapters.kubernetes.site import GATE, NOT_READY, Pool, Site
 from ironburst.ports import Resources
