@@ -44,6 +44,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         provider = kubernetes.Provider(
             logical(name, "kubernetes"),
             kubeconfig=pulumi.Output.secret(kubeconfig),  # encrypted in the state
+            enable_patch_force=True,  # these objects are ours: `up` takes back what somebody changed by hand
             opts=pulumi.ResourceOptions(parent=self),
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider)
