@@ -29,7 +29,7 @@ def gpu_support(config: ClusterConfig) -> Findings:
         yield Finding(path, None, "admin-kubeconfig", message)
     yield from _together(config, support)
     for name in _charts(support):
-        yield from _version(config.software.kubernetes, support, name)
+        yield from _version(_kubernetes(config), support, name)
     if config.cloud and config.cloud.pools:
         message = (
             f"rented nodes register with the taint {NOT_READY_TAINT}, later {RENTED_TAINT}: let the cluster's own "
@@ -65,6 +65,12 @@ def _charts(support: GpuSupport) -> list[str]:
         "network-operator": support.network_operator,
     }
     return [name for name, is_wanted in wanted.items() if is_wanted]
+
+
+def _kubernetes(config: ClusterConfig) -> str | None:
+    """The declared version of the nodes, else the profile's."""
+    profile = catalog.profiles().get(config.software.profile or "", {})
+    return config.software.kubernetes or profile.get("kubernetes")
 
 
 def _version(kubernetes: str | None, support: GpuSupport, name: str) -> Findings:
