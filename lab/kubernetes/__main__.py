@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from lab.kubernetes import binaries
+from lab.kubernetes.commands import LOOPBACK, Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError
@@ -25,7 +26,8 @@ def build(_: argparse.Namespace) -> int:
 def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
     _build()
-    print(ControlPlane(arguments.prefix).up())
+    users: dict[str, list[str]] = {name: [] for name in arguments.user}
+    print(ControlPlane(arguments.prefix).up(Options(users, address=arguments.address, port=arguments.port)))
     return 0
 
 
@@ -78,7 +80,12 @@ def parser() -> argparse.ArgumentParser:
         return sub
 
     verb(build, "build the programs from Go modules into the cache, once (minutes), and print their folder")
-    verb(up, "start the control plane, building it first if need be, and print the administrator's kubeconfig")
+    starter = verb(
+        up, "start the control plane, building it first if need be, and print the administrator's kubeconfig"
+    )
+    starter.add_argument("--address", default=LOOPBACK, help="where the API server listens (%(default)s)")
+    starter.add_argument("--port", type=int, default=0, help="and its port (default: any free one)")
+    starter.add_argument("--user", action="append", default=[], metavar="NAME", help="as `user` makes; may be repeated")
     verb(down, "end the control plane and remove its files")
     verb(status, "say what runs, as JSON; exit code 3 if not all does")
     maker = verb(user, "make a user with a token and print its kubeconfig; RBAC says what it may do")

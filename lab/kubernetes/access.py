@@ -84,21 +84,36 @@ def kubeconfig(cluster: str, server: str, authority: bytes, account: Account) ->
 class Api:
     """A client of the API server, for the lab and its tests.
 
-    `impersonate` (user, group): the administrator's calls are made, and judged, as that user's.
+    `impersonate` (user, group): the administrator's calls are made, and judged, as that user's. `certificate`: PEM of
+    the caller's certificate and key, in the place of a token.
     """
 
-    def __init__(self, server: str, authority: Path, token: str, impersonate: tuple[str, str] | None = None):
+    def __init__(
+        self,
+        server: str,
+        authority: Path,
+        token: str = "",
+        impersonate: tuple[str, str] | None = None,
+        certificate: Path | None = None,
+    ):
         self.server = server
         self.session = requests.Session()
         self.session.trust_env = False  # no proxy, no .netrc
         self.session.verify = str(authority)
-        self.session.headers["Authorization"] = f"Bearer {token}"
+        if token:
+            self.session.headers["Authorization"] = f"Bearer {token}"
+        if certificate:
+            self.session.cert = str(certificate)
         if impersonate is not None:
             self.session.headers["Impersonate-User"], self.session.headers["Impersonate-Group"] = impersonate
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON answer to a call; a PATCH is a merge patch. Refused if the API refuses; LabError if none answers."""
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, patch: str = "merge"
+    ) -> dict[str, Any]:
+        """The JSON answer to a call; a PATCH is a merge patch, or a strategic-merge one. Refused if the API refuses;
+        LabError if none answers.
+        """
+        kind = f"application/{patch}-patch+json" if method == "PATCH" else "application/json"
         try:
             answer = self.session.request(
                 method, self.server + path, json=body, headers={"Content-Type": kind}, timeout=TIMEOUT_S

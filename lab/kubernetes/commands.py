@@ -20,7 +20,7 @@ class Options:
     `users`: {name: groups} beside the administrator. `feature_gates`: {name: on}, for every program of Kubernetes.
     `runtime_config`: {"scheduling.k8s.io/v1alpha2": "true"}. A node is Unknown `grace_s` seconds after its last
     heartbeat (Kubernetes has 50; there is one a second) and its pods are evicted `toleration_s` seconds after that,
-    unless they tolerate more or less.
+    unless they tolerate more or less. The API server listens at `address` alone; `port` 0: any free one.
     """
 
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -28,6 +28,8 @@ class Options:
     runtime_config: Mapping[str, str] = field(default_factory=dict)
     grace_s: int = 8
     toleration_s: int = 300
+    address: str = LOOPBACK
+    port: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Layout:
     folder: Path
     programs: Path
     ports: Mapping[str, int]
+    address: str = LOOPBACK
 
     @property
     def certificates(self) -> Path:
@@ -44,8 +47,8 @@ class Layout:
 
     @property
     def authority(self) -> Path:
-        """What the server's certificate is verified with."""
-        return self.certificates / "apiserver.crt"
+        """The cluster's authority: it has signed the server's certificate, and signs those of nodes."""
+        return self.certificates / "ca.crt"
 
     @property
     def tokens(self) -> Path:
@@ -61,7 +64,7 @@ class Layout:
 
     @property
     def server(self) -> str:
-        return f"https://{LOOPBACK}:{self.ports['kube-apiserver']}"
+        return f"https://{self.address}:{self.ports['kube-apiserver']}"
 
     def kubeconfig(self, user: str) -> Path:
         return self.folder / f"{user.replace(':', '.')}.kubeconfig"
@@ -71,7 +74,8 @@ def health(layout: Layout, program: str) -> str:
     """URL that answers 200 when the program works."""
     scheme = "http" if program in ("etcd", "kwok") else "https"
     path = "healthz" if program in ("kube-controller-manager", "kwok") else "readyz"
-    return f"{scheme}://{LOOPBACK}:{layout.ports[program]}/{path}"
+    address = layout.address if program == "kube-apiserver" else LOOPBACK
+    return f"{scheme}://{address}:{layout.ports[program]}/{path}"
 
 
 def command(program: str, layout: Layout, options: Options) -> list[str]:
@@ -102,11 +106,14 @@ def _etcd(layout: Layout, _: Options) -> dict[str, object]:
 def _apiserver(layout: Layout, options: Options) -> dict[str, object]:
     return {
         "etcd-servers": f"http://{LOOPBACK}:{layout.ports['etcd']}",
-        "bind-address": LOOPBACK,
+        "bind-address": layout.address,
         # else it looks for a default route, which a box has not
         "advertise-address": NOBODYS,
         "secure-port": layout.ports["kube-apiserver"],
-        "cert-dir": layout.certificates,
+        "tls-cert-file": layout.certificates / "apiserver.crt",
+        "tls-private-key-file": layout.certificates / "apiserver.key",
+        "client-ca-file": layout.authority,
+        "enable-bootstrap-token-auth": "true",
         "service-cluster-ip-range": SERVICES,
         "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
         "service-account-key-file": layout.account_key,
@@ -127,6 +134,9 @@ def _controller_manager(layout: Layout, options: Options) -> dict[str, object]:
     return {
         **_as(kubeconfig, layout, "kube-controller-manager"),
         "root-ca-file": layout.authority,
+        "cluster-signing-cert-file": layout.authority,
+        "cluster-signing-key-file": layout.certificates / "ca.key",
+        "controllers": "*,bootstrapsigner,tokencleaner",
         "service-account-private-key-file": layout.account_key,
         "use-service-account-credentials": "true",
         "node-monitor-period": "1s",

@@ -22,11 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lab.hosts.box import Box
-from lab.kubernetes import access, binaries, commands, nodes, stages
+from lab.kubernetes import access, authority, binaries, commands, nodes, stages
 from lab.kubernetes.access import ADMIN, Account, Api
 from lab.kubernetes.commands import LOOPBACK, ORDER, Layout, Options
 from lab.system import LAB_ROOT, LabError, locked, wait_for
@@ -176,15 +174,19 @@ class ControlPlane:
         self.folder.mkdir(mode=0o700)
         (self.folder / "log").mkdir()
         ports = dict(zip(commands.LISTENERS, free_ports(len(commands.LISTENERS)), strict=True))
+        ports["kube-apiserver"] = options.port or ports["kube-apiserver"]
         programs = str(binaries.folder(self.root))
         settings = {"programs": programs, "ports": ports, "options": asdict(options)}
         (self.folder / "settings.json").write_text(json.dumps(settings))
         layout = self.layout()
         layout.stages.write_text(stages.text())
+        layout.certificates.mkdir()
+        for name, text in authority.files(options.address).items():
+            _write_private(layout.certificates / name, text)
         users = {**access.BUILT_IN, **options.users}
         accounts = [Account(name, secrets.token_hex(16), tuple(groups)) for name, groups in users.items()]
         _write_private(layout.tokens, access.token_file(accounts))
-        _write_private(layout.account_key, _rsa_key())
+        _write_private(layout.account_key, authority.private_text(authority.rsa_key()))
 
     def _settings(self) -> tuple[Layout, Options]:
         try:
@@ -192,7 +194,8 @@ class ControlPlane:
         except FileNotFoundError:
             up = f"python -m lab.kubernetes up --prefix {self.prefix}"
             raise LabError(f"lab {self.prefix!r} has no control plane: start it with '{up}'") from None
-        return Layout(self.folder, Path(settings["programs"]), settings["ports"]), Options(**settings["options"])
+        options = Options(**settings["options"])
+        return Layout(self.folder, Path(settings["programs"]), settings["ports"], options.address), options
 
     def _start_all(self) -> None:
         for program in ("etcd", "kube-apiserver"):
@@ -317,12 +320,6 @@ def _write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     aside.rename(path)
-
-
-def _rsa_key() -> str:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    form, none = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return key.private_bytes(serialization.Encoding.PEM, form, none).decode()
 
 
 def _resident_mb(pid: int) -> int:
