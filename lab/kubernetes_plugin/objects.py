@@ -106,6 +106,15 @@ def replacing(kind: str, settings: Props) -> frozenset[str]:
     return frozenset(IDENTITY) | (frozenset() if mutable else frozenset(REPLACING.get(kind, ())))
 
 
+def settled(live: Props) -> bool:
+    """Whether controllers have done their part of it: the few kinds with such a part that aren't refused."""
+    if live.get("kind") == "ResourceQuota":
+        return (live.get("status") or {}).get("hard") == (live.get("spec") or {}).get("hard")
+    if live.get("kind") == "Secret" and live.get("type") == "kubernetes.io/service-account-token":
+        return bool(live.get("data"))
+    return True
+
+
 def checkpoint(inputs: Props, live: Props, marks: Props, manager: str) -> Props:
     """What is kept in the state: the object as it is, and what was asked for; `marks` has what is secret. What a
     Secret's `stringData` hides, its `data` hides, too.

@@ -26,7 +26,7 @@ from lab.provider.wire import Props, decode, encode, has_unknown, plain, rewrap
 
 VERSION = "4.34.2+ironburst.lab.stand.in"
 LABEL = "stand-in of the ironburst lab for the kubernetes plugin (not the official plugin)"
-LIMIT_S, PAUSE_S = 600.0, 0.2
+LIMIT_S, SETTLE_S, PAUSE_S = 600.0, 60.0, 0.2
 RETRIES, FIRST_RETRY_S = 5, 1.0  # where a namespace or a kind isn't there yet; each pause is twice the one before
 EXPECTED = (ApiError, NoMatch, Unreachable, PluginError, OutsideLab, ValueError)
 AWAITED = (
@@ -171,7 +171,7 @@ class KubernetesStandIn(StandIn):
 
     # ---- do
     @answered
-    def Create(self, request: Any, _context: Any) -> Any:
+    def Create(self, request: Any, context: Any) -> Any:
         kind, inputs = self._kind(request.urn), decode(request.properties)
         clear = plain(inputs)
         if request.preview and (has_unknown(clear) or self.unreachable):
@@ -185,7 +185,10 @@ class KubernetesStandIn(StandIn):
         manager = objects.manager_of({}, clear, os.urandom(8))
         if request.preview:
             return pb.CreateResponse(properties=encode(self._planned_creation(kind, inputs, manager)))
-        live = self._made(kind, _known(clear), manager, request.urn)
+        live = self._settled(kind, self._made(kind, _known(clear), manager, request.urn), request.timeout)
+        if not objects.settled(live):
+            message = f"{short(request.urn)}: {id_of(live)} exists, but did not become ready in time"
+            self.half_made(context, id_of(live), objects.checkpoint(clear, live, inputs, manager), None, message)
         return pb.CreateResponse(id=id_of(live), properties=encode(objects.checkpoint(clear, live, inputs, manager)))
 
     def _planned_creation(self, kind: Kind, inputs: Props, manager: str) -> Props:
@@ -228,6 +231,17 @@ class KubernetesStandIn(StandIn):
                 raise PluginError("cancelled while waiting for its namespace or its kind")
             pause *= 2
         raise AssertionError("unreachable")
+
+    def _settled(self, kind: Kind, live: Props, limit_s: float) -> Props:
+        """The object, once its controllers have done their part, or as it was when the time was over."""
+        last = [live]
+
+        def done() -> bool:
+            last[0] = last[0] if objects.settled(last[0]) else self._get(kind, id_of(live)) or live
+            return objects.settled(last[0])
+
+        self._until(done, limit_s or SETTLE_S)
+        return last[0]
 
     @answered
     def Read(self, request: Any, _context: Any) -> Any:
@@ -282,6 +296,7 @@ class KubernetesStandIn(StandIn):
         manager = objects.manager_of(plain(state), clear, os.urandom(8))
         try:
             live = self._applied(kind, request.id, _known(normal(clear)), old, manager, request.preview)
+            live = live if request.preview else self._settled(kind, live, request.timeout)
         except ApiError as error:
             if request.preview and error.status == 403:
                 return pb.UpdateResponse(properties=request.news)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.naming import NOT_READY_TAINT
-from lab.kubernetes import binaries
+from ironburst.adapters.kubernetes import Access
+from ironburst.adapters.kubernetes.client import JSON_PATCH, Client
+from ironburst.adapters.kubernetes.joining import Joining
+from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from lab.kubernetes import access, binaries
 from lab.kubernetes.access import Refused
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes_plugin.harness import BIN
@@ -243,6 +246,34 @@ def _refuses(controller, path, body):
     except Refused:
         return True
     return False
+
+
+def test_the_adapters_own_calls_pass_with_the_accounts_token(plane, api, up, tmp_path):
+    """As the ServiceAccount itself, with a token as `kubectl create token` makes it."""
+    account = f"{MADE[1]}/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+    token = api.call("POST", account, asked)["status"]["token"]
+    path = tmp_path / "kubeconfig"
+    layout = plane.layout()
+    path.write_text(
+        access.kubeconfig("lab", layout.server, layout.authority.read_bytes(), access.Account("controller", token, ()))
+    )
+    client = Client(Access(path))
+    delivered = []
+    Joining(client, boot_s=600, deliver=delivered.append).token()
+    made = f"bootstrap-token-{delivered[0].partition('.')[0]}"
+    assert there(api, f"/api/v1/namespaces/kube-system/secrets/{made}")
+    assert Joining(client, boot_s=600, deliver=delivered.append).approve(["p5-1"]) == []
+    where = pod(api, "p2")
+    toleration = {"key": RENTED_TAINT, "operator": "Equal", "value": "uid.1", "effect": "NoSchedule"}
+    changed = client.patch(where, [{"op": "add", "path": "/spec/tolerations/-", "value": toleration}], JSON_PATCH)
+    assert toleration in changed.body["spec"]["tolerations"]
+    client.create("/api/v1/namespaces/default/pods/p2/eviction", _eviction("p2"))
+    api.call("DELETE", f"/api/v1/namespaces/kube-system/secrets/{made}")
+
+
+def _eviction(name):
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
 
 
 @pytest.mark.parametrize(

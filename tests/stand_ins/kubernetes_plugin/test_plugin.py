@@ -187,6 +187,13 @@ def _delete_request(held, limit_s):
     return pb.DeleteRequest(id=held.id, urn=held.urn, properties=encode(held.outputs), timeout=limit_s)
 
 
+def test_a_quota_is_made_when_its_controller_has_seen_it(plane, engine):
+    quota = "kubernetes:core/v1:ResourceQuota"
+    held = engine.create(quota, "q", named("q", spec={"hard": {"requests.nvidia.com/gpu": "8"}}))
+    assert plain(held.outputs)["status"]["hard"] == {"requests.nvidia.com/gpu": "8"}
+    engine.delete(held)
+
+
 def test_what_is_read_by_its_id_alone(engine):
     found = engine.get(NAMESPACE, "system", "kube-system")
     assert found.inputs["metadata"]["name"] == "kube-system" and "uid" not in found.inputs["metadata"]
