@@ -19,6 +19,7 @@ from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
 STACK = "lab"
+PLUGINS = [str(CHECKOUT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
 
 
 class Inside:
@@ -37,7 +38,7 @@ class Inside:
         shared = ("ControlMaster=auto", "ControlPersist=60", f"ControlPath={site.dir / 'run'}/ssh-%C")
         self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
         self.env = {
-            "PATH": f"{CHECKOUT / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": os.pathsep.join([*PLUGINS, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
             "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab",

@@ -7,7 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, scheduler, software
+from ironburst.config.checks import (
+    budget,
+    cloud,
+    data,
+    gpu_support,
+    identity,
+    metal,
+    names,
+    network,
+    scheduler,
+    software,
+)
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -20,6 +31,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     scheduler.scheduler,
+    gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,
     network.zones,
