@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, slurm, software
+from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, shares, slurm, software
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -28,6 +28,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     budget.ceilings_and_prices,
     software.mig,
     software.fabrics,
+    shares.shares,
 )
 
 
