@@ -23,6 +23,7 @@ RIGHTS = {
     "ironburst.software": "",
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
+    "ironburst.shares": ":burst",
     "ironburst.service": ":node_states",
     "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
@@ -51,6 +52,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
+    "playbooks.plugins.filter": "ansible :shares",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
     "playbooks.files": "",

@@ -132,7 +132,8 @@ def changes(
     """The command lines that bring the database from what is shown (`qos`, `accounts`) to what is declared; none where
     it is so already. An account that has no share any more keeps its users and its history, and no right of ours.
 
-    First the QOS over quota, which others name; then accounts let go of QOS that go.
+    What others name comes first and goes last: QOS over quota are added before those that preempt them, and accounts let
+    go of a QOS before it is deleted.
     """
     wanted, teams = qos_of(shares), accounts_of(shares, own_gpus)
     lines = []
@@ -146,13 +147,13 @@ def changes(
             lines.append(["add", "account", name, f"Cluster={cluster}"])
         if accounts.get(name) != team:
             lines.append(_modified(cluster, name, team.settings()))
-    gone = set(qos) - set(wanted)
+    gone = sorted(set(qos) - set(wanted), key=lambda name: (not qos[name].preempt, name))
     for name, shown in accounts.items():
         if name not in teams and shown.qos & (set(qos) | set(wanted)):
             lines.append(
                 _modified(cluster, name, [f"QOS={NORMAL}", "DefaultQOS=-1", "Fairshare=1", f"GrpTRES={GPUS}=-1"])
             )
-    lines += [["delete", "qos", "where", f"Name={name}"] for name in sorted(gone)]
+    lines += [["delete", "qos", "where", f"Name={name}"] for name in gone]
     return [["sacctmgr", "--immediate", "--quiet", *line] for line in lines]
 
 
