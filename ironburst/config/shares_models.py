@@ -23,7 +23,7 @@ class Share(Strict):
     )
     weight: int = Field(default=1, ge=1, le=1000, description="its part of what is idle, against the other teams'")
     max_gpus: int | None = Field(
-        default=None, ge=1, description="of the shared nodes, at once; none: as many as there are"
+        default=None, ge=1, description="at once, on shared and rented nodes; its own aren't counted; none: as many as there are"
     )
     nodes: Range | None = Field(default=None, description="owned nodes that are this team's alone; none: it has none")
 

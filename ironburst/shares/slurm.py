@@ -19,8 +19,6 @@ FIRST, LAST = 1000, 1
 """priorities of the QOS with a guarantee, and of those over quota; a job's own list is tried in their order"""
 NORMAL = "normal"
 """Slurm's own QOS: what partitions without shares take"""
-SHOW_QOS = "format=Name,Description,Priority,GrpTRES,Preempt"
-SHOW_ACCOUNTS = "format=Cluster,Account,User,QOS,DefaultQOS,Fairshare,GrpTRES"
 
 
 def guaranteed_qos(account: str) -> str:
@@ -102,7 +100,9 @@ def accounts_of(shares: Sequence[Share], own_gpus: Mapping[str, int]) -> dict[st
 
 
 def shown_qos(lines: Iterable[str]) -> dict[str, Qos]:
-    """Those of ours among the lines of `sacctmgr --noheader --parsable2 show qos` with SHOW_QOS."""
+    """Those of ours among the lines of `sacctmgr --noheader --parsable2 show qos
+    format=Name,Description,Priority,GrpTRES,Preempt`.
+    """
     found = {}
     for line in lines:
         name, description, priority, limits, preempt = line.split("|")
@@ -112,7 +112,9 @@ def shown_qos(lines: Iterable[str]) -> dict[str, Qos]:
 
 
 def shown_accounts(lines: Iterable[str], cluster: str) -> dict[str, Account]:
-    """Those of the lines of `sacctmgr --noheader --parsable2 show associations` with SHOW_ACCOUNTS."""
+    """Those of a cluster among the lines of `sacctmgr --noheader --parsable2 show associations
+    format=Cluster,Account,User,QOS,DefaultQOS,Fairshare,GrpTRES`.
+    """
     found = {}
     for line in lines:
         of, account, user, qos, default, fairshare, limits = line.split("|")

@@ -81,14 +81,14 @@ def _sum(config: ClusterConfig) -> Findings:
             f"the shared nodes have {' and '.join(models)}, and a share counts GPUs of one model: give all nodes of the "
             "others to teams, by `nodes`"
         )
-        yield Finding("shares", None, "share-models", message)
+        yield Finding(path_of("shares"), None, "share-models", message)
     asked = sum(share.guaranteed_gpus for share in config.shares)
     if asked > there:
         message = (
             f"the guarantees are {asked} GPUs together, and the shared nodes have {there}: lower them by {asked - there}"
             + (f", or share some of the {len(own)} nodes that are a team's alone" if own else "")
         )
-        yield Finding("shares", asked, "share-sum", message)
+        yield Finding(path_of("shares"), asked, "share-sum", message)
     for n, share in enumerate(config.shares):
         if share.max_gpus is not None and share.max_gpus > there:
             message = f"max_gpus is {share.max_gpus}, and the shared nodes have {there} GPUs; it bounds nothing"

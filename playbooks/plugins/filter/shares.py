@@ -17,7 +17,7 @@ def share_changes(
     written: list[dict], hosts: list[dict], cluster: str, qos: list[str], associations: list[str]
 ) -> list[list[str]]:
     """The sacctmgr commands that are missing; none where the database is as declared. `written`: the document's shares;
-    `qos`, `associations`: lines of sacctmgr, asked with share_formats.
+    `qos`, `associations`: lines of sacctmgr (ironburst.shares.slurm says which).
     """
     shares = _shares(written)
     gpus = {host["name"]: host["gpu"]["count"] for host in hosts if host["gpu"]}
