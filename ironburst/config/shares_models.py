@@ -16,14 +16,19 @@ class Share(Strict):
         default=None, description="its Slurm account, or its Kubernetes namespace; none: the team's name"
     )
     guaranteed_gpus: int = Field(
-        default=0, ge=0, description="of the shared nodes: it gets them at any time, others' work over quota ends for it"
+        default=0,
+        ge=0,
+        description="of the shared nodes: it gets them at any time, others' work over quota ends for it",
     )
     over_quota: bool = Field(
-        default=True, description="it may use idle shared GPUs beyond its guarantee, until somebody's guarantee needs them"
+        default=True,
+        description="it may use idle shared GPUs beyond its guarantee, until somebody's guarantee needs them",
     )
     weight: int = Field(default=1, ge=1, le=1000, description="its part of what is idle, against the other teams'")
     max_gpus: int | None = Field(
-        default=None, ge=1, description="at once, on shared and rented nodes; its own aren't counted; none: as many as there are"
+        default=None,
+        ge=1,
+        description="at once, on shared and rented nodes; its own aren't counted; none: as many as there are",
     )
     nodes: Range | None = Field(default=None, description="owned nodes that are this team's alone; none: it has none")
 

@@ -1,9 +1,9 @@
 """Shares as Kubernetes has them without Kueue: objects that the API server and kube-scheduler hold by themselves.
 
-A team is a namespace. A pod says by its priority class what it is: `ironburst-guaranteed`, `ironburst-over-quota` (which
-ends for the first), or `ironburst-own` on the team's own nodes. Three ResourceQuotas a namespace bound the GPUs of each
-kind, so no team's guaranteed pods are more than its guarantee; a ValidatingAdmissionPolicy keeps GPUs away from pods
-that say nothing, which would otherwise stand above the work over quota and under no quota.
+A team is a namespace. A pod says by its priority class what it is: `ironburst-guaranteed`, `ironburst-over-quota`
+(which ends for the first), or `ironburst-own` on the team's own nodes. Three ResourceQuotas a namespace bound the GPUs
+of each kind, so no team's guaranteed pods are more than its guarantee; a ValidatingAdmissionPolicy keeps GPUs away from
+pods that say nothing, which would otherwise stand above the work over quota and under no quota.
 """
 
 from __future__ import annotations
@@ -66,18 +66,16 @@ def namespaces(shares: Sequence[Share]) -> list[Json]:
     ]
 
 
-def node_patches(shares: Sequence[Share]) -> dict[str, Json]:
-    """{node: merge patch} of the nodes that are a team's alone. A merge patch replaces a node's whole list of taints:
-    whoever sends it adds those that are there.
+def node_commands(shares: Sequence[Share]) -> list[list[str]]:
+    """What marks the nodes that are a team's alone. Commands: a Node's list of taints can only be applied as a whole,
+    and others have theirs in it.
     """
-    return {
-        node: {
-            "metadata": {"labels": {TEAM: share.account}},
-            "spec": {"taints": [{"key": TEAM, "value": share.account, "effect": "NoSchedule"}]},
-        }
+    return [
+        ["kubectl", verb, "node", node, f"{TEAM}={share.account}{effect}", "--overwrite"]
         for share in shares
         for node in share.nodes
-    }
+        for verb, effect in (("label", ""), ("taint", ":NoSchedule"))
+    ]
 
 
 def policy(shares: Sequence[Share]) -> list[Json]:
@@ -95,7 +93,7 @@ def policy(shares: Sequence[Share]) -> list[Json]:
     rules = [
         (
             f"!variables.gpus || object.metadata.namespace in {teams}",
-            "'namespace ' + object.metadata.namespace + ' has no share of the GPUs: ask for one, or use a namespace of a team'",
+            "'namespace ' + object.metadata.namespace + ' has no share of the GPUs: ask for one'",
         ),
         (
             f"!variables.gpus || variables.named in {json.dumps([GUARANTEED, OVER_QUOTA, OWN])}",
@@ -103,7 +101,7 @@ def policy(shares: Sequence[Share]) -> list[Json]:
         ),
         (
             f"!variables.gpus || (variables.named == '{OWN}') == ({selected})",
-            f"'{OWN} is for the nodes of the team alone: it goes with nodeSelector {TEAM}: ' + object.metadata.namespace",
+            f"'{OWN} is for the own nodes: it goes with nodeSelector {TEAM}: ' + object.metadata.namespace",
         ),
         (tolerated, f"'the taint {TEAM} is tolerated for the own team alone'"),
     ]
@@ -133,7 +131,7 @@ def policy(shares: Sequence[Share]) -> list[Json]:
 
 
 def objects(shares: Sequence[Share], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
-    """All that is applied, in this order; nodes are patched beside (node_patches)."""
+    """All that is applied, in this order; nodes are marked beside (node_commands)."""
     return [*classes(), *namespaces(shares), *quotas_of(shares, own_gpus, now), *policy(shares)]
 
 

@@ -28,15 +28,15 @@ def objects(
     gpus: int,
     own_gpus: Mapping[str, int],
     now: Mapping[str, Quota],
-    shared_labels: Mapping[str, str],
 ) -> list[Json]:
     """All that is applied, in this order. `gpus`: of the shared nodes in service; `own_gpus`: {account: GPUs of its own
-    nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides);
-    `shared_labels`: that the shared nodes have, and no others.
+    nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides).
+
+    The shared nodes' flavor names no label: a team's own nodes and rented ones have taints.
     """
     rest = gpus - sum(quota.guaranteed for quota in now.values())
-    found = [_flavor(SHARED, shared_labels), _flavor(ENDLESS, {})]
-    found += [_flavor(_own(share), {TEAM: share.account}, share.account) for share in shares if share.nodes]
+    found = [_flavor(SHARED), _flavor(ENDLESS)]
+    found += [_flavor(_own(share), share.account) for share in shares if share.nodes]
     found.append(_object("Cohort", COHORT, {"resourceGroups": [_group({SHARED: {GPU: {"nominalQuota": str(rest)}}})]}))
     for share in shares:
         found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account])))
@@ -77,12 +77,12 @@ def _own(share: Share) -> str:
     return f"ironburst-own-{share.account}"
 
 
-def _flavor(name: str, labels: Mapping[str, str], team: str = "") -> Json:
-    spec: Json = {"nodeLabels": dict(labels)} if labels else {}
-    if team:
-        taint = {"key": TEAM, "value": team, "effect": "NoSchedule"}
-        spec["tolerations"] = [taint | {"operator": "Equal"}]
-    return _object("ResourceFlavor", name, spec)
+def _flavor(name: str, team: str = "") -> Json:
+    """Of any node, or of one team's own."""
+    if not team:
+        return _object("ResourceFlavor", name, {})
+    toleration = {"key": TEAM, "operator": "Equal", "value": team, "effect": "NoSchedule"}
+    return _object("ResourceFlavor", name, {"nodeLabels": {TEAM: team}, "tolerations": [toleration]})
 
 
 def _group(flavors: Mapping[str, Mapping[str, Json]]) -> Json:

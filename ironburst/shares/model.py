@@ -41,7 +41,7 @@ class Job:
     each: int  # GPUs on each of its nodes
     order: float = 0.0
     on: tuple[str, ...] = ()  # the nodes that it is on; none: it waits
-    over: bool = False  # it is on them over quota: it ends when a guarantee needs its place
+    over: bool = False  # it is on them over quota, and ends when a guarantee needs its place; or waits for that alone
 
     @property
     def gpus(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ironburst import burst
 from ironburst.shares.model import Job, Quota, Share
-from ironburst.shares.quota import quotas
+from ironburst.shares.quota import capacity, quotas
 
 
 def quotas_now(
@@ -19,21 +19,21 @@ def quotas_now(
 ) -> dict[str, Quota]:
     """{account: what it may have now}. `over`: the running jobs that are over quota, by their ids.
 
-    Shared nodes count while they take jobs: a drained one doesn't, nor what still runs on it. What a team has on rented
-    nodes is added to its quota of that kind: the scheduler counts it there, and it takes nothing from home.
+    A node that takes no jobs counts with the GPUs that are still in use there. What a team has on rented nodes is added
+    to its quota of that kind: the scheduler counts it there, and it takes nothing from home.
     """
     home = {node.name: node for node in nodes if home_partition in node.partitions}
-    there = {name: node for name, node in home.items() if node.open}
+    there = {name: node.total.gpus for name, node in home.items() if node.open}
     accounts = {share.account for share in shares}
     ours = [job for job in jobs if job.account in accounts and (job.pending or job.on) and not job.held]
-    away = [job for job in ours if job.on and not set(job.on) <= set(there)]
+    rented = [job for job in ours if not set(job.on) <= set(home)]
     seen = [
         Job(job.id, job.account, job.nodes, job.each.gpus, job.since_s, job.on, job.id in over)
         for job in ours
-        if job not in away and home_partition in job.partitions
+        if job not in rented and home_partition in job.partitions
     ]
-    found = quotas(shares, sum(node.total.gpus for node in there.values()), seen)
-    for job in away:
+    found = quotas(shares, capacity(there, seen), seen)
+    for job in rented:
         quota = found[job.account]
         gpus = job.nodes * job.each.gpus
         if job.id in over:

@@ -6,11 +6,11 @@ they are held against: the same rules, on nodes with GPUs and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironburst.shares.model import Job, Share
-from ironburst.shares.quota import guarantees, quotas
+from ironburst.shares.quota import capacity, guarantees, quotas
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,11 @@ def deprived(shares: Sequence[Share], nodes: Mapping[str, int], jobs: Iterable[J
     )
 
 
-def _guaranteed(job: Job, shares: Sequence[Share], nodes: Mapping[str, int], running: Iterable[Job]) -> bool:
+def _guaranteed(job: Job, shares: Sequence[Share], nodes: Mapping[str, int], running: Collection[Job]) -> bool:
     """Whether a waiting job is within its team's guarantee."""
-    sure = guarantees(shares, sum(nodes.values()))
+    sure = guarantees(shares, capacity(nodes, running))
+    if job.over:
+        return False  # it waits for idle GPUs alone
     used = sum(other.gpus for other in running if other.account == job.account and not other.over)
     return used + job.gpus <= sure.get(job.account, 0) and _under_most(job, shares, running)
 
@@ -87,7 +89,7 @@ def _over_quota_order(
 ) -> list[Job]:
     """The waiting jobs that may start over quota, as they are asked: who has least by its weight comes first."""
     now = [running.get(job.id, job) for job in queue]
-    quota = quotas(shares, sum(nodes.values()), now)
+    quota = quotas(shares, capacity(nodes, now), now)
     over = {
         share.account: sum(job.gpus for job in running.values() if job.over and job.account == share.account)
         for share in shares

@@ -1,7 +1,8 @@
 """How many GPUs each team may have now: a guarantee, and a part of what is idle.
 
 - The guarantees are as promised while the shared nodes that are in service have room for all of them. With less they
-  shrink in proportion, by the largest remainder: nothing is promised twice. What runs already goes on.
+  shrink in proportion, by the largest remainder: nothing is promised twice. What runs already goes on, and while it
+  runs on a node that takes no more jobs, the GPUs that it has there count.
 - What isn't kept for guarantees is idle. It is given job by job to the team that would then have the least over
   quota by its weight (weighted max-min, in steps of whole jobs: a gang isn't half over quota). A team's jobs are asked
   in their order, and one that doesn't fit any more isn't waited for.
@@ -17,6 +18,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from ironburst.shares.model import Job, Quota, Share
+
+
+def capacity(nodes: Mapping[str, int], jobs: Iterable[Job]) -> int:
+    """GPUs of the shared nodes in service (`nodes`: {name: GPUs}), and those that jobs still have on others."""
+    return sum(nodes.values()) + sum(job.each for job in jobs for name in job.on if name not in nodes)
 
 
 def guarantees(shares: Sequence[Share], gpus: int) -> dict[str, int]:
@@ -38,7 +44,7 @@ def kinds(shares: Sequence[Share], gpus: int, jobs: Iterable[Job]) -> dict[int, 
     room = guarantees(shares, gpus)
     over = {}
     for job in sorted((job for job in jobs if job.account in room), key=_running_first):
-        over[job.id] = job.over if job.on else job.gpus > room[job.account]
+        over[job.id] = job.over or (not job.on and job.gpus > room[job.account])
         if not over[job.id]:
             room[job.account] -= job.gpus
     return over

@@ -134,8 +134,8 @@ def changes(
     """The command lines that bring the database from what is shown (`qos`, `accounts`) to what is declared; none where
     it is so already. An account that has no share any more keeps its users and its history, and no right of ours.
 
-    What others name comes first and goes last: QOS over quota are added before those that preempt them, and accounts let
-    go of a QOS before it is deleted.
+    What others name comes first and goes last: QOS over quota are added before those that preempt them, and accounts
+    let go of a QOS before it is deleted.
     """
     wanted, teams = qos_of(shares), accounts_of(shares, own_gpus)
     lines = []

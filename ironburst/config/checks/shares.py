@@ -26,7 +26,7 @@ def shares(config: ClusterConfig) -> Findings:
 
 def gpus_of(config: ClusterConfig) -> dict[str, tuple[str, int]]:
     """{owned GPU node: (model, number of its GPUs)}; without those whose platform isn't known."""
-    found = {}
+    found: dict[str, tuple[str, int]] = {}
     for _, _, nodes in owned_nodes(config):
         try:
             platform = catalog.platform(nodes.platform) if nodes.role == "gpu" and nodes.platform else None
@@ -47,7 +47,9 @@ def _teams(config: ClusterConfig) -> Findings:
             yield Finding(path, share.team, "duplicate", message)
         elif (first := accounts.setdefault(share.name, path)) != path:
             message = f"account {share.name!r} is that of the share at {first}, too; each team needs its own"
-            yield Finding(path_of("shares", n, "account" if share.account else "team"), share.name, "duplicate", message)
+            yield Finding(
+                path_of("shares", n, "account" if share.account else "team"), share.name, "duplicate", message
+            )
 
 
 def _own_nodes(config: ClusterConfig) -> Findings:
@@ -78,14 +80,15 @@ def _sum(config: ClusterConfig) -> Findings:
     models = sorted({model for model, _ in shared.values()})
     if len(models) > 1:
         message = (
-            f"the shared nodes have {' and '.join(models)}, and a share counts GPUs of one model: give all nodes of the "
-            "others to teams, by `nodes`"
+            f"the shared nodes have {' and '.join(models)}, and a share counts GPUs of one model: give all nodes of "
+            "the others to teams, by `nodes`"
         )
         yield Finding(path_of("shares"), None, "share-models", message)
     asked = sum(share.guaranteed_gpus for share in config.shares)
     if asked > there:
         message = (
-            f"the guarantees are {asked} GPUs together, and the shared nodes have {there}: lower them by {asked - there}"
+            f"the guarantees are {asked} GPUs together, and the shared nodes have {there}: "
+            f"lower them by {asked - there}"
             + (f", or share some of the {len(own)} nodes that are a team's alone" if own else "")
         )
         yield Finding(path_of("shares"), asked, "share-sum", message)
@@ -107,7 +110,9 @@ def _scheduler(config: ClusterConfig) -> Findings:
     known = re.match(r"(\d+)\.(\d+)", version or "")
     if known and (int(known[1]), int(known[2])) < MULTIPLE_QOS:
         least = ".".join(map(str, MULTIPLE_QOS))
-        message = f"shares need Slurm {least}, which tries a job in its team's guarantee and over quota; this is {version}"
+        message = (
+            f"shares need Slurm {least}, which tries a job in its team's guarantee and over quota; this is {version}"
+        )
         yield Finding(path_of("software", "slurm"), version, "share-slurm", message)
 
 

@@ -1,4 +1,4 @@
-"""Filters over the document's shares: what Slurm's accounting database lacks of them, and who may use which partition."""
+"""Filters over the document's shares: what Slurm's accounting database lacks, and who may use which partition."""
 
 from __future__ import annotations
 

@@ -46,7 +46,11 @@ BAD = {
         "shares",
         "lower them by 1, or share some of the 1 nodes that are a team's alone",
     ),
-    "a team twice": ([VISION, NLP, VISION], "shares[2].team", "'vision' has a share already at config.ironburst:cluster.shares[0].team"),
+    "a team twice": (
+        [VISION, NLP, VISION],
+        "shares[2].team",
+        "'vision' has a share already at",
+    ),
     "an account twice": (
         [VISION, NLP | {"account": "vision"}],
         "shares[1].account",

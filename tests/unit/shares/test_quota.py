@@ -7,7 +7,6 @@ import pytest
 from ironburst.shares import Job, Quota, Share, guarantees, kinds, quotas
 
 
-
 def waiting(account, *sizes, start=0):
     return [Job(start + n, account, 1, gpus, order=start + n) for n, gpus in enumerate(sizes)]
 
