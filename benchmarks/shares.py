@@ -13,64 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from ironburst.shares import Job, Share
+from benchmarks import shares_kubernetes
+from benchmarks.share_sequences import NODES, Played, Step, figures, overfull, shares_of, steps_of
+from ironburst.shares import Job
 from ironburst.shares.placing import deprived, schedule
 
-NODES = {"n1": 8, "n2": 8, "n3": 8}
-TEAMS = ("a", "b", "c")
-STEPS = 30
 ROUNDS = 20  # in which the rules come to rest
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that happens. `pick`: which of the jobs or nodes that it can happen to, as a part of their number."""
-
-    what: str  # submit, finish, kill, drain
-    pick: float
-    job: Job | None = None
-
-
-@dataclass
-class Played:
-    """What is counted of one sequence."""
-
-    broken: list[str] = field(default_factory=list)
-    preempted: int = 0
-    started: int = 0
-    slowest_s: float = 0.0  # from a step to the last guarantee kept
-
-
-def shares_of(seed: int) -> list[Share]:
-    """Three teams whose guarantees fit into the nodes; one of them may not go over quota, now and then."""
-    dice = random.Random(f"shares {seed}")
-    left, found = sum(NODES.values()), []
-    for team in TEAMS:
-        sure = dice.choice([0, 4, 8, 12, 16])
-        sure = min(sure, left)
-        left -= sure
-        most = dice.choice([None, None, None, sure + 8])
-        found.append(Share(team, sure, dice.random() < 0.85, dice.randint(1, 3), most))
-    return found
-
-
-def steps_of(seed: int, gangs: bool) -> Iterator[Step]:
-    """What happens. Jobs come faster than they end, so that the nodes fill."""
-    dice = random.Random(f"steps {seed}")
-    for number in range(STEPS):
-        what = dice.choices(["submit", "finish", "kill", "drain"], [66, 18, 6, 10])[0]
-        nodes = 2 if gangs and dice.random() < 0.2 else 1
-        job = Job(number, dice.choice(TEAMS), nodes, dice.choice([1, 2, 4, 4, 8, 8]), number)
-        yield Step(what, dice.random(), job if what == "submit" else None)
-
-
-# ---- the rules against themselves
 
 
 def play(seed: int) -> Played:
@@ -113,31 +64,6 @@ def _happen(step: Step, jobs: dict[int, Job], drained: set[str]) -> None:
             jobs[job.id] = replace(job, on=(), over=False)
 
 
-def overfull(jobs: Mapping[int, Job]) -> list[str]:
-    """The nodes that have more on them than they have."""
-    used = dict.fromkeys(NODES, 0)
-    for job in jobs.values():
-        for name in job.on:
-            used[name] += job.each
-    return [f"{name} has {used[name]} GPUs in use" for name in used if used[name] > NODES[name]]
-
-
-# ---- the figures
-
-
-def figures(played: list[Played], **more: Any) -> dict[str, Any]:
-    """As printed."""
-    return {
-        "sequences": len(played),
-        "steps": len(played) * STEPS,
-        "guarantees_broken": sum(len(each.broken) for each in played),
-        "preempted": sum(each.preempted for each in played),
-        "started": sum(each.started for each in played),
-        "said": [words for each in played for words in each.broken][:20],
-        **more,
-    }
-
-
 def main(argv: list[str] | None = None) -> int:
     """Exit code 1: a guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shares", description=__doc__.partition("\n")[0])
@@ -146,13 +72,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.kubernetes:
-        from benchmarks import shares_kubernetes
-
         found = shares_kubernetes.figures_of(range(arguments.sequences))
     else:
         found = figures([play(seed) for seed in range(arguments.sequences)])
-    show: Callable[[Any], str] = json.dumps
-    print(show(found) if arguments.json else "\n".join(f"{name}: {value}" for name, value in found.items()))
+    print(json.dumps(found) if arguments.json else "\n".join(f"{name}: {value}" for name, value in found.items()))
     return 1 if found["guarantees_broken"] else 0
 
 

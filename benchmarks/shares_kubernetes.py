@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.shares import NODES, STEPS, Played, Step, figures, overfull, shares_of, steps_of
+from benchmarks.share_sequences import NODES, STEPS, Played, Step, figures, overfull, shares_of, steps_of
 from ironburst.shares import Job, Share, kubernetes, quotas
 from ironburst.shares.placing import deprived
 from ironburst.shares.quota import capacity

@@ -45,7 +45,7 @@ RIGHTS = {
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
     "ansible_runner boto3 botocore kubernetes requests sushy urllib3 yaml",
-    "ironburst.cli": "ironburst",
+    "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "pulumi pulumi_aws :catalog :config :document :naming :secrets :software",
