@@ -1,4 +1,4 @@
-"""Random sequences of what happens to teams' shares: what benchmarks.shares and its play on Kubernetes have in common."""
+"""Random sequences of what happens to teams' shares: what benchmarks.shares and its play on Kubernetes share."""
 
 from __future__ import annotations
 

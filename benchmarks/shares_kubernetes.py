@@ -9,6 +9,7 @@ nodes are kwok's, a stand-in: pods start and end there as their status says, and
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +24,9 @@ from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError, wait_for
 
-BATCH = 20
+BATCH = 25
 SETTLE_S = 60.0  # the scheduler's rounds: kube-scheduler tries a pod again after 10 s at the latest
-PAUSE_S = 0.2
+PAUSE_S = 0.5
 SEQUENCE = "lab.ironburst/sequence"  # label of a sequence's nodes
 PLACES = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -75,15 +76,17 @@ def figures_of(seeds: Iterable[int]) -> Json:
     plane.up(tied=True)
     try:
         played: list[Played] = []
+        found = figures(played)
         for first in range(0, len(all_seeds), BATCH):
             batch = [Running.of(seed) for seed in all_seeds[first : first + BATCH]]
             _play(plane, batch)
             played += [each.played for each in batch]
-            print(f"{len(played)} of {len(all_seeds)} after {time.monotonic() - begun:.0f} s", flush=True)
+            slowest = max((each.slowest_s for each in played), default=0.0)
+            found = figures(played, slowest_guarantee_s=round(slowest, 1), wall_s=round(time.monotonic() - begun))
+            print(f"so far: {found}", file=sys.stderr, flush=True)
     finally:
         plane.down()
-    slowest = max((each.slowest_s for each in played), default=0.0)
-    return figures(played, slowest_guarantee_s=round(slowest, 1), wall_s=round(time.monotonic() - begun))
+    return found
 
 
 def _play(plane: ControlPlane, batch: Sequence[Running]) -> None:
