@@ -1,4 +1,4 @@
-"""Teams' shares in a real Slurm: what a job is tried in, what ends for a guarantee, and that a team which is gone has no
+"""Teams' shares in a real Slurm: what a job is tried in, what ends for a guarantee, and that a team that is gone has no
 rights. Three teams on the hall's sixteen GPUs, as the role slurm_head tells Slurm of them.
 """
 
