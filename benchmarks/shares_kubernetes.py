@@ -269,14 +269,14 @@ def _send(api: Api, each: Running, pods: dict[tuple[str, str], Json]) -> bool:
     return went
 
 
-def pod_of(job: Job, sequence: str) -> Json:
+def pod_of(job: Job, sequence: str = "") -> Json:
     """A job's pod."""
     return {
         "metadata": {"name": f"j{job.id}"},
         "spec": {
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 1,
-            "nodeSelector": {SEQUENCE: sequence},
+            "nodeSelector": {SEQUENCE: sequence} if sequence else {},
             "priorityClassName": kubernetes.OVER_QUOTA if job.over else kubernetes.GUARANTEED,
             "containers": [{"name": "work", "image": "work", "resources": {"limits": {kubernetes.GPU: str(job.each)}}}],
         },
