@@ -24,8 +24,8 @@ from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError, wait_for
 
-BATCH = 25
-SETTLE_S = 60.0  # the scheduler's rounds: kube-scheduler tries a pod again after 10 s at the latest
+BATCH = 10
+SETTLE_S = 180.0  # the scheduler's rounds; kube-scheduler tries a pod again after 10 s, but this machine may be busy
 PAUSE_S = 0.5
 SEQUENCE = "lab.ironburst/sequence"  # label of a sequence's nodes
 PLACES = {
@@ -185,7 +185,7 @@ def _settle(api: Api, batch: Sequence[Running]) -> None:
                 words = f"sequence {each.seed}: job {job.id} of {job.account}, {job.each} GPUs, waits: {each.now()}"
                 each.played.broken.append(words)
             if not broken:
-                raise LabError(f"after {SETTLE_S:.0f} s something is under way still")
+                raise LabError(f"after {SETTLE_S:.0f} s something is under way still: {_under_way(api)}")
             return
         time.sleep(PAUSE_S)
 
@@ -225,6 +225,15 @@ def _answered(pod: Json) -> bool:
         each["type"] == "PodScheduled" and each["status"] == "False" for each in pod["status"].get("conditions", [])
     )
     return said and not pod["status"].get("nominatedNodeName")
+
+
+def _under_way(api: Api) -> list[str]:
+    """The pods that are neither on a node nor told that there is no room, and those that are being deleted."""
+    return [
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}: {pod['status']}"
+        for pod in api.call("GET", "/api/v1/pods")["items"]
+        if "deletionTimestamp" in pod["metadata"] or not (pod["spec"].get("nodeName") or _answered(pod))
+    ]
 
 
 def _ended(each: Running, job: int) -> None:
