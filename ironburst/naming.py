@@ -51,6 +51,11 @@ def burst_partition(pool: str) -> str:
     return f"burst-{pool}"
 
 
+def own_partition(account: str) -> str:
+    """The Slurm partition of the nodes that are one team's alone: `own-vision`."""
+    return f"own-{account}"
+
+
 def numbered(name: str, count: int) -> list[str]:
     """Slurm's names of the nodes of a pool or a fixed group: `p5-1` to `p5-<count>`."""
     return [f"{name}-{number}" for number in range(1, count + 1)]

@@ -24,6 +24,7 @@ RIGHTS = {
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
     "ironburst.kubernetes_rights": "",
+    "ironburst.shares": ":burst",
     "ironburst.service": ":node_states",
     "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
@@ -45,7 +46,7 @@ RIGHTS = {
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :kubernetes_rights :naming :ports "
     ":service :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
-    "ironburst.cli": "ironburst",
+    "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "pulumi pulumi_aws pulumi_kubernetes :catalog :config :document :kubernetes_rights :naming :secrets "
@@ -53,6 +54,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
+    "playbooks.plugins.filter": "ansible :shares",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
     "playbooks.files": "",

@@ -17,6 +17,7 @@ from ironburst.config.checks import (
     names,
     network,
     scheduler,
+    shares,
     software,
 )
 from ironburst.config.checks.common import Findings
@@ -41,6 +42,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     software.scheduler,
     software.mig,
     software.fabrics,
+    shares.shares,
 )
 
 
