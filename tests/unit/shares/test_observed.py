@@ -45,7 +45,7 @@ def test_what_is_rented_counts_beside_home():
 
 
 def test_what_is_to_begin_later_asks_for_nothing_yet():
-    waits = replace(job(1, "a"), reason="Resources")
+    waits = job(1, "a", state="PENDING")
     assert now([node("n1"), node("n2")], [waits, replace(waits, id=2)])["b"].over == 0
     later = replace(waits, id=2, reason="BeginTime")
     assert now([node("n1"), node("n2")], [waits, later])["b"].over == 8
