@@ -83,13 +83,12 @@ def out(site, command):
 def test_a_host_that_is_in_no_cluster_needs_a_token(inside):
     """Comes first: nothing is on the host yet."""
     _, said = play(inside, ok=False, kubernetes_node_bootstrap_token="")
-    assert (
-        "head is in no Kubernetes cluster: join it as your cluster's nodes are joined (kubeadm join), or give" in said
-    )
+    assert "head is in no Kubernetes cluster: join it as" in said
+    assert "or give a reference to a bootstrap token of it as kubernetes_node_bootstrap_token" in said
 
 
 def test_everything_is_applied_once(inside, applied):
-    assert applied["changed"] > 10 and applied["failed"] == 0
+    assert applied["changed"] >= 6 and applied["failed"] == 0
     assert play(inside)[0]["changed"] == 0
     assert play(inside, "--check", "--tags", "preflight,install,configure,runtime")[0]["changed"] == 0
 
