@@ -24,6 +24,7 @@ from ironburst.adapters.kubernetes.views import NodeView, PodView
 from ironburst.ports import Node, Resources
 
 _DOWN_S = 300.0  # as long as Kubernetes itself lets pods tolerate that their node is unreachable
+_SILENT_S = 600.0  # of a gate
 _MIB = 1 << 20
 _UNUSED = "no lease"  # of a node that waits behind its drain for nobody; the controller knows it by this word
 # kubelet's and the node controller's own taints: Ready and the cordon say the same
@@ -101,11 +102,8 @@ def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], s
         flags, reason = flags | {"DRAIN"}, reason or _UNUSED
         if not passed(view, pool):
             flags |= {"NOT_RESPONDING", "POWERING_UP"}
-    elif pool and view.gate != "True":
-        flags, reason = (
-            flags | {"DRAIN"},
-            reason or f"ironburst: its gate stopped passing: {view.gate_said or 'no word'}",
-        )
+    elif pool and (lost := gate_lost(view, now_s)):
+        flags, reason = flags | {"DRAIN"}, reason or f"ironburst: its gate stopped passing: {lost}"
     if view.ready != "True" and "POWERING_UP" not in flags:
         flags |= {"NOT_RESPONDING"}
         if now_s - view.ready_since_s > _DOWN_S:
@@ -116,6 +114,16 @@ def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], s
     if view.deleting:
         flags = (flags - {"POWERING_UP"}) | {"DRAIN", "POWERING_DOWN"}
     return flags, reason
+
+
+def gate_lost(view: NodeView, now_s: float) -> str:
+    """Why a node in service has no gate any more that passes; empty: it has. Its last word doesn't count for ever: it is
+    renewed once a minute.
+    """
+    if view.gate != "True":
+        return view.gate_said or "no word"
+    silent_s = now_s - view.gate_at_s if view.gate_at_s is not None else 0.0
+    return f"no word for {silent_s / 60:.0f} min" if silent_s > _SILENT_S else ""
 
 
 def passed(view: NodeView, pool: Pool) -> bool:

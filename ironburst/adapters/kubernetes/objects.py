@@ -46,6 +46,7 @@ def read_node(raw: Json) -> NodeView:
             ready_since_s=moment(ready.get("lastTransitionTime")) or created_s,
             gate=gate.get("status") or "",
             gate_said=gate.get("message") or gate.get("reason") or "",
+            gate_at_s=moment(gate.get("lastHeartbeatTime")),
             gpus=int(quantity(has.get(GPU, 0))),
             milli_cpus=round(quantity(has.get("cpu", 0)) * 1000),
             memory=round(quantity(has.get("memory", 0))),

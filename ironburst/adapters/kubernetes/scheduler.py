@@ -19,7 +19,7 @@ from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
-from ironburst.adapters.kubernetes.nodes import Record
+from ironburst.adapters.kubernetes.nodes import Record, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
 from ironburst.adapters.kubernetes.views import PodView, View
@@ -161,7 +161,7 @@ class Kubernetes:
             words = f"ironburst,at={int(at_s)},left={int(nodes[name])}"
             self._note("nodes", self._client.patch(_node(name), {"metadata": {"annotations": {BEAT: words}}}).body)
             view = seen.get(name)
-            if view and taints.value_of(view) and view.gate != "True" and not view.cordoned:
+            if view and taints.value_of(view) and gate_lost(view, self.now()) and not view.cordoned:
                 self._cordon(name, _GATE_LOST)
 
         self._each(nodes, one)

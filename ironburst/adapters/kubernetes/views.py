@@ -74,6 +74,7 @@ class NodeView:
     ready_since_s: float = 0.0
     gate: str = ""  # status of its condition GatePassed; empty: there is none
     gate_said: str = ""
+    gate_at_s: float | None = None  # when the node said that last, by its own clock; None: it didn't say
     gpus: int = 0  # allocatable
     milli_cpus: int = 0
     memory: int = 0

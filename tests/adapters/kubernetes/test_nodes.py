@@ -1,5 +1,7 @@
 """Node objects and the record as nodes in the policy's words."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from ironburst.adapters.kubernetes import objects, pods
@@ -67,6 +69,16 @@ def test_in_service_it_takes_jobs_and_shows_what_services_leave():
     assert busy.total == Resources(8, 91, 1_024_000 - 65536)
     full = shown(node("p5-1", gate="True", taints=[RENTED]), on=[pod("a", node="p5-1")])["p5-1"]
     assert full.has("ALLOCATED")
+
+
+@pytest.mark.parametrize(("ago_s", "open"), [(30, True), (590, True), (620, False)])
+def test_a_gates_last_word_does_not_count_for_ever(ago_s, open):
+    raw = node("p5-1", gate="True", taints=[RENTED])
+    said = datetime.fromtimestamp(NOW - ago_s, UTC)
+    raw["status"]["conditions"][1]["lastHeartbeatTime"] = f"{said:%Y-%m-%dT%H:%M:%SZ}"
+    it = shown(raw)["p5-1"]
+    assert it.open == open
+    assert it.reason == ("" if open else "ironburst: its gate stopped passing: no word for 10 min")
 
 
 def test_one_whose_gate_stopped_passing_takes_no_more():
