@@ -117,8 +117,8 @@ def _flags(view: NodeView, pool: Pool | None, now_s: float) -> tuple[set[str], s
 
 
 def gate_lost(view: NodeView, now_s: float) -> str:
-    """Why a node in service has no gate any more that passes; empty: it has. Its last word doesn't count for ever: it is
-    renewed once a minute.
+    """Why a node in service has no gate any more that passes; empty: it has. Its last word doesn't count for ever: it
+    is renewed once a minute.
     """
     if view.gate != "True":
         return view.gate_said or "no word"

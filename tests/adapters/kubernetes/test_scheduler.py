@@ -265,7 +265,7 @@ def test_a_pod_without_tolerations(api, kube):
     api.edit("v1 pods", "team-a", "train-0", lambda pod: pod["spec"].pop("tolerations"))
     (train,) = ids(kube).values()
     in_service(kube, api, "p5-1")
-    until(lambda: not kube._objects().pods["team-a/train-0"].lists_tolerations)
+    until(lambda: not kube.objects().pods["team-a/train-0"].lists_tolerations)
     kube.place(train, ["home", "burst-p5"], ["p5-2", "p5-3"])
     assert tolerates(api, "train-0", "p5-1"), raw
 
