@@ -13,10 +13,15 @@ from ironburst import secrets
 from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Kubernetes, Scheduler
 from ironburst.naming import image_parameter, logical, tags
 
 SESSION_S = 3600
 """how long credentials that a certificate gave are good for: the longest that a role allows unless it is told more"""
+
+
+WORDS = {"munge_key": "the munge key", "join_token": "the join token"}
+"""what rented nodes join with, by the key of the stack file that names it"""
 
 
 def scope(region: str) -> pulumi.Output[policies.Scope]:
@@ -27,8 +32,8 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """What cloud nodes may do: rented ones read the munge key, fixed ones nothing (Ansible writes their key); those
-    with data in S3 have a role of their pool's or group's own, which reads that, too.
+    """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key);
+    those with data in S3 have a role of their pool's or group's own, which reads that, too.
     Outputs: `role_arns` (what the controller passes to rented nodes).
     """
 
@@ -39,20 +44,21 @@ class NodeAccess(pulumi.ComponentResource):
         name: str,
         *,
         cloud: Cloud,
-        munge_key: str,
+        scheduler: Scheduler,
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
         self._name, self._where, self._cloud = name, where, cloud
-        key = munge_key if secrets.in_secretsmanager(munge_key) else None
-        rented = self._role("node", "rented GPU nodes: reads the munge key", key)
+        key, reference = scheduler.joins_with
+        said, joins_with = WORDS[key], reference if secrets.in_secretsmanager(reference) else None
+        rented = self._role("node", f"rented GPU nodes: reads {said}", joins_with)
         fixed = self._role("fixed", "fixed GPU nodes: no rights")
         self._profiles: dict[str, pulumi.Output[str]] = {}
         used = []
         for pool in cloud.pools:
-            data, what = self._data(pool), f"rented GPU nodes of {pool.name}: reads the munge key and their data"
-            role, profile = self._role(logical("node", pool.name), what, key, data) if data else rented
+            data, what = self._data(pool), f"rented GPU nodes of {pool.name}: reads {said} and their data"
+            role, profile = self._role(logical("node", pool.name), what, joins_with, data) if data else rented
             self._profiles[pool.name] = profile
             used.append(role)
         self.role_arns = [role.arn for role in dict.fromkeys(used)]
@@ -72,14 +78,14 @@ class NodeAccess(pulumi.ComponentResource):
         return [each for each in declared if each.s3]
 
     def _role(
-        self, kind: str, description: str, munge_key: str | None = None, data: Sequence[DataSet] = ()
+        self, kind: str, description: str, joins_with: str | None = None, data: Sequence[DataSet] = ()
     ) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
         label, child = logical(self._name, kind), pulumi.ResourceOptions(parent=self)
         its_tags, trust = tags(self._name, kind), json.dumps(policies.assumed_by_ec2())
         role = aws.iam.Role(label, description=description, assume_role_policy=trust, tags=its_tags, opts=child)
-        if munge_key or data:
-            rights = self._where.apply(lambda known: json.dumps(policies.node(known, munge_key, data)))
+        if joins_with or data:
+            rights = self._where.apply(lambda known: json.dumps(policies.node(known, joins_with, data)))
             aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
         return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name
 
@@ -265,6 +271,7 @@ def _launching(
             where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
         ],
         image_owners=_image_owners(config.cloud, where),
+        join_token=config.scheduler.join_token if isinstance(config.scheduler, Kubernetes) else None,
     )
     return policies.launching(where, config.name, allowed, node_roles)
 

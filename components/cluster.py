@@ -100,7 +100,7 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[access]),
         )
         self.hall_tunnels = network.hall_tunnels
-        nodes = NodeAccess(name, cloud=cloud, munge_key=config.scheduler.munge_key, where=where, opts=self._child)
+        nodes = NodeAccess(name, cloud=cloud, scheduler=config.scheduler, where=where, opts=self._child)
         groups = [
             GpuNodeGroup(
                 group.name,

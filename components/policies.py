@@ -92,20 +92,23 @@ def previewing(scope: Scope, buckets: Sequence[str] = ()) -> Document:
     return _document(*statements)
 
 
-def node(scope: Scope, munge_key: str | None, data: Sequence[DataSet] = ()) -> Document:
-    """A rented node reads its munge key (a reference into Secrets Manager; a fixed one: None) and its data, nothing
-    else.
+def node(scope: Scope, joins_with: str | None, data: Sequence[DataSet] = ()) -> Document:
+    """A rented node reads what it joins with (a reference into Secrets Manager; a fixed one: None) and its data,
+    nothing else.
 
     A secret under a key of one's own in KMS needs kms:Decrypt on that key, too: in the key's policy, for this role.
     """
-    return _document(*([_munge(scope, munge_key)] if munge_key else []), *_reading(scope.partition, data))
+    return _document(*([_joining(scope, joins_with)] if joins_with else []), *_reading(scope.partition, data))
 
 
-def _munge(scope: Scope, munge_key: str) -> Document:
-    name = munge_key.partition(":")[2].partition("#")[0]
-    # Secrets Manager puts a hyphen and six random characters behind the name.
-    secret = name if name.startswith("arn:") else scope.arn("secretsmanager", f"secret:{name}-??????")
-    return _allow("MungeKey", ["secretsmanager:GetSecretValue"], [secret])
+def _joining(scope: Scope, reference: str) -> Document:
+    return _allow("JoinsWith", ["secretsmanager:GetSecretValue"], [_secret(scope, reference)])
+
+
+def _secret(scope: Scope, reference: str) -> str:
+    """The ARN of a reference into Secrets Manager, which puts a hyphen and six random characters behind the name."""
+    name = reference.partition(":")[2].partition("#")[0]
+    return name if name.startswith("arn:") else scope.arn("secretsmanager", f"secret:{name}-??????")
 
 
 def _reading(partition: str, data: Sequence[DataSet]) -> list[Document]:
@@ -143,6 +146,8 @@ class Pools:
     image_parameter_arns: Sequence[str]
     image_owners: Sequence[str]
     """account numbers, amazon or aws-marketplace"""
+    join_token: str | None = None
+    """reference of the secret that the controller puts the token into that Kubernetes nodes join with"""
 
 
 def _rented(cluster: str) -> Document:
@@ -202,7 +207,12 @@ def launching(scope: Scope, cluster: str, pools: Pools, node_role_arns: Sequence
         ),
         _allow("PoolImages", ["ssm:GetParameter"], list(pools.image_parameter_arns)),
         *_interruptions(pools.queue_arns),
+        *([_handing_out(scope, pools.join_token)] if pools.join_token else []),
     )
+
+
+def _handing_out(scope: Scope, reference: str) -> Document:
+    return _allow("JoinToken", ["secretsmanager:PutSecretValue"], [_secret(scope, reference)])
 
 
 def _interruptions(queue_arns: Sequence[str]) -> list[Document]:

@@ -4,6 +4,7 @@ and nowhere else: who writes a name and who looks for it must agree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
 CLUSTER_TAG = "ironburst:cluster"
@@ -17,6 +18,28 @@ MARKET_TAG, PRICE_TAG, ACCOUNT_TAG = "ironburst:market", "ironburst:usd-per-hour
 """on rented instances: what a ledger is rebuilt from"""
 ROLE_TAG = "ironburst:role"
 """on instances that images are built on, and on the images"""
+
+SITE_LABEL = "ironburst.io/site"
+"""of Kubernetes nodes: home's value, and one for each pool"""
+
+
+def node_labels(
+    partition: str,
+    region: str | None,
+    zones: Sequence[str],
+    types: Sequence[str],
+    declared: Mapping[str, str],
+) -> dict[str, str]:
+    """The labels of rented Kubernetes nodes which lie in one of these zones and are of one of these types: those that
+    are sure. A kubelet may give itself each of them (NodeRestriction).
+    """
+    sure = {
+        "topology.kubernetes.io/region": region or "",
+        "topology.kubernetes.io/zone": zones[0] if len(zones) == 1 else "",
+        "node.kubernetes.io/instance-type": types[0] if len(types) == 1 else "",
+        SITE_LABEL: partition,
+    }
+    return {**declared, **{key: value for key, value in sure.items() if value}}
 
 
 def burst_partition(pool: str) -> str:

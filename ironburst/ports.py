@@ -136,10 +136,15 @@ class Scheduler(Protocol):
         """
 
     def put_permit(self, nodes: Sequence[str]) -> None:
-        """Allow the scheduler's ResumeProgram to wait for these nodes."""
+        """These nodes are on their way: they may join, and the scheduler's ResumeProgram may wait for them."""
 
     def remove_permit(self, nodes: Sequence[str]) -> None:
         """The scheduler's ResumeProgram sends these nodes back from now on."""
+
+    def admit(self) -> Sequence[str]:
+        """Let nodes that have a permit join, where the scheduler asks for each. Returns sentences: who asked to join
+        and isn't let in.
+        """
 
     def power_up(self, nodes: Sequence[str]) -> None:
         """Ask for these powered-down nodes; the scheduler handles it within some seconds."""

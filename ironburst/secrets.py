@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 SCHEMES = ("env", "file", "aws-secretsmanager")
 
@@ -62,15 +63,37 @@ def resolve(reference: str, *, region: str | None = None) -> str:
     return _from_secretsmanager(reference, name, region)
 
 
-def _from_secretsmanager(reference: str, name: str, region: str | None) -> str:
+def store(reference: str, value: str, *, region: str | None = None) -> None:
+    """Put a new value behind an aws-secretsmanager reference; the secret itself is there before. Raises SecretError."""
+    check(reference)
+    scheme, _, name = reference.partition(":")
+    if scheme != "aws-secretsmanager" or "#" in name:
+        raise SecretError(f"nothing is written to {reference!r}: it has to be aws-secretsmanager:NAME, a whole secret")
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        _secretsmanager(name, region).put_secret_value(SecretId=name, SecretString=value)
+        return
+    except ClientError as error:
+        reason = error.response.get("Error", {}).get("Code", "refused")
+    except BotoCoreError as error:
+        reason = type(error).__name__
+    raise SecretError(f"nothing can be written to {reference!r}: AWS Secrets Manager says {reason}")
+
+
+def _secretsmanager(secret_id: str, region: str | None) -> Any:
     import boto3  # imported here: reading a stack file must not load the AWS SDK
+
+    of_arn = secret_id.split(":")[3] if secret_id.startswith("arn:") else region
+    return boto3.client("secretsmanager", region_name=of_arn)
+
+
+def _from_secretsmanager(reference: str, name: str, region: str | None) -> str:
     from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     secret_id, _, key = name.partition("#")
-    if secret_id.startswith("arn:"):
-        region = secret_id.split(":")[3]
     try:
-        answer = boto3.client("secretsmanager", region_name=region).get_secret_value(SecretId=secret_id)
+        answer = _secretsmanager(secret_id, region).get_secret_value(SecretId=secret_id)
         text = answer["SecretString"]
         return str(json.loads(text)[key]) if key else text
     except ClientError as error:

@@ -36,14 +36,14 @@ RIGHTS = {
     "ironburst.signals": "",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
-    "ironburst.controller": ":burst :document :node_states :ports",
+    "ironburst.controller": ":burst :document :naming :node_states :ports",
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
-    "ansible_runner boto3 botocore kubernetes requests sushy urllib3 yaml",
+    "ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "ironburst",
     # the declaration
     "__main__": "pulumi components :config",

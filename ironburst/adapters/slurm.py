@@ -99,6 +99,10 @@ class Slurm:
         """Also of nodes that have none."""
         self._call("rm", "-f", "--", *self._permit_files(nodes))
 
+    def admit(self) -> Sequence[str]:
+        """The munge key is all that a node joins with."""
+        return ()
+
     def power_up(self, nodes: Sequence[str]) -> None:
         """`state=power_up`: asks for it; handled within Slurm's power_save_interval."""
         self._update_nodes(nodes, "power_up")

@@ -24,7 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog="example: ironburst explain 4711",
     )
     parser.add_argument("job", type=int, help="Slurm's job id")
-    site_options.add(parser, slurm=False, needs_document=False)
+    site_options.add(parser, needs_scheduler=False, needs_document=False)
     parser.set_defaults(func=run)
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
@@ -36,10 +36,11 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """End orphans, or say which would be."""
-    document, scheduler = site_options.read_document(arguments), site_options.slurm(arguments)
+    document = site_options.read_document(arguments)
+    queue = scheduler.connect(arguments, document)
     with site_options.own_ledger(arguments) as ledger:
-        controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, SystemClock())
-        site, observation = controller.site(document), scheduler.observe()
+        controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, SystemClock())
+        site, observation = controller.site(document), queue.observe()
         holder = ownership.holder(site)
         orphans = reaper.orphans(site, observation, arguments.grace)
         ids = [instance.id for instance in orphans if not holder or instance.owner != holder]

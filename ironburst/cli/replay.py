@@ -40,7 +40,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=folder_help)
     config_help = "decide by this file's policy (default: each tick's own)"
     parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=config_help)
-    site_options.add(parser, slurm=False, needs_document=False)
+    site_options.add(parser, needs_scheduler=False, needs_document=False)
     parser.set_defaults(func=run)
 
 

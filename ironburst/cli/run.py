@@ -8,7 +8,7 @@ import signal
 import sys
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
@@ -43,7 +43,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
     reader = site_options.document_reader(arguments)
-    document, scheduler, clock = reader(), site_options.slurm(arguments), SystemClock()
+    document, clock = reader(), SystemClock()
+    queue = scheduler.connect(arguments, document)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.stop())
 
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
     with site_options.own_ledger(arguments) as ledger:
-        controller = Controller(scheduler, Aws(document.region or "us-east-1"), ledger, clock, ticks)
+        controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
             document = reader()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 
 from ironburst import document
-from ironburst.adapters.slurm import Slurm
 from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.lock import LockedError
@@ -35,7 +33,7 @@ class BadInput(Exception):
     """An option or an argument that can't be used; the text is one sentence."""
 
 
-def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: bool = True) -> None:
+def add(parser: argparse.ArgumentParser, *, needs_scheduler: bool = True, needs_document: bool = True) -> None:
     """Add the common options."""
     if needs_document:
         parser.add_argument(
@@ -44,10 +42,12 @@ def add(parser: argparse.ArgumentParser, *, slurm: bool = True, needs_document: 
     parser.add_argument(
         "--ledger", type=Path, default=None, help=f"the ledger (default: $IRONBURST_LEDGER, or {LEDGER})"
     )
-    if slurm:
+    if needs_scheduler:
         told = "what to put before Slurm's commands, such as 'ssh root@head' "
         told += "(default: $IRONBURST_SLURM_PREFIX, or nothing)"
         parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
+        told = "how to get into a Kubernetes cluster (default: $IRONBURST_KUBECONFIG, or what the document names)"
+        parser.add_argument("--kubeconfig", type=Path, default=None, metavar="FILE", help=told)
     parser.add_argument("--json", action="store_true", help="machine-readable")
 
 
@@ -77,17 +77,6 @@ def document_reader(arguments: argparse.Namespace) -> document.Reader:
     """For the loop: reads anew each time, with a last good copy beside the ledger."""
     path = _document_path(arguments)
     return document.Reader(path, ledger_path(arguments).with_name("document.last-good.json"))
-
-
-def slurm(arguments: argparse.Namespace) -> Slurm:
-    """Slurm, behind the prefix of the options. Raises BadInput."""
-    text = (
-        arguments.slurm_prefix if arguments.slurm_prefix is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
-    )
-    try:
-        return Slurm(shlex.split(text))
-    except ValueError as error:
-        raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
 def open_ledger(arguments: argparse.Namespace) -> Ledger:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
@@ -35,14 +35,15 @@ def add_parser(subparsers: Subparsers) -> None:
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Say how things are now."""
-    document, scheduler = site_options.read_document(arguments), site_options.slurm(arguments)
+    document = site_options.read_document(arguments)
+    queue = scheduler.connect(arguments, document)
     try:
         ledger = site_options.open_ledger(arguments)
     except LedgerError:
         if site_options.ledger_path(arguments).exists():
             raise
         ledger = None  # no controller has run yet: there is still a queue
-    said = gather(document, scheduler.observe(), ledger, time.time())
+    said = gather(document, queue.observe(), ledger, time.time())
     kept = usage(site_options.ticks_path(arguments))
     said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
@@ -157,8 +158,13 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 def _job_line(job: dict[str, Any]) -> str:
     where = ",".join(job["on"]) or "-"
-    who = f"{job['job']:>7} {job['state']:<10} {job['user']:<10}"
+    who = f"{_called(job):>7} {job['state']:<10} {job['user']:<10}"
     return f"  {who} {job['gpus']:>3} GPUs  {where:<16} {job['why']}"
+
+
+def _called(job: dict[str, Any]) -> str:
+    """As people call it: Slurm's number; a pod's or a gang's name, for its number is nobody's."""
+    return str(job["job"]) if job["job"] < 2**32 else str(job["name"])
 
 
 def _home_line(node: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ironburst.adapters.aws import Aws
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.recorder import Recorder
 from ironburst.controller.tick import Controller, Report
@@ -38,13 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
-    scheduler = site_options.slurm(arguments)
+    queue = scheduler.connect(arguments, document)
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
         cloud = Aws(document.region or "us-east-1")
         ticks = Recorder(site_options.ticks_path(arguments))
-        report = Controller(scheduler, cloud, ledger, SystemClock(), ticks).tick(document)
+        report = Controller(queue, cloud, ledger, SystemClock(), ticks).tick(document)
     print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))
     return 0
 

@@ -11,7 +11,7 @@ from ironburst.config.data_models import DataName, DataSet
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, Duration, ImageOwner, Name
+from ironburst.config.types import Account, Certificates, Duration, ImageOwner, Name, NodeLabel, NodeLabelValue
 
 _RESERVATION = r"^cr-[0-9a-f]+$"
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
@@ -126,6 +126,12 @@ class _RentedAlone(Strict):
         "to the nodes by themselves, others somebody else brings",
     )
     licences: list[str] = Field(default=[], description="licences (Slurm's names) that jobs on its nodes can take")
+    labels: dict[NodeLabel, NodeLabelValue] = Field(
+        default={},
+        description="labels of its nodes where the scheduler is Kubernetes, beside our own: also those that feature "
+        "discovery will put there, so that pods that select them may be rented for",
+        examples=[{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}],
+    )
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Name, SecretRef
+from ironburst.config.types import Certificates, Name, SecretRef
 
 SHARED = "mounted on every node; the gate checks it"
 
@@ -23,6 +23,11 @@ class Slurm(Strict):
     )
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
 
+    @property
+    def joins_with(self) -> tuple[str, str]:
+        """What a rented node joins with: the key of this section that names it, and the reference."""
+        return "munge_key", self.munge_key
+
 
 class Kubernetes(Strict):
     """A Kubernetes cluster that is there already: rented nodes join it, and its own scheduler starts the pods."""
@@ -33,10 +38,8 @@ class Kubernetes(Strict):
         description="as nodes and the controller reach it",
         examples=["https://10.0.0.5:6443"],
     )
-    ca_file: str = Field(
-        min_length=1,
-        description="the cluster's certificate authority in PEM, a path where Pulumi runs; kubeadm has it as "
-        "/etc/kubernetes/pki/ca.crt",
+    ca: Certificates = Field(
+        description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
     )
     kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
     join_token: SecretRef = Field(
@@ -50,6 +53,11 @@ class Kubernetes(Strict):
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
     shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
+
+    @property
+    def joins_with(self) -> tuple[str, str]:
+        """What a rented node joins with: the key of this section that names it, and the reference."""
+        return "join_token", self.join_token
 
 
 def _kind(value: Any) -> str:

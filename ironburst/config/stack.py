@@ -81,7 +81,8 @@ def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
 
 def secret_references(config: ClusterConfig) -> Findings:
     """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
-    references = {path_of("scheduler", "munge_key"): config.scheduler.munge_key}
+    key, joins_with = config.scheduler.joins_with
+    references = {path_of("scheduler", key): joins_with}
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):

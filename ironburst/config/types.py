@@ -106,6 +106,18 @@ def _reference(value: str) -> str:
     return value
 
 
+def _node_label(key: str) -> str:
+    """As NodeRestriction lets a kubelet set it on its own node. Raises ValueError."""
+    prefix, _, name = key.rpartition("/")
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", name) or (
+        prefix and not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", prefix)
+    ):
+        raise ValueError("is no key of a label; write name or prefix/name, as in nvidia.com/gpu.product")
+    if f".{prefix}".endswith((".kubernetes.io", ".k8s.io")):
+        raise ValueError("belongs to Kubernetes: a node may not label itself so; choose a prefix of your own")
+    return key
+
+
 _TEXT_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 Duration = Annotated[
@@ -122,6 +134,8 @@ Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 SecretRef = Annotated[
     str, AfterValidator(_reference), Field(examples=["env:BMC_PASSWORD", "aws-secretsmanager:hall/bmc"])
 ]
+NodeLabel = Annotated[str, AfterValidator(_node_label)]
+NodeLabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Certificates = Annotated[str, AfterValidator(_certificates)]
 Account = Annotated[str, AfterValidator(_account)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
+from ironburst import naming
 from ironburst.controller import heartbeat
 from ironburst.controller.records import LaunchRow
-from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.document import ClusterDocument, PoolDocument, PoolZone
 from ironburst.ports import LaunchRequest
 
 
@@ -16,21 +18,37 @@ def token(cluster: str, launch: str, attempt: int) -> str:
     return "ib-" + hashlib.sha256(f"{cluster}/{launch}/{attempt}".encode()).hexdigest()[:40]
 
 
-def user_data(document: ClusterDocument, pool: PoolDocument, nodes: tuple[str, ...], boot_s: float) -> str:
+def user_data(
+    document: ClusterDocument, pool: PoolDocument, place: PoolZone, nodes: tuple[str, ...], boot_s: float
+) -> str:
     """What a rented node needs to find out who it is, and when to end itself; it holds references, no secrets."""
     said = {
         "ironburst": 1,
         "cluster": document.cluster,
         "nodes": list(nodes),
-        "conf_server": document.scheduler.head_address,
-        "munge_key": document.scheduler.munge_key,
         "region": document.region,
+        **_joins(document, pool, place),
         "dead_man_s": document.burst.dead_man_s,
         "hard_limit_s": heartbeat.hard_limit_s(boot_s, pool.max_run_s, pool.idle_s),
     }
     if data := document.data_of(pool):
         said |= {"boot_s": boot_s, "data": {name: declared.model_dump() for name, declared in data.items()}}
     return json.dumps(said, sort_keys=True)
+
+
+def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> dict[str, Any]:
+    """What it joins, and with what."""
+    declared = document.scheduler
+    if declared.kind != "kubernetes":
+        return {"conf_server": declared.head_address, "munge_key": declared.munge_key}
+    types = [place.instance_type or pool.instance_type]
+    return {
+        "scheduler": "kubernetes",
+        "api_server": declared.api_server,
+        "ca": declared.ca,
+        "join_token": declared.join_token,
+        "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
+    }
 
 
 def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, attempt: int) -> LaunchRequest | None:
@@ -50,7 +68,7 @@ def launch_request(document: ClusterDocument, launch: LaunchRow, zone: str, atte
         launch_template_id=place.launch_template_id,
         launch_template_version=place.launch_template_version,
         image_id=launch.image_id,
-        user_data=user_data(document, pool, launch.nodes, launch.boot_s),
+        user_data=user_data(document, pool, place, launch.nodes, launch.boot_s),
         capacity_reservation_id=pool.capacity_reservation_id,
         capacity_reservation_group_arn=pool.capacity_reservation_group_arn,
         max_usd_per_hour=launch.usd_per_hour if launch.market == "spot" else None,

@@ -45,6 +45,17 @@ def advance(site: Site, observation: Observation) -> bool:
     return launching.ask(site, observation) or changed
 
 
+def admit(site: Site) -> None:
+    """Let those join that are on their way; who isn't let in is told to a person."""
+    if not any(lease.state == records.LAUNCHED for lease in site.ledger.leases()):
+        return
+    try:
+        for text in site.scheduler.admit():
+            site.tell("needs_a_person", text)
+    except SchedulerError as error:
+        site.tell("trouble", f"nodes that are on their way can't be let in: {error}")
+
+
 def _launch(site: Site, id: str, observation: Observation) -> bool:
     changed = launching.steps(site, id, observation)
     for lease in site.ledger.leases_of(id):

@@ -119,6 +119,7 @@ class Controller:
             ownership.say(site)
             self._said = True
         notices.troubles(site, observation)
+        leases.admit(site)
         leases.advance(site, observation)
         self._heartbeat.beat(site, observation)
         if ceilings.enforce(site, observation):

@@ -1,4 +1,6 @@
-"""The munge key: is it where a rented node looks for it, and may the node read it? Its value is never asked for."""
+"""What rented nodes join with (munge key, join token): is it where they look for it, and may they read it? Its value is
+never asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ CHECK = "secret"
 
 def check(site: Site) -> Iterator[Finding]:
     """Only where nodes read it from AWS."""
-    reference = site.config.scheduler.munge_key
+    _, reference = site.config.scheduler.joins_with
     if site.cloud.pools and secrets.in_secretsmanager(reference):
         name = reference.partition(":")[2].partition("#")[0]
         yield from answered(CHECK, f"secret {name}", lambda: _secret(site, name))
@@ -24,7 +26,8 @@ def check(site: Site) -> Iterator[Finding]:
 def _secret(site: Site, name: str) -> Iterator[Finding]:
     found, region, looked_at = site.account.secret(name), site.cloud.region, f"secret {name}"
     if found is None:
-        make = f"aws secretsmanager create-secret --region {region} --name {name} --secret-string file://munge.key"
+        value = "file://munge.key" if site.config.scheduler.kind == "slurm" else "none-yet"
+        make = f"aws secretsmanager create-secret --region {region} --name {name} --secret-string {value}"
         todo = f"make it: {make}" if not name.startswith("arn:") else "name a secret of this account and region"
         yield Finding(CHECK, looked_at, "fail", f"there is none in {region}", todo)
         return
@@ -32,7 +35,7 @@ def _secret(site: Site, name: str) -> Iterator[Finding]:
         todo = f"aws secretsmanager restore-secret --region {region} --secret-id {name}"
         yield Finding(CHECK, looked_at, "fail", f"it is deleted since {found.deleted:%Y-%m-%d}", todo)
     elif (lies_in := found.arn.split(":")[3]) != region:
-        todo = f"make it in {region} and name that one as scheduler.munge_key"
+        todo = f"make it in {region} and name that one as scheduler.{site.config.scheduler.joins_with[0]}"
         yield Finding(CHECK, looked_at, "fail", f"it lies in {lies_in}; nodes look for it in {region}", todo)
     else:
         yield Finding(CHECK, looked_at, "ok", "it is there; its value was not asked for")
@@ -47,7 +50,8 @@ def _readable(site: Site, found: Secret) -> Iterator[Finding]:
             yield Finding(CHECK, f"the rented nodes' role {name}", "fail", seen, "run `pulumi up`")
             continue
         question = Question("secretsmanager:GetSecretValue", found.arn)
-        todo = "run `pulumi up` with this scheduler.munge_key: it writes the nodes' policy anew"
+        key, _ = site.config.scheduler.joins_with
+        todo = f"run `pulumi up` with this scheduler.{key}: it writes the nodes' policy anew"
         yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
         if found.kms_key:
             seen = f"the secret is under {found.kms_key}, whose key policy the simulator doesn't see"

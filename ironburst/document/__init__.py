@@ -38,7 +38,7 @@ from ironburst.document.model import (
 )
 
 __all__ = [
-    "VERSION",
+    "VERSIONS",
     "Budget",
     "Burst",
     "ClusterDocument",
@@ -68,7 +68,8 @@ __all__ = [
     "removed",
 ]
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""2: the scheduler is Kubernetes"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:
@@ -101,10 +102,10 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
         raise DocumentError(
             f"{where} is not a ClusterDocument: it has no version; publish one with `ironburst publish`"
         )
-    if data["version"] != VERSION:
+    if data["version"] not in VERSIONS:
         raise DocumentError(
-            f"{where} has version {data['version']!r}; this ironburst reads version {VERSION}: "
-            "upgrade the reader or publish again"
+            f"{where} has version {data['version']!r}; this ironburst reads versions "
+            f"{' and '.join(map(str, VERSIONS))}: upgrade the reader or publish again"
         )
     try:
         return ClusterDocument.model_validate(data)

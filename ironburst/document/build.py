@@ -14,6 +14,8 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
+from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
+from ironburst.config.scheduler_models import Slurm
 from ironburst.document import (
     Budget,
     Burst,
@@ -92,16 +94,14 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
     if config.cloud:
         hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, solution)]
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
-    head = next(host for host in hosts if host.name == config.scheduler.head)
-    scheduler = config.scheduler.model_dump() | {"head_address": head.address}
     return ClusterDocument(
-        version=1,
+        version=2 if config.scheduler.kind == "kubernetes" else 1,
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
-        scheduler=Scheduler(**scheduler),
+        scheduler=_scheduler(config.scheduler, hosts),
         hosts=hosts,
         pools=pools,
         budget=_budget(config),
@@ -112,6 +112,13 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
     )
+
+
+def _scheduler(declared: DeclaredScheduler, hosts: list[Host]) -> Scheduler:
+    known = {key: value for key, value in declared.model_dump().items() if value is not None}
+    if isinstance(declared, Slurm):
+        known["head_address"] = next(host for host in hosts if host.name == declared.head).address
+    return Scheduler(**{"shared_filesystem": "", **known})
 
 
 def _burst(config: ClusterConfig) -> Burst:
@@ -331,6 +338,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         account=block.account if block else None,
         data=pool.data,
         licences=pool.licences,
+        labels=pool.labels,
         interruptions_per_hour=first.interruptions_per_hour,
         checkpoint_s=pool.checkpoint or 0,
         root_disk_gb=pool.root_disk_gb,

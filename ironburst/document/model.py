@@ -231,6 +231,7 @@ class PoolDocument(_Part):
     account: str | None = Field(default=None, description="Slurm account whose jobs alone rent in it; null: all")
     data: list[str] = []
     licences: list[str] = []
+    labels: dict[str, str] = Field(default={}, description="of its nodes in Kubernetes, beside our own")
     interruptions_per_hour: dict[str, float] = Field(
         default={}, description="market: how often one instance is taken back; none: never"
     )

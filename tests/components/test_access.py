@@ -56,8 +56,8 @@ def test_no_statement_allows_every_action_and_only_looking_has_no_resource(clust
 
 def test_a_node_reads_its_munge_key_and_nothing_else(cluster, value):
     assert attached(cluster(value), "lab-node") == {
-        "MungeKey": {
-            "Sid": "MungeKey",
+        "JoinsWith": {
+            "Sid": "JoinsWith",
             "Effect": "Allow",
             "Action": ["secretsmanager:GetSecretValue"],
             "Resource": ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/munge-key-??????"],
@@ -218,7 +218,7 @@ def test_nodes_with_data_in_s3_have_a_role_of_their_own(cluster, value):
     value["cloud"]["pools"][0]["data"] = ["imagenet", "genomes"]
     value["cloud"]["groups"][0]["data"] = ["imagenet"]
     recording, group = cluster(value), value["cloud"]["groups"][0]["name"]
-    assert set(attached(recording, "lab-node-p5")) == {"MungeKey", "ListData0", "ReadData0"}
+    assert set(attached(recording, "lab-node-p5")) == {"JoinsWith", "ListData0", "ReadData0"}
     assert attached(recording, "lab-node-p5")["ReadData0"]["Resource"] == ["arn:aws:s3:::training/imagenet/*"]
     assert set(attached(recording, f"lab-fixed-{group}")) == {"ListData0", "ReadData0"}
     (instance,) = recording.all("ec2/instance:Instance")

@@ -262,7 +262,7 @@ def without(key, tags=RENTED):
 OWNER = RENTED | {"ironburst:owner": "head-1", "Name": "lab-p5-l1"}
 ALLOWED = {
     "node": {
-        "MungeKey": lambda s: s.secret(SECRET),
+        "JoinsWith": lambda s: s.secret(SECRET),
         "ListData0": lambda s: s.listed("data", "imagenet/"),
         "ReadData0": lambda s: s.object("data", "imagenet/a"),
         "ListData1": lambda s: (s.listed("whole"), s.listed("whole", "imagenet/")),
@@ -336,7 +336,7 @@ ALLOWED = {
 # what would be allowed if the statement asked less: each of its conditions, and a resource beside its own
 DENIED = {
     "node": {
-        "MungeKey": [lambda s: s.secret("bmc"), lambda s: s.secret(SECRET + "-2")],
+        "JoinsWith": [lambda s: s.secret("bmc"), lambda s: s.secret(SECRET + "-2")],
         "ListData0": [
             lambda s: s.listed("data"),
             lambda s: s.listed("data", ""),

@@ -7,6 +7,7 @@ disruption budgets, field selectors, pages of lists, expired resourceVersions.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import re
@@ -27,6 +28,12 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
     "v1 configmaps": ("ConfigMap", True, ("metadata.name",)),
     "batch/v1 jobs": ("Job", True, ("metadata.name",)),
     "coordination.k8s.io/v1 leases": ("Lease", True, ("metadata.name",)),
+    "v1 secrets": ("Secret", True, ("metadata.name", "type")),
+    "certificates.k8s.io/v1 certificatesigningrequests": (
+        "CertificateSigningRequest",
+        False,
+        ("metadata.name", "spec.signerName"),
+    ),
     "scheduling.k8s.io/v1alpha2 podgroups": ("PodGroup", True, ("metadata.name",)),
 }
 PATH = re.compile(r"^/(?:api/(v1)|apis/([^/]+/[^/]+))(?:/namespaces/([^/]+)(?=/))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?$")
@@ -184,6 +191,9 @@ class KubeApi:
         if key in self.objects:
             raise Refusal(409, "AlreadyExists", f'{resource.split()[1]} "{meta["name"]}" already exists')
         meta |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": _time(self.now())}
+        if "stringData" in raw:
+            given = {name: base64.b64encode(text.encode()).decode() for name, text in raw.pop("stringData").items()}
+            raw["data"] = {**raw.get("data", {}), **given}
         meta["managedFields"] = _managed({}, raw, manager, _time(self.now()))
         self._store(key, raw, None)
         return raw
@@ -227,6 +237,26 @@ class KubeApi:
         if not dry:
             self.delete(key, None)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+
+    def approve(self, key, body, manager):
+        """The subresource changes nothing but the conditions; a right to the signer is asked for beside RBAC's own."""
+        found = self._found(key)
+        signer = found["spec"]["signerName"]
+        if self.allowed and not self.allowed("approve", "certificates.k8s.io", "signers", "", signer):
+            text = f'certificatesigningrequests "{key[2]}" is forbidden: user not permitted to approve requests with '
+            raise Refusal(403, "Forbidden", f'{text}signerName "{signer}"')
+        conditions = (body.get("status") or {}).get("conditions") or []
+        kinds = {each["type"] for each in conditions}
+        before = {each["type"] for each in (found.get("status") or {}).get("conditions") or []}
+        if (
+            {"Approved", "Denied"} <= kinds
+            or before - kinds
+            or any(each.get("status") != "True" for each in conditions)
+        ):
+            raise Refusal(422, "Invalid", "status.conditions: Forbidden: Approved and Denied conditions are exclusive")
+        new = {**copy.deepcopy(found), "metadata": dict(body["metadata"])}
+        new["status"] = {**(found.get("status") or {}), "conditions": conditions}
+        return self.write(key, new, manager)
 
     # ---- lists and watches
     def listed(self, resource, namespace, query):
@@ -281,6 +311,8 @@ class KubeApi:
                 raise fault[1]
         if sub == "eviction":
             return self.evict(key, body)
+        if sub == "approval":
+            return self.approve(key, body, manager)
         if method == "get":
             return self._found(key)
         if method == "list":

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ironburst.adapters.kubernetes import rights
+from ironburst.adapters.kubernetes.joining import GROUP, SIGNER
 from ironburst.adapters.kubernetes.site import GATE, NOT_READY, Pool, Site
 from ironburst.ports import Resources
 
@@ -160,3 +168,47 @@ GATED = {"key": NOT_READY, "effect": "NoSchedule"}
 
 def rented_taint(value):
     return {"key": "ironburst.io/rented", "value": value, "effect": "NoSchedule"}
+
+
+def may(verb, group, resource, namespace, name):
+    """As the ClusterRole and the Roles of rights.py let the controller."""
+    there = {SITE.namespace: rights.namespaced(SITE.object_name), "kube-system": rights.TOKENS}
+    return any(
+        rule.group == group
+        and resource in rule.resources
+        and verb in rule.verbs
+        and (not rule.names or name in rule.names)
+        for rule in (*rights.CLUSTER, *there.get(namespace, ()))
+    )
+
+
+_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def pem(common="system:node:p5-1", group="system:nodes", names=()):
+    """A certificate request as a kubelet makes it."""
+    subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group), x509.NameAttribute(NameOID.COMMON_NAME, common)]
+    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
+    if names:
+        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+    return made.sign(_KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def csr(name, request, **spec):
+    """As an API server shows what was asked for with a token of ours."""
+    its = {
+        "request": base64.b64encode(request).decode(),
+        "signerName": SIGNER,
+        "usages": ["digital signature", "client auth"],
+        "username": "system:bootstrap:abcdef",
+        "groups": ["system:bootstrappers", GROUP, "system:authenticated"],
+        **spec,
+    }
+    meta = {"name": name, "uid": uid()}
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": meta,
+        "spec": its,
+        "status": {},
+    }

@@ -239,6 +239,9 @@ class FakeSlurm:
         self._takes()
         self.permits -= set(nodes)
 
+    def admit(self):
+        return ()
+
     def power_up(self, nodes):
         self._takes()
         for name in nodes:

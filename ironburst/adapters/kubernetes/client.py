@@ -80,14 +80,17 @@ def checked(name: str) -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a cluster. Without `kubeconfig`: as a pod of it, by its service account."""
+    """How to reach a cluster. With neither `kubeconfig` nor `read`: as a pod of it, by its service account."""
 
     kubeconfig: Path | None
     context: str = ""  # empty: the kubeconfig's current one
+    read: Callable[[], str] | None = None  # a kubeconfig's text, wherever it is kept. Raises SchedulerError
+    said: str = ""  # what that one is called
 
     def __str__(self) -> str:
         context = f", context {self.context}" if self.context else ""
-        return f"{self.kubeconfig}{context}" if self.kubeconfig else "the pod's service account"
+        found = self.kubeconfig or self.said
+        return f"{found}{context}" if found else "the pod's service account"
 
 
 class Answer(NamedTuple):
@@ -308,21 +311,29 @@ class Client:
 
 def configuration_of(access: Access) -> Any:
     """The official client's Configuration. Raises SchedulerError."""
-    import yaml.error
+    import yaml
     from kubernetes import client, config
 
     configuration = client.Configuration()
     configuration.retries = False
     path = access.kubeconfig
     try:
-        if path is None:
+        if access.read:
+            held: Any = yaml.safe_load(access.read())
+            if not isinstance(held, dict):
+                raise SchedulerError(f"{access} holds no kubeconfig")
+            config.load_kube_config_from_dict(
+                held, context=access.context or None, client_configuration=configuration, persist_config=False
+            )
+        elif path is None:
             config.load_incluster_config(client_configuration=configuration)
             return configuration
-        if not os.access(path, os.R_OK):
+        elif not os.access(path, os.R_OK):
             raise SchedulerError(f"there is no kubeconfig {path} that can be read: give the path of one")
-        config.load_kube_config(
-            str(path), context=access.context or None, client_configuration=configuration, persist_config=False
-        )
+        else:
+            config.load_kube_config(
+                str(path), context=access.context or None, client_configuration=configuration, persist_config=False
+            )
     except (config.ConfigException, yaml.error.YAMLError, KeyError, TypeError, ValueError) as error:
         raise SchedulerError(f"{access} can't be used: {' '.join(str(error).split())[:_SAID]}") from None
     if not configuration.api_key and not configuration.cert_file:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["CLUSTER", "namespaced", "rendered"]
+__all__ = ["CLUSTER", "TOKENS", "namespaced", "rendered"]
 
 Json = dict[str, Any]
 
@@ -30,7 +30,14 @@ CLUSTER = (
     Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
     Rule("batch", ("jobs",), ("list", "watch")),
     Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
+    # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made
+    Rule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
+    Rule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
+    Rule("certificates.k8s.io", ("signers",), ("approve",), ("kubernetes.io/kube-apiserver-client-kubelet",)),
 )
+
+# In kube-system, where bootstrap tokens are
+TOKENS = (Rule("", ("secrets",), ("create",)),)
 
 
 def namespaced(object_name: str) -> tuple[Rule, ...]:

@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ironburst.adapters.kubernetes import nodes, objects, pods, queue, record, taints
+from ironburst.adapters.kubernetes import joining, nodes, objects, pods, queue, record, taints
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
+from ironburst.adapters.kubernetes.joining import Deliver, Joining
 from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
@@ -51,8 +52,17 @@ def kinds(site: Site) -> list[Kind]:
 class Kubernetes:
     """A Scheduler (ironburst.ports) whose queue is kube-scheduler's. Close it in the end."""
 
-    def __init__(self, client: Client, site: Site, cache: Cache | None = None, *, first_s: float = FIRST_S):
+    def __init__(
+        self,
+        client: Client,
+        site: Site,
+        cache: Cache | None = None,
+        *,
+        deliver: Deliver = joining.refuse,
+        first_s: float = FIRST_S,
+    ):
         self._client, self._site, self._first_s = client, site, first_s
+        self._joining = Joining(client, site.boot_s, deliver)
         self._cache = cache or Cache(client, kinds(site))
         self._writing = threading.Lock()
         self._memo = queue.Memo()
@@ -88,12 +98,20 @@ class Kubernetes:
         return record.claim(self._client, self._site, owner, said, stale_s)
 
     def put_permit(self, nodes: Sequence[str]) -> None:
-        """In the record."""
+        """In the record; what they join with is there before."""
+        self._joining.token()
         self._record(lambda kept: replace(kept, permits=kept.permits | set(nodes)))
 
     def remove_permit(self, nodes: Sequence[str]) -> None:
         """Also of nodes that have none."""
         self._record(lambda kept: replace(kept, permits=kept.permits - set(nodes)))
+
+    def admit(self) -> Sequence[str]:
+        """Approve what nodes with a permit and without a Node object ask for."""
+        awaited = record.read(self._client, self._site).permits - self._objects().nodes.keys()
+        if awaited:
+            self._joining.token()  # one that boots late reads it late
+        return self._joining.approve(awaited)
 
     def power_up(self, nodes: Sequence[str]) -> None:
         """In the record: Kubernetes knows a node only when its kubelet registers."""

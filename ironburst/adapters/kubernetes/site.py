@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ironburst import naming
 from ironburst.ports import Resources
 
 GPU = "nvidia.com/gpu"
-SITE_KEY = "ironburst.io/site"  # node label: home's value, and one for each place where nodes are rented
+SITE_KEY = naming.SITE_LABEL
 HOSTNAME_KEY = "kubernetes.io/hostname"
 RENTED = "ironburst.io/rented"  # taint of a rented node; its value is another one for each lease
 NOT_READY = "ironburst.io/not-ready"  # taint that a rented node registers with; it goes when the gate has passed
@@ -37,6 +38,7 @@ class Site:
     name: str
     pools: tuple[Pool, ...] = ()
     namespace: str = "ironburst-system"  # of the record and the claim
+    boot_s: float = 1800.0  # the longest time from a launch until its node has joined
     home_partition: str = "home"
     schedulers: frozenset[str] = frozenset(("default-scheduler",))  # of whose pods we take care
     account_label: str = ""  # of a pod, naming who pays; empty: its namespace does

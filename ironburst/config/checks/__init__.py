@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, slurm, software
+from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, scheduler, software
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -19,7 +19,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     network.overlaps,
     metal.addresses,
     metal.certificates,
-    slurm.scheduler,
+    scheduler.scheduler,
     metal.platforms,
     cloud.instance_types,
     network.zones,

@@ -36,8 +36,8 @@ def _nodes(cloud: Cloud) -> Iterator[tuple[tuple[str, int], Group | Pool]]:
     yield from ((("pools", p), pool) for p, pool in enumerate(cloud.pools))
 
 
-def _folders(cloud: Cloud, shared: str) -> Findings:
-    taken = {shared: "scheduler.shared_filesystem"}
+def _folders(cloud: Cloud, shared: str | None) -> Findings:
+    taken = {shared: "scheduler.shared_filesystem"} if shared else {}
     taken |= {nodes.scratch.path: f"scratch of {nodes.name}" for _, nodes in _nodes(cloud) if nodes.scratch}
     for name, declared in cloud.data.items():
         folder, path = declared.where(name), path_of("cloud", "data", name, "path")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config import subnets
@@ -12,6 +13,7 @@ from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
+from ironburst.config.scheduler_models import Kubernetes
 
 LINK_KEYS = {
     "peer_address": ("vpn",),
@@ -182,13 +184,27 @@ def _together(network: CloudNetwork) -> Findings:
 
 
 def _head_linked(config: ClusterConfig, network: CloudNetwork, path: str) -> Findings:
-    """Rented nodes join at the head."""
-    homes = [hall.name for hall in config.halls if any(config.scheduler.head in nodes.names for nodes in hall.nodes)]
+    """Rented nodes join at the head, or at the API server; one that lies in no hall is somebody else's matter."""
+    what, homes = _joined(config)
     if not homes or network.existing or not config.cloud or not (config.cloud.pools or config.cloud.groups):
         return
     if not network.links:
-        message = f"is absent, so cloud nodes don't reach {config.scheduler.head} in {homes[0]} and none joins"
+        message = f"is absent, so cloud nodes don't reach {what} in {homes[0]} and none joins"
         yield Finding(path_of("cloud", "network", "hall_link"), None, "hall-link", message, "warning")
     elif homes[0] not in {link.hall for link in network.links}:
-        message = f"{homes[0]} with {config.scheduler.head} has no link, so no cloud node joins; add one for it"
+        message = f"{homes[0]} with {what} has no link, so no cloud node joins; add one for it"
         yield Finding(path, homes[0], "hall-link", message)
+
+
+def _joined(config: ClusterConfig) -> tuple[str, list[str]]:
+    """What nodes join at, for people, and the hall that it lies in."""
+    if isinstance(config.scheduler, Kubernetes):
+        host = urlsplit(config.scheduler.api_server).hostname or ""
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return f"the API server {host}", []
+        halls = [hall.name for hall in config.halls if address in ipaddress.IPv4Network(hall.cidr)]
+        return f"the API server {host}", halls
+    head = config.scheduler.head
+    return head, [hall.name for hall in config.halls if any(head in nodes.names for nodes in hall.nodes)]

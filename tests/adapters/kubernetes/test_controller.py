@@ -28,7 +28,7 @@ def stamp(at_s):
 
 class KubeWorld(World):
     def __init__(self, tmp_path, api, client, **burst):
-        self.api, self.kube = api, Kubernetes(client, SITE, first_s=10.0)
+        self.api, self.kube = api, Kubernetes(client, SITE, first_s=10.0, deliver=str)
         self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now

@@ -9,36 +9,28 @@ from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import (
     GATED,
     SITE,
+    csr,
     gang,
     job,
+    may,
     node,
     owner,
+    pem,
     pod,
     pods_of,
     rented_taint,
     uid,
 )
 
+REQUESTS = "certificates.k8s.io/v1 certificatesigningrequests"
 P5 = ("p5-1", "p5-2", "p5-3")
-
-
-def may(verb, group, resource, namespace, name):
-    """As the ClusterRole and the Role of rights.py let it."""
-    rules = [*rights.CLUSTER, *(rights.namespaced(SITE.object_name) if namespace == SITE.namespace else ())]
-    return any(
-        rule.group == group
-        and resource in rule.resources
-        and verb in rule.verbs
-        and (not rule.names or name in rule.names)
-        for rule in rules
-    )
 
 
 @pytest.fixture
 def kube(api, client, monkeypatch):
     monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
     api.allowed = may
-    it = Kubernetes(client, SITE, first_s=10.0)
+    it = Kubernetes(client, SITE, first_s=10.0, deliver=str)
     yield it
     it.close()
 
@@ -101,6 +93,18 @@ def test_an_empty_cluster_has_its_declared_nodes(kube):
     seen = kube.observe()
     assert (seen.jobs, seen.permits, seen.unreadable) == ((), frozenset(), ())
     assert sorted(each.name for each in seen.nodes if each.launchable) == ["g6-1", *P5]
+
+
+def test_only_nodes_that_are_on_their_way_are_let_in(api, kube):
+    kube.put_permit(["p5-1", "p5-2"])
+    join(api, "p5-2")
+    until(lambda: kube.observe().node("p5-2").address)
+    for name in P5:
+        api.put(REQUESTS, csr(f"node-csr-{name}", pem(f"system:node:{name}")))
+    said = kube.admit()
+    assert ["p5-2" in said[0], "p5-3" in said[1]] == [True, True] and len(said) == 2
+    kube.remove_permit(["p5-1"])
+    assert len(kube.admit()) == 2
 
 
 def test_an_idle_tick_lists_nothing(api, kube):
@@ -444,8 +448,12 @@ def test_every_right_is_used_and_no_call_is_beyond_them(api, kube):
     kube.abandon(["p5-2"], "given up")
     kube.claim("me", "words", 600.0)
     kube.claim("me", "words", 600.0)
+    kube.put_permit(["p5-3"])
+    api.put(REQUESTS, csr("node-csr-1", pem("system:node:p5-3")))
+    assert kube.admit() == []
     made = {(verb, group, resource) for verb, group, resource, _, _ in api.calls}
-    rules = [*rights.CLUSTER, *rights.namespaced(SITE.object_name)]
+    made |= {("approve", "certificates.k8s.io", "signers")}  # asked for by the API server itself: test_joining
+    rules = [*rights.CLUSTER, *rights.TOKENS, *rights.namespaced(SITE.object_name)]
     given = {(verb, rule.group, resource) for rule in rules for resource in rule.resources for verb in rule.verbs}
     assert made - given == set()
     assert given - made == set()
