@@ -27,7 +27,9 @@ def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
     _build()
     users: dict[str, list[str]] = {name: [] for name in arguments.user}
-    print(ControlPlane(arguments.prefix).up(Options(users, address=arguments.address, port=arguments.port)))
+    known = arguments.known_authority
+    options = Options(users, address=arguments.address, port=arguments.port, known_authority=known)
+    print(ControlPlane(arguments.prefix).up(options))
     return 0
 
 
@@ -86,6 +88,8 @@ def parser() -> argparse.ArgumentParser:
     starter.add_argument("--address", default=LOOPBACK, help="where the API server listens (%(default)s)")
     starter.add_argument("--port", type=int, default=0, help="and its port (default: any free one)")
     starter.add_argument("--user", action="append", default=[], metavar="NAME", help="as `user` makes; may be repeated")
+    told = "its certificates are signed by the authority that stacks/Pulumi.lab-kubernetes.yaml names"
+    starter.add_argument("--known-authority", action="store_true", help=told)
     verb(down, "end the control plane and remove its files")
     verb(status, "say what runs, as JSON; exit code 3 if not all does")
     maker = verb(user, "make a user with a token and print its kubeconfig; RBAC says what it may do")
