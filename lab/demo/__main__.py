@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -32,18 +33,18 @@ def demo(prefix: str, engine_wanted: str) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     print(f"engine: {engine}")
-    steps, result, usage = Steps(), summary.Summary(engine=engine), figures.Usage(site.box.root, prefix)
-    code = 1
+    steps, result = Steps(), summary.Summary(engine=engine)
+    usage, code = figures.Usage(site.dir, figures.caches(site.box.root)), 1
     try:
         result.history = tell(site, command, steps, result)
         code = 0
         if not result.good():
-            _keep_logs(site)
+            keep_logs(site.dir)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
-        _keep_logs(site)
+        keep_logs(site.dir)
     except Exception:
-        _keep_logs(site)
+        keep_logs(site.dir)
         raise
     except KeyboardInterrupt:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
@@ -80,7 +81,7 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
-        explain.explain(inside, history, steps.say)
+        explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
     with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while the hall is full"):
         result.refused = refusal.run(inside, ledger, steps.say)
         history = replace(history, facts=history.facts | {"Refused afterwards": result.refused.text()})
@@ -89,18 +90,18 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
     return history
 
 
-def write(folder: Path, result: summary.Summary) -> Path:
+def write(folder: Path, result: summary.Summary, title: str = "ironburst: the main job on the lab") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(json.dumps(summary.as_json(result), indent=1) + "\n")
-    (folder / "index.html").write_text(report.page(result.history, "ironburst: the main job on the lab"))
+    (folder / "index.html").write_text(report.page(result.history, title))
     return folder
 
 
-def _keep_logs(site: Site) -> None:
+def keep_logs(lab: Path) -> None:
     """The end of each log, before the lab goes away."""
-    folder = site.dir / "report" / "log"
+    folder = lab / "report" / "log"
     folder.mkdir(parents=True, exist_ok=True)
-    for log in (site.dir / "log").glob("*.log"):
+    for log in [*lab.glob("log/*.log"), *lab.glob("kubernetes/log/*.log"), *lab.glob("instances/*.console")]:
         (folder / log.name).write_bytes(log.read_bytes()[-200_000:])
     print(f"demo: the logs are in {folder}", file=sys.stderr)
 

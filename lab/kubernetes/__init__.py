@@ -23,7 +23,7 @@ What a kubelet does, and whether a stand-in node does it:
 | runs a DaemonSet's pods, which then do something to the node | they run, and do nothing |
 | resets extended resources to zero when it restarts | no |
 | reports image and node status every 5 minutes | no: the Lease alone |
-| gets its certificate by a signing request with a bootstrap token | done by rented nodes (`instance`); the others have none |
+| gets its certificate by a signing request with a bootstrap token | rented nodes do (`instance`) |
 
 There is no network between pods, no cloud controller manager (a terminated instance's Node stays until somebody deletes
 it) and no add-on (CoreDNS, kube-proxy, the NVIDIA device plugin, Kueue).

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from lab.kubernetes import binaries
-from lab.kubernetes.commands import LOOPBACK, Options
+from lab.kubernetes.commands import LOOPBACK, ORDER, Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError
@@ -45,6 +45,15 @@ def status(arguments: argparse.Namespace) -> int:
     state = ControlPlane(arguments.prefix).status()
     print(json.dumps(state, indent=1))
     return 0 if state["up"] else 3
+
+
+def restart(arguments: argparse.Namespace) -> int:
+    """Kill one program, and start it again."""
+    plane = ControlPlane(arguments.prefix)
+    plane.kill(arguments.program)
+    time.sleep(arguments.pause)
+    plane.start(arguments.program)
+    return 0
 
 
 def user(arguments: argparse.Namespace) -> int:
@@ -92,6 +101,9 @@ def parser() -> argparse.ArgumentParser:
     starter.add_argument("--known-authority", action="store_true", help=told)
     verb(down, "end the control plane and remove its files")
     verb(status, "say what runs, as JSON; exit code 3 if not all does")
+    again = verb(restart, "kill one program and start it again, with its port and its data")
+    again.add_argument("program", choices=ORDER)
+    again.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="so long it is away")
     maker = verb(user, "make a user with a token and print its kubeconfig; RBAC says what it may do")
     maker.add_argument("name")
     maker.add_argument("--group", action="append", default=[], help="may be repeated")
