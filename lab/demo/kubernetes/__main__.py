@@ -11,8 +11,10 @@ import sys
 from dataclasses import replace
 
 from ironburst import document
+from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
 from lab.demo import declare, explain, figures, giveback, summary
+from lab.demo import refusal as refused
 from lab.demo.__main__ import keep_logs, write
 from lab.demo.history import History
 from lab.demo.inside import Boxed
@@ -83,7 +85,7 @@ def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api
             published, ledger = document.read(inside.document), Ledger(inside.ledger, read_only=True)
             facts = collect.facts(published, result.engine)
             history = collect.history(cluster, ledger, published, submitted, facts)
-            result.faults = summary.faults(history, faults)
+            result.faults = collect.faults(history, faults, ledger)
             result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
             result.figures |= collect.coming(ledger, submitted.began)
             explain.explain(inside, history, steps.say)
@@ -95,10 +97,12 @@ def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api
     return history
 
 
-def give_back(inside: Boxed, cluster: world.Cluster, pulumi: object, ledger: Ledger, steps: Steps) -> dict[str, int]:
+def give_back(inside: Boxed, cluster: world.Cluster, pulumi: Pulumi, ledger: Ledger, steps: Steps) -> dict[str, int]:
     """What the cloud and the cluster still hold after the end, by kind."""
     left = giveback.give_back(inside, pulumi, ledger, steps.say, (world.JOIN_SECRET, inside.stack))
     in_cluster = cluster.leftovers()
+    leased = {lease.instance_id for lease in ledger.leases(open_only=False)}
+    left["cloud instances that no lease paid for"] = len(refused.instances(inside) - leased)
     steps.say("nothing is left in the cluster" if not any(in_cluster.values()) else f"left in it: {in_cluster}")
     return left | {f"cluster {kind}": len(names) for kind, names in in_cluster.items()}
 

@@ -9,13 +9,14 @@ from typing import Any
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument
 from lab.demo import trace
-from lab.demo.burst import Submitted
+from lab.demo.burst import Faults, Submitted
 from lab.demo.collect import leases_of, marks_of
 from lab.demo.history import History, JobHistory, Run
 from lab.demo.kubernetes import pods
 from lab.demo.kubernetes.record import PodSeen
 from lab.demo.kubernetes.world import HOME, HOME_HAS, Cluster
 from lab.demo.summary import facts as common_facts
+from lab.demo.summary import faults as common_faults
 
 REAL = "etcd, kube-apiserver, kube-scheduler, kube-controller-manager, RBAC and NodeRestriction, Redfish, the Pulumi "
 REAL += "protocol and program, the controller with its rights in both"
@@ -24,7 +25,18 @@ STAND_INS = "nodes and what runs on them (kwok), what an instance does after its
 
 def facts(document: ClusterDocument, engine: str) -> dict[str, str]:
     """Lines for the head of the report."""
-    return common_facts(document, engine, pods.COMPRESSION) | {"Real": REAL, "Stand-ins": STAND_INS}
+    common = common_facts(document, engine, pods.COMPRESSION)
+    least = f"{common['Input']}; no job shorter than {pods.SHORTEST_S:g} s"
+    return common | {"Input": least, "Real": REAL, "Stand-ins": STAND_INS}
+
+
+def faults(history: History, injected: Faults, ledger: Ledger) -> dict[str, dict[str, Any]]:
+    """As in summary.py; a spot interruption counts only if it ended a run, and the job ran again."""
+    said = common_faults(history, injected)
+    spot = said["spot interruption"]
+    lost = {lease.node for lease in ledger.leases(open_only=False) if lease.instance_id == injected.interrupted}
+    again = [job.name for job in history.jobs if any(lost & set(run.nodes) for run in job.runs[:-1])]
+    return said | {"spot interruption": spot | {"ran again": again, "survived": spot["survived"] and bool(again)}}
 
 
 def history(
