@@ -33,23 +33,27 @@ def config() -> str:
             out.append(
                 f"| `{key}` | {_type(prop)} | {_default(prop, key in model.get('required', []))} | {_meaning(prop)} |"
             )
-            if (inner := _inner(prop)) and inner[0] not in seen:
-                seen.add(inner[0])
-                todo.append((f"{path}.{key}{inner[1]}".lstrip("."), definitions[inner[0]]))
+            for name, suffix in _inner(prop):
+                if name not in seen:
+                    seen.add(name)
+                    kind = definitions[name]["properties"].get("kind", {}).get("const", "")
+                    suffix += f" (kind: {kind})" if "oneOf" in prop else ""
+                    todo.append((f"{path}.{key}{suffix}".lstrip("."), definitions[name]))
         out.append("")
     return "\n".join(out)
 
 
-def _inner(prop: dict[str, Any]) -> tuple[str, str] | None:
-    """(definition, suffix of the path) of the model in a property."""
+def _inner(prop: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(definition, suffix of the path) of the models in a property."""
     forms = [(prop, ""), (prop.get("items"), "[]"), (prop.get("additionalProperties"), ".<name>")]
-    for form, suffix in [*forms, *((form, "") for form in prop.get("anyOf", []))]:
+    for form, suffix in [*forms, *((form, "") for form in [*prop.get("anyOf", []), *prop.get("oneOf", [])])]:
         if isinstance(form, dict) and "$ref" in form:
-            return form["$ref"].rsplit("/", 1)[-1], suffix
-    return None
+            yield form["$ref"].rsplit("/", 1)[-1], suffix
 
 
 def _type(prop: dict[str, Any]) -> str:
+    if "oneOf" in prop:
+        return "section"
     if "anyOf" in prop:
         return " or ".join(dict.fromkeys(_type(form) for form in prop["anyOf"] if form.get("type") != "null"))
     if "enum" in prop or "const" in prop:

@@ -14,9 +14,16 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Kubernetes, Slurm
 
 KEY = "ironburst:cluster"
-NOT_SHOWN = ("password", "munge_key", "ca")  # somebody may have written the secret itself here
+NOT_SHOWN = (
+    "password",
+    "munge_key",
+    "ca",
+    "kubeconfig",
+    "join_token",
+)  # somebody may have written the secret itself here
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def path_of(*parts: str | int) -> str:
 def _finding(detail: Any) -> Finding:
     location = detail["loc"]
     given = detail.get("input")
-    path, kind = path_of(*location), detail["type"]
+    path, kind = path_of(*_as_written(location)), detail["type"]
     secret = any(part in NOT_SHOWN for part in location)
     if kind == "extra_forbidden":
         known = list(_fields_at(location[:-1]))
@@ -123,9 +130,16 @@ def _finding(detail: Any) -> Finding:
     return Finding(path, None if secret else given, kind.replace("_", "-"), f"{shown}{message}")
 
 
+def _as_written(location: Sequence[str | int]) -> Sequence[str | int]:
+    """Without the kind of scheduler, which pydantic puts behind the section."""
+    return [location[0], *location[2:]] if location[:1] == ("scheduler",) else location
+
+
 def _fields_at(location: Sequence[str | int]) -> Sequence[str]:
     """Names of the keys that the model at `location` has."""
     kind: Any = ClusterConfig
+    if location[:1] == ("scheduler",):
+        kind, location = {"slurm": Slurm, "kubernetes": Kubernetes}[str(location[1])], location[2:]
     for part in location:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             kind = kind.model_fields[str(part)].annotation

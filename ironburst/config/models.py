@@ -230,7 +230,7 @@ class ClusterConfig(Strict):
     halls: list[Hall] = Field(min_length=1)
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
-    scheduler: Scheduler
+    scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
     burst: Burst = Burst()
     filesystem: Filesystem | None = Field(
         default=None, description="the shared file system; none: somebody else mounts it"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Certificates, Name, SecretRef
+from ironburst.config.types import Address, Certificates, Name, SecretRef
 
 SHARED = "mounted on every node; the gate checks it"
 
@@ -47,7 +47,7 @@ class Kubernetes(Strict):
         "aws-secretsmanager: alone",
         examples=["aws-secretsmanager:ironburst/prod/join-token"],
     )
-    cluster_dns: str = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
+    cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
     cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
     namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")

@@ -49,10 +49,11 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
         "rdma",
         "peer_memory",
         "gds",
-        "slurm",
+        config.scheduler.kind,  # a profile names a version of each scheduler
     )
     return model.Wish(
         **{key: said(key) for key in keys},
+        scheduler=config.scheduler.kind,
         container_runtimes=tuple(dict.fromkeys(said("container_runtime"))),
         kernel=kernel or given.kernel,
     )

@@ -1,5 +1,5 @@
 """The controller's heartbeat: a rented node that hears none, and one whose lease has ended, ends itself
-(playbooks/roles/slurm_node, docs/adr/0022).
+(playbooks/roles/cloud_node, docs/adr/0022).
 """
 
 from __future__ import annotations

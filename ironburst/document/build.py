@@ -216,8 +216,9 @@ def _roles(
         "shared_filesystem": config.filesystem is not None,
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
-        "slurm_node": gpu,
-        "slurm_head": not gpu,
+        "slurm_node": gpu and config.scheduler.kind == "slurm",
+        "slurm_head": not gpu and config.scheduler.kind == "slurm",
+        "kubernetes_node": gpu and config.scheduler.kind == "kubernetes",
     }
     return [role for role, needed in wanted.items() if needed]
 

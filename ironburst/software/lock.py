@@ -30,6 +30,7 @@ MAY_BE_NONE = (
     "rdma_version",
     "kernel",
     "slurm",
+    "kubernetes",
 )
 KNOWN_BY_CATALOGUE = ("container_toolkit", "dcgm", "nccl")
 
@@ -71,10 +72,11 @@ def _shown(value: Any) -> str:
 
 def summary(chosen: SoftwareSet) -> str:
     """A set in a few words."""
+    scheduler = f"Kubernetes {chosen.kubernetes}" if chosen.kubernetes else f"Slurm {_shown(chosen.slurm)}"
     if chosen.driver is None:
-        return f"Slurm {_shown(chosen.slurm)}"
+        return scheduler
     driver, cuda = f"driver {chosen.driver} ({chosen.kernel_module})", f"CUDA {chosen.cuda}"
-    return f"{driver}, {cuda}, NCCL {chosen.nccl}, {chosen.rdma}, Slurm {chosen.slurm}"
+    return f"{driver}, {cuda}, NCCL {chosen.nccl}, {chosen.rdma}, {scheduler}"
 
 
 def about(group: Group) -> dict[str, Any]:
@@ -97,7 +99,9 @@ def to_data(lock: Mapping[str, Locked]) -> dict[str, Any]:
 
 
 def _set_data(chosen: SoftwareSet) -> dict[str, Any]:
-    data = {field.name: getattr(chosen, field.name) for field in fields(SoftwareSet)}
+    given = [(field, getattr(chosen, field.name)) for field in fields(SoftwareSet)]
+    # a key that came later is written where it says something: locks of before stay as they are
+    data = {field.name: value for field, value in given if field.default is MISSING or value != field.default}
     data["container_runtimes"] = list(chosen.container_runtimes)
     data["packages"] = {role: list(specs) for role, specs in chosen.packages.items() if specs}
     return data
@@ -124,7 +128,7 @@ def _locked(name: str, data: Any) -> Locked:
     for key, field in expected.items():
         if key not in given and field.default is MISSING:
             raise LockError(f"lacks {key} at {name}")
-        if not _has_type(key, given[key]):
+        if key in given and not _has_type(key, given[key]):
             raise LockError(f"has {given[key]!r} as {key} at {name}")
     packages = {role: tuple(given["packages"].get(role, ())) for role in dict.fromkeys((*ROLES, *given["packages"]))}
     software = SoftwareSet(**{**given, "container_runtimes": tuple(given["container_runtimes"]), "packages": packages})

@@ -219,7 +219,10 @@ class Wish:
     peer_memory: str = "auto"
     gds: bool = False
     kernel: str | None = None
+    scheduler: str = "slurm"
+    """slurm or kubernetes: whose version these nodes need; the other's is None"""
     slurm: str | None = None
+    kubernetes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -263,6 +266,7 @@ class SoftwareSet:
     gds: bool
     kernel: str | None
     slurm: str | None
+    kubernetes: str | None = None
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """role: package specs in the OS's own syntax, without spaces"""
 

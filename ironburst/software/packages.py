@@ -24,6 +24,7 @@ ROLES = (
     "container_runtime",
     "slurm_node",
     "slurm_head",
+    "kubernetes_node",
     "kernel",
 )
 """Whose packages a set names, in this order. NCCL's are installed by the role cuda."""
@@ -172,6 +173,14 @@ def slurm_packages(os: str, role: str, slurm: str | None, facts: Facts) -> list[
     return [parse_spec(_filled(name, slurm=slurm)) for name in tables(facts, os)[1][role]]
 
 
+def kubernetes_packages(os: str, kubernetes: str | None, facts: Facts) -> list[Package]:
+    """kubelet of the declared version: "1.36" is any of that minor version, "1.36.3" is that one alone."""
+    if kubernetes is None:
+        return []
+    wanted = f"{kubernetes}{'-' if kubernetes.count('.') > 1 else '.'}*"
+    return [parse_spec(_filled(name, kubernetes=wanted)) for name in tables(facts, os)[1]["kubernetes_node"]]
+
+
 def nvlsm_packages(os: str, rdma: str, facts: Facts) -> list[Package]:
     """NVLink's subnet manager, of any version; beside EFA without the distribution's RDMA tools (see rdma_packages)."""
     names = facts.package_names["nvlsm"][f"{family(os)}_family"]["packages"]
@@ -210,6 +219,8 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
     wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts)
     slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
     wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, facts)
+    if group.gpu is not None:
+        wanted["kubernetes_node"] = kubernetes_packages(os, chosen.kubernetes, facts)
     wanted["kernel"] = kernel_packages(os, chosen.kernel, facts)
     return wanted
 

@@ -110,9 +110,10 @@ def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
         ]
     if len(given := dict.fromkeys(wish.nccl for wish in wishes)) > 1:
         switches["nccl"] = [_wishing(f"nccl: {nccl}", nccl=nccl) for nccl in given if nccl]
-    if any(wish.slurm is None for wish in wishes):
-        releases = dict.fromkeys(profile["slurm"] for profile in facts.extra["profiles"].values())
-        switches["slurm"] = [_wishing(f"slurm: {release}", slurm=release) for release in releases]
+    scheduler = wishes[0].scheduler
+    if any(getattr(wish, scheduler) is None for wish in wishes):
+        releases = dict.fromkeys(profile[scheduler] for profile in facts.extra["profiles"].values())
+        switches[scheduler] = [_wishing(f"{scheduler}: {release}", **{scheduler: release}) for release in releases]
     if any(wish.peer_memory != "auto" for wish in wishes):
         switches["peer_memory"] = [_wishing("peer_memory: auto", peer_memory="auto")]
     if any(wish.peer_memory == "peermem" and wish.rdma == "inbox" for wish in wishes):
@@ -126,11 +127,13 @@ def _switches(span: Span, facts: Facts) -> dict[str, list[Change]]:
 
 def _rules_alone(span: Span, solves: Solves, facts: Facts) -> Iterator[str]:
     """The last resort: a driver in support, and everything else left to the rules."""
-    slurm = span[0].wish.slurm or next(iter(facts.extra["profiles"].values()))["slurm"]
-    rest = _wishing("", cuda=None, kernel_module="auto", peer_memory="auto", gds=False, nccl=None, slurm=slurm)
+    scheduler = span[0].wish.scheduler
+    release = getattr(span[0].wish, scheduler) or next(iter(facts.extra["profiles"].values()))[scheduler]
+    own = {scheduler: release}
+    rest = _wishing("", cuda=None, kernel_module="auto", peer_memory="auto", gds=False, nccl=None, **own)
     for driver in _drivers(span, facts, True):
         if solves(_changed(span, (driver, rest, NO_MIG))):
-            yield f"{driver.text}, slurm: {slurm} and nothing else of software (no mig)"
+            yield f"{driver.text}, {scheduler}: {release} and nothing else of software (no mig)"
             return
 
 

@@ -48,8 +48,8 @@ def solve(
     sets: dict[str, SoftwareSet] = {}
     conflicts: list[Hit] = []
     for group in groups:
-        if group.gpu is None and group.wish.slurm is None:
-            conflicts.append(rules.hit("LCK-004", "no Slurm", facts, group=group.name))
+        if group.gpu is None and (missing := _no_scheduler(group)):
+            conflicts.append(rules.hit("LCK-004", f"no {missing}", facts, group=group.name))
         elif group.gpu is None:
             sets[group.name] = _finish(group, _empty(group), facts)
     for span in spans(groups):
@@ -203,8 +203,8 @@ def solve_group(
     """The set of one GPU group with this driver, and the errors that it has."""
     wish = group.wish
     cuda = wish.cuda or default_cuda(group, driver, facts)
-    missing = [name for name, value in (("CUDA", cuda), ("Slurm", wish.slurm)) if value is None]
-    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing]
+    missing = ["" if cuda else "CUDA", _no_scheduler(group)]
+    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing if name]
     if cuda and cuda not in {name.split("u")[0] for name in facts.cuda}:  # 11.0 is listed as 11.0u3 alone
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
@@ -282,7 +282,15 @@ def _empty(group: Group) -> SoftwareSet:
         gds=False,
         kernel=wish.kernel,
         slurm=wish.slurm,
+        kubernetes=wish.kubernetes,
     )
+
+
+def _no_scheduler(group: Group) -> str:
+    """The scheduler whose version is missing; empty: it is there."""
+    if group.wish.scheduler == "kubernetes":
+        return "" if group.wish.kubernetes else "Kubernetes"
+    return "" if group.wish.slurm else "Slurm"
 
 
 def _finish(group: Group, chosen: SoftwareSet, facts: Facts) -> SoftwareSet:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-dead-man.py"
+FILE = Path(__file__).resolve().parents[2] / "playbooks/roles/cloud_node/files/ironburst-dead-man.py"
 LOOK_S = 60.0
 
 
@@ -38,7 +38,7 @@ class Switch:
         node = self.settings["node"]
         shown = None if slurm.down else slurm.show(node)
         self.known = program.listen(self.known, now_s, shown)
-        busy = program.slurm_says_busy(shown) or slurm.steps(node)
+        busy = program.says_busy(shown) or slurm.steps(node)
         return bool(program.verdict(self.known, now_s, busy, self.settings))
 
 

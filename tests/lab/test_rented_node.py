@@ -23,7 +23,7 @@ from tests import sites
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 ROLES = Path(__file__).resolve().parents[2] / "playbooks/roles"
-ROLE, DATA_ROLE = ROLES / "slurm_node", ROLES / "data_sets"
+ROLE, CLOUD_ROLE, DATA_ROLE = ROLES / "slurm_node", ROLES / "cloud_node", ROLES / "data_sets"
 BAKER, FOLDER, SECRET = "i-0000000000000baca", "node-image", "ironburst/lab/munge-key"
 DEAD_MAN_S = 45
 CONFIG = """
@@ -161,29 +161,30 @@ def install(site, name, *packages):
 def role_files():
     """As the role puts them there."""
 
-    def template(name, **values):
+    def template(role, name, **values):
         environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-        return environment.from_string((ROLE / "templates" / name).read_text()).render(values)
+        return environment.from_string((role / "templates" / name).read_text()).render(values)
 
     needs = ["ironburst-gate.service", "munge.service", "ironburst-metadata.service", "ironburst-join.service"]
     needs.append("ironburst-data.service")
     units = ["ironburst-join.service", "ironburst-dead-man.service", "ironburst-join-failed.service"]
-    slurmd = template("slurmd.service.j2", slurm_node_rented=True, slurm_node_report_boot=True, slurm_node_needs=needs)
+    values = {"slurm_node_rented": True, "slurm_node_report_boot": True, "slurm_node_needs": needs}
+    slurmd = template(ROLE, "slurmd.service.j2", **values)
     return {
         "/etc/systemd/system/slurmd.service.d/ironburst.conf": slurmd,
         "/etc/systemd/system/ironburst-dead-man.timer": template(
-            "ironburst-dead-man.timer.j2", slurm_node_dead_man_look=1
+            CLOUD_ROLE, "ironburst-dead-man.timer.j2", cloud_node_dead_man_look=1
         ),
         "/etc/systemd/system/ironburst-gate.service": GATE,
         "/etc/systemd/system/munge.service.d/ironburst.conf": (ROLE / "files/munge.conf").read_text(),
-        "/etc/ironburst/metadata.nft": (ROLE / "files/ironburst-metadata.nft").read_text(),
-        "/etc/systemd/system/nftables.service.d/ironburst.conf": (ROLE / "files/nftables.conf").read_text(),
-        "/etc/systemd/system/ironburst-metadata.service": (ROLE / "files/ironburst-metadata.service").read_text(),
-        "/usr/local/sbin/ironburst-join": (ROLE / "files/ironburst-join.py").read_text(),
-        "/usr/local/sbin/ironburst-dead-man": (ROLE / "files/ironburst-dead-man.py").read_text(),
+        "/etc/ironburst/metadata.nft": (CLOUD_ROLE / "files/ironburst-metadata.nft").read_text(),
+        "/etc/systemd/system/nftables.service.d/ironburst.conf": (CLOUD_ROLE / "files/nftables.conf").read_text(),
+        "/etc/systemd/system/ironburst-metadata.service": (CLOUD_ROLE / "files/ironburst-metadata.service").read_text(),
+        "/usr/local/sbin/ironburst-join": (CLOUD_ROLE / "files/ironburst-join.py").read_text(),
+        "/usr/local/sbin/ironburst-dead-man": (CLOUD_ROLE / "files/ironburst-dead-man.py").read_text(),
         "/usr/local/sbin/ironburst-data": (DATA_ROLE / "files/ironburst-data.py").read_text(),
         "/etc/systemd/system/ironburst-data.service": (DATA_ROLE / "files/ironburst-data.service").read_text(),
-        **{f"/etc/systemd/system/{unit}": (ROLE / "files" / unit).read_text() for unit in units},
+        **{f"/etc/systemd/system/{unit}": (CLOUD_ROLE / "files" / unit).read_text() for unit in units},
     }
 
 

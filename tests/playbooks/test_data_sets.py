@@ -48,4 +48,4 @@ def test_slurmd_starts_only_when_the_data_is_there(groups, rented):
 def test_the_last_words_of_a_node_look_at_all_that_slurmd_needs():
     facts = {"group_names": ["data_sets"], "node_kind": "cloud", "slurm_node_rented": True}
     needed = {unit.replace(".service", "") for unit in value("slurm_node", "slurm_node_needs", **facts)}
-    assert {*needed, "slurmd"} == set(load("roles/slurm_node/files/ironburst-dead-man.py").UNITS)
+    assert {*needed, "slurmd"} == set(load("roles/cloud_node/files/ironburst-dead-man.py").UNITS)

@@ -22,7 +22,7 @@ class Node:
         monkeypatch.setenv("IRONBURST_DEAD_MAN_ROOT", str(root))
         monkeypatch.setenv("IRONBURST_DEAD_MAN_CONSOLE", str(self.console))
         monkeypatch.setenv("PATH", f"{self.tools}:{os.environ['PATH']}")
-        self.program = load("roles/slurm_node/files/ironburst-dead-man.py")
+        self.program = load("roles/cloud_node/files/ironburst-dead-man.py")
         for name in ("systemctl", "scontrol", "journalctl"):
             self.tool(name, "exit 0")
 

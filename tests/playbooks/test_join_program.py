@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from programs import PLAYBOOKS, load
 
-PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_node/files/ironburst-join.py"
+PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/cloud_node/files/ironburst-join.py"
 KEY = "k" * 40
 USER_DATA = {
     "ironburst": 1,
@@ -118,11 +118,19 @@ def test_a_key_that_is_refused_at_first_is_asked_for_again(cloud, join, tmp_path
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"index": "2"}, "no usable nodes, conf_server, munge_key or region for launch index 2"),
+        ({"index": "2"}, "no usable nodes for launch index 2"),
+        ({"user_data": json.dumps(USER_DATA | {"conf_server": "a b"})}, "as conf_server, which is no host name"),
+        ({"user_data": json.dumps(USER_DATA | {"munge_key": None})}, "has None as munge_key, which is no text"),
+        ({"user_data": json.dumps(USER_DATA | {"region": 7})}, "has 7 as region"),
+        (
+            {"user_data": json.dumps(USER_DATA | {"scheduler": "nomad"})},
+            "the scheduler 'nomad', and this image knows slurm and kubernetes",
+        ),
+        ({"user_data": json.dumps(USER_DATA | {"scheduler": ["slurm"]})}, "the scheduler ['slurm'], and this image"),
         ({"user_data": "#!/bin/sh"}, "the user data is not JSON"),
         ({"user_data": "{}"}, "has no `ironburst: 1`"),
         ({"user_data": json.dumps(USER_DATA | {"ironburst": 2})}, "has no `ironburst: 1`"),
-        ({"user_data": json.dumps(USER_DATA | {"nodes": ["p5-1", "x\nEVIL=1"]})}, "which is no host name or address"),
+        ({"user_data": json.dumps(USER_DATA | {"nodes": ["p5-1", "x\nEVIL=1"]})}, "which is no host name"),
         (
             {"user_data": json.dumps(USER_DATA | {"munge_key": "env:HOME"})},
             "can only resolve aws-secretsmanager references",
@@ -147,7 +155,8 @@ def declared(root):
 def test_what_the_launch_declares_reaches_the_dead_mans_switch(cloud, join, tmp_path):
     cloud.user_data = json.dumps(USER_DATA | {"dead_man_s": 900, "hard_limit_s": 7200})
     assert join.main() == 0
-    assert declared(tmp_path) == {"node": "p5-2", "dead_man_s": 900, "hard_limit_s": 7200}
+    expected = {"node": "p5-2", "scheduler": "slurm", "dead_man_s": 900, "hard_limit_s": 7200}
+    assert declared(tmp_path) == expected
 
 
 def test_a_launch_of_a_controller_that_does_not_beat_yet_has_no_switch(cloud, join, tmp_path):

@@ -47,3 +47,32 @@ def test_without_a_region_it_says_what_to_set(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(secrets.SecretError, match="export AWS_DEFAULT_REGION"):
         secrets.resolve("aws-secretsmanager:hall/bmc")
+
+
+def test_a_new_value_is_put_behind_a_whole_secret_alone(monkeypatch):
+    put = []
+
+    class Client:
+        def put_secret_value(self, SecretId, SecretString):
+            put.append((SecretId, SecretString))
+
+    monkeypatch.setattr("boto3.client", lambda service, region_name: Client())
+    secrets.store("aws-secretsmanager:ironburst/lab/join-token", "abc", region="us-east-1")
+    assert put == [("ironburst/lab/join-token", "abc")]
+    for reference in ("file:/tmp/x", "env:X", "aws-secretsmanager:a#key"):
+        with pytest.raises(secrets.SecretError, match="nothing is written to"):
+            secrets.store(reference, "abc")
+    assert len(put) == 1
+
+
+def test_what_aws_says_of_a_value_that_it_doesnt_take(monkeypatch):
+    from botocore.exceptions import ClientError
+
+    class Client:
+        def put_secret_value(self, SecretId, SecretString):
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "PutSecretValue")
+
+    monkeypatch.setattr("boto3.client", lambda service, region_name: Client())
+    with pytest.raises(secrets.SecretError, match="AWS Secrets Manager says ResourceNotFoundException") as raised:
+        secrets.store("aws-secretsmanager:a", "hunter2")
+    assert "hunter2" not in str(raised.value)

@@ -26,6 +26,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     network.hall_links,
     data.data,
     budget.ceilings_and_prices,
+    software.scheduler,
     software.mig,
     software.fabrics,
 )

@@ -32,7 +32,7 @@ def site(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "Aws", lambda region: cloud)
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
     for module in (tick, run, reap, status):
-        monkeypatch.setattr(f"{module.__name__}.site_options.slurm", lambda arguments: slurm)
+        monkeypatch.setattr(module.scheduler, "connect", lambda arguments, document: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     return type(
         "Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"}
@@ -200,7 +200,7 @@ def test_a_document_of_an_unknown_version_is_refused(site, capsys, verb):
 def test_a_scheduler_out_of_reach_is_exit_code_3(site, monkeypatch, capsys):
     from ironburst.adapters.slurm import Slurm
 
-    monkeypatch.setattr(f"{status.__name__}.site_options.slurm", lambda arguments: Slurm(["/nonexistent/prefix"]))
+    monkeypatch.setattr(status.scheduler, "connect", lambda *_: Slurm(["/nonexistent/prefix"]))
     assert cli.main(["status"]) == 3 and "--slurm-prefix" in capsys.readouterr().err
 
 

@@ -89,7 +89,7 @@ def test_when_a_node_ends(silent_s, ends_s, busy, ends):
     ],
 )
 def test_slurm_tells_of_allocations_without_a_step(state, busy):
-    assert program.slurm_says_busy(f"NodeName=p5-1 Arch=x86_64 State={state} ThreadsPerCore=1") == busy
+    assert program.says_busy(f"NodeName=p5-1 Arch=x86_64 State={state} ThreadsPerCore=1") == busy
 
 
 # ---- the controller

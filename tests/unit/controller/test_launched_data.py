@@ -5,6 +5,7 @@ import json
 from ironburst import document
 from ironburst.controller.launch_request import user_data
 from tests.unit.document.test_document import built
+from tests.unit.kubernetes_stack import on_kubernetes
 
 DATA = {"imagenet": {"s3": "training/imagenet"}, "genomes": {"s3": "training/genomes"}}
 
@@ -15,7 +16,7 @@ def said(*names):
         value["cloud"]["pools"][0]["data"] = list(names)
 
     declared = document.parse(built(change).model_dump(mode="json"))
-    return json.loads(user_data(declared, declared.pool("p5"), ("p5-1",), 45.0))
+    return json.loads(user_data(declared, declared.pool("p5"), declared.pool("p5").zones[0], ("p5-1",), 45.0))
 
 
 def test_a_launch_names_the_declared_data_sets_of_its_pool_and_the_time_for_them():
@@ -29,3 +30,27 @@ def test_a_pool_without_any_is_launched_as_before():
     assert set(said("c4")) == {
         *("ironburst", "cluster", "nodes", "conf_server", "munge_key", "region", "dead_man_s", "hard_limit_s"),
     }
+
+
+def test_a_node_of_kubernetes_is_told_its_cluster_its_labels_and_nothing_of_slurm():
+    def change(value):
+        on_kubernetes(value)
+        value["cloud"]["pools"][0]["labels"] = {"team": "vision"}
+
+    declared = document.parse(built(change).model_dump(mode="json"))
+    pool = declared.pool("p5")
+    told = json.loads(user_data(declared, pool, pool.zones[0], ("p5-1",), 45.0))
+    assert declared.version == 2
+    assert set(told) == {
+        *("ironburst", "scheduler", "cluster", "nodes", "api_server", "ca", "join_token", "labels", "region"),
+        *("dead_man_s", "hard_limit_s"),
+    }
+    assert told["join_token"] == "aws-secretsmanager:ironburst/lab/join-token" and "BEGIN CERTIFICATE" in told["ca"]
+    assert told["labels"] == {
+        "ironburst.io/site": "burst-p5",
+        "node.kubernetes.io/instance-type": "p5.48xlarge",
+        "team": "vision",
+        "topology.kubernetes.io/region": "us-east-1",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    assert len(json.dumps(told)) < 4096

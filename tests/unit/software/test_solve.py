@@ -302,6 +302,7 @@ def test_cuda_minor_versions_may_differ_in_a_partition():
         ((H100, {"driver": None}), "LCK-004", "driver: 580"),
         ((H100, {"cuda": "13.9"}), "LCK-001", "cuda: 13.3"),
         ((H100, {"slurm": None}), "LCK-004", "slurm: 24.11"),
+        ((H100, {"scheduler": "kubernetes", "slurm": None}), "LCK-004", "kubernetes: 1.36"),
     ],
 )
 def test_a_conflict_names_its_rule_its_group_and_remedies(given, rule, way):
@@ -319,8 +320,28 @@ def test_a_declared_version_that_the_catalogue_does_not_list_is_a_warning():
         assert next(iter(wish.values())) in solution.warnings[0].message
 
 
-def test_a_head_without_slurm_is_a_conflict():
+def test_a_head_without_its_scheduler_is_a_conflict():
     assert [hit.id for hit in solve([group(None, slurm=None)], FACTS).conflicts] == ["LCK-004"]
+    (hit,) = solve([group(None, scheduler="kubernetes")], FACTS).conflicts  # the profile's Slurm is no Kubernetes
+    assert hit.id == "LCK-004" and hit.message.startswith("no Kubernetes: ")
+
+
+@pytest.mark.parametrize(
+    ("os", "kubernetes", "packages"),
+    [
+        ("debian13", "1.36", ("kubelet=1.36.*",)),  # not 1.360, and never 1.3
+        ("ubuntu2404", "1.36.3", ("kubelet=1.36.3-*",)),  # not 1.36.30
+        ("rhel9", "1.36", ("kubelet-1.36.*",)),
+        ("rhel8", "1.36.3", ("kubelet-1.36.3-*",)),
+    ],
+)
+def test_a_node_of_kubernetes_has_kubelet_and_no_slurm(os, kubernetes, packages):
+    wish = {"scheduler": "kubernetes", "slurm": None, "kubernetes": kubernetes}
+    chosen = chosen_for(os=os, **wish)
+    assert chosen.packages["kubernetes_node"] == packages and chosen.packages["slurm_node"] == ()
+    assert (chosen.kubernetes, chosen.slurm) == (kubernetes, None)
+    head = solve([group(None, os=os, **wish)], FACTS).sets["g"]
+    assert head.packages["kubernetes_node"] == head.packages["slurm_head"] == ()
 
 
 def test_versions_that_may_be_locked_agree_with_the_package_table():

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """ironburst-dead-man [--failed]: a rented node ends itself when nobody looks after it any more.
 
-Once a minute (ironburst-dead-man.timer). The controller says in the comment of the node in Slurm that it lives, and for
-how long the lease is paid: `ironburst,at=WHEN,left=SECONDS`. Only that the text changed counts, and when, by this
-node's own clock of uptime: no two clocks are compared, and a Slurm that doesn't answer is no heartbeat. The node powers
-off, which terminates the instance,
+Once a minute (ironburst-dead-man.timer). The controller says in the comment of the node in Slurm, or in an annotation
+of the Node in Kubernetes, that it lives, and for how long the lease is paid: `ironburst,at=WHEN,left=SECONDS`. Only
+that the text changed counts, and when, by this node's own clock of uptime: no two clocks are compared, and a scheduler
+that doesn't answer is no heartbeat. The node powers off, which terminates the instance,
 - without jobs: when its lease has ended, or dead_man_s after the last heartbeat (without any: after the boot);
 - with jobs: hard_limit_s after the last heartbeat, and not before its lease has ended.
+In Kubernetes a job is a pod of a workload, as ironburst-kubelet has it. Where the API server doesn't answer, every pod
+with a process here is one, but for those that it has called a DaemonSet's or static before.
 
---failed: slurmd can't start, for this node could not join or its gate did not pass: say why on the console, which the
-cloud keeps, and power off at once. What applies here was written by ironburst-join (/run/ironburst/dead-man.json).
+--failed: slurmd or kubelet can't start, for this node could not join or its gate did not pass: say why on the console,
+which the cloud keeps, and power off at once. What applies here was written by ironburst-join
+(/run/ironburst/dead-man.json).
 """
 
 import json
@@ -24,11 +27,23 @@ ROOT = Path(os.environ.get("IRONBURST_DEAD_MAN_ROOT", "/"))  # another root in t
 CONSOLE = os.environ.get("IRONBURST_DEAD_MAN_CONSOLE", "/dev/console")
 BEAT = re.compile(r"\bComment=ironburst,at=([0-9]+),left=([0-9]+)")
 STATE = re.compile(r"\bState=([A-Z_+]+)")
-BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}  # of a node's state in Slurm: it has jobs, or something of one
+BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}  # of a node's state: it has jobs, or something of one
+OTHERS = re.compile(r"\bOthers=(\S*)")  # uids of pods that keep no node
+# The control group of a pod's processes, by systemd's names and by cgroupfs's; a static pod's uid has no dashes
+POD = re.compile(r"/kubepods\b.*?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?=[./\n]|$)")
 UNDECLARED = {"node": "", "dead_man_s": 1800.0, "hard_limit_s": float("inf")}  # ironburst-join didn't get so far
 TOOL_S = 20.0  # so long a tool may take
-# slurmd needs the others
-UNITS = ("ironburst-join", "ironburst-metadata", "munge", "ironburst-data", "ironburst-gate", "slurmd")
+# slurmd or kubelet needs the others
+UNITS = (
+    "ironburst-join",
+    "ironburst-metadata",
+    "munge",
+    "containerd",
+    "ironburst-data",
+    "ironburst-gate",
+    "slurmd",
+    "kubelet",
+)
 WORDS = 600  # characters of them on the console
 
 
@@ -36,13 +51,16 @@ WORDS = 600  # characters of them on the console
 
 
 def listen(before, now_s, shown):
-    """What is known now. `before`: at the last look, None at the first; `now_s`: seconds of uptime; `shown`: what Slurm
-    shows of the node, None if it didn't answer. A heartbeat is a text that differs from the one before: the first one
-    that is read may be of the last lease of this name. ends_s: when the lease ends, None before the first heartbeat.
+    """What is known now. `before`: at the last look, None at the first; `now_s`: seconds of uptime; `shown`: what the
+    scheduler shows of the node, None if it didn't answer. A heartbeat is a text that differs from the one before: the
+    first one that is read may be of the last lease of this name. ends_s: when the lease ends, None before the first
+    heartbeat. others: uids of the pods that keep no node, from Kubernetes' last answer.
     """
     known = dict(before) if before else {"heard_s": now_s, "said": None, "ends_s": None}
     if shown is None:
         return known
+    if OTHERS.search(shown):
+        known["others"] = OTHERS.search(shown).group(1).split(",")
     beat = BEAT.search(shown)
     said = beat.group(0) if beat else ""
     if beat and known["said"] is not None and said != known["said"]:
@@ -63,8 +81,8 @@ def verdict(known, now_s, busy, settings):
     return "it has no jobs, and its lease has ended" if ends_s is not None and now_s >= ends_s else ""
 
 
-def slurm_says_busy(shown):
-    """Whether Slurm has jobs on the node, as far as it answered."""
+def says_busy(shown):
+    """Whether the scheduler has jobs on the node, as far as it answered."""
     state = STATE.search(shown or "")
     return bool(state and BUSY & set(state.group(1).split("+")))
 
@@ -75,7 +93,7 @@ def last_words(failed):
     for unit, lines in failed.items():
         bad = [line for line in lines if "FAILED" in line] or lines[-3:]
         said.append("{} failed: {}".format(unit, "; ".join(bad) or "it said nothing"))
-    return " ".join("; ".join(said or ["slurmd can't start"]).split())[:WORDS]
+    return " ".join("; ".join(said or ["neither slurmd nor kubelet can start"]).split())[:WORDS]
 
 
 # ---- the node
@@ -103,6 +121,25 @@ def steps():
         except OSError:  # it has just ended
             continue
     return False
+
+
+def pods(but):
+    """Whether a pod has processes here that isn't one of `but` (uids)."""
+    for path in (ROOT / "proc").glob("[0-9]*/cgroup"):
+        try:
+            found = POD.search(path.read_text())
+        except OSError:  # it has just ended
+            continue
+        if found and found.group(1).replace("_", "-") not in but:
+            return True
+    return False
+
+
+def working(known):
+    """Whether something of a job runs here, whatever the scheduler says. A pod that the API server no longer has counts
+    until kubelet has ended it.
+    """
+    return steps() or pods(known.get("others") or ())
 
 
 def read(path):
@@ -139,8 +176,18 @@ def power_off(text):
 
 
 def show(settings):
-    """What Slurm shows of this node; None if it doesn't answer."""
+    """What the scheduler shows of this node; None if it doesn't answer."""
+    if settings.get("scheduler") == "kubernetes":
+        return output("ironburst-kubelet", "show")
     return output("scontrol", "--oneliner", "show", "node", settings["node"]) if settings["node"] else None
+
+
+def close(settings, why):
+    """No job is to start here now."""
+    if settings.get("scheduler") == "kubernetes":
+        output("ironburst-kubelet", "cordon")
+    else:
+        output("scontrol", "update", "nodename=" + settings["node"], "state=drain", "reason=ironburst: " + why)
 
 
 def look(settings, now_s):
@@ -151,20 +198,21 @@ def look(settings, now_s):
         write(path, known)
     except OSError as error:
         print("dead-man: {} can't be written: {}".format(path, error), file=sys.stderr)
-    busy = slurm_says_busy(shown) or steps()
+    busy = says_busy(shown) or working(known)
     why = verdict(known, now_s, busy, settings)
     if not why:
         return
-    if shown is not None and not busy:  # no job is to start now; then look again
-        output("scontrol", "update", "nodename=" + settings["node"], "state=drain", "reason=ironburst: " + why)
-        if slurm_says_busy(show(settings)) or steps():
+    if shown is not None and not busy:  # then look again
+        close(settings, why)
+        again = show(settings)
+        if says_busy(again) or working(listen(known, now_s, again)):
             return
     power_off("ironburst-dead-man: {} powers off: {}".format(settings["node"] or "this node", why))
 
 
 def failed():
-    """slurmd can't start: last words, and off. A node that has jobs all the same stays."""
-    if steps():
+    """slurmd or kubelet can't start: last words, and off. A node that has jobs all the same stays."""
+    if working(read(ROOT / "run/ironburst/heartbeat.json") or {}):
         return
     units = [unit for unit in UNITS if output("systemctl", "is-failed", unit + ".service") is not None]
     power_off("ironburst-join: " + last_words({unit: journal(unit) for unit in units}))

@@ -1,0 +1,249 @@
+#!/usr/bin/python3
+"""ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
+
+The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
+api_server, ca, join_token, labels) and ami-launch-index come from the instance metadata service (IMDSv2 only), the
+munge key or the bootstrap token from AWS Secrets Manager with the instance role's credentials; both are asked again
+until a deadline. Writes /etc/ironburst/node.env, and for ironburst-data which data sets the launch names
+(/etc/ironburst/data.json);
+- for Slurm /etc/munge/munge.key;
+- for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
+  where its cluster is (/etc/ironburst/cluster.json).
+Exit status 1, and none of them touched, if anything is missing: then neither munge nor slurmd nor kubelet starts. For
+ironburst-dead-man it writes what the launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's
+rented node and never ends itself.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import pwd
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+IMDS = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
+ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
+DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
+BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
+SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
+SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
+LABEL = re.compile(r"^([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*$")
+TOKEN = re.compile(r"^[a-z0-9]{6}[.][a-z0-9]{16}$")  # of a bootstrap token
+
+
+class JoinError(Exception):
+    """Why the node can't join; one sentence."""
+
+
+class NotRented(JoinError):
+    """This instance was launched by somebody else: it is no node, and may stay."""
+
+
+def imds(path, token=None, ttl=None):
+    """An answer of the metadata service; without a token a new one, for ttl seconds. Raises OSError."""
+    headers = {"X-aws-ec2-metadata-token": token} if token else {"X-aws-ec2-metadata-token-ttl-seconds": str(ttl)}
+    request = urllib.request.Request(f"{IMDS}/latest/{path}", headers=headers, method="GET" if token else "PUT")
+    with urllib.request.urlopen(request, timeout=5) as response:
+        return response.read().decode()
+
+
+def launch(end):
+    """(user data, ami-launch-index), asked until the metadata service answers or the deadline `end` (monotonic) is
+    over.
+    """
+    while True:
+        try:
+            token = imds("api/token", ttl=300)
+            return imds("user-data", token), imds("meta-data/ami-launch-index", token)
+        except urllib.error.HTTPError as error:
+            if error.code == 404 and error.url.endswith("/user-data"):
+                raise NotRented(f"the metadata service at {IMDS} answers 404 for {error.url}") from None
+            if error.code in (401, 403, 404):
+                raise JoinError(f"the metadata service at {IMDS} answers {error.code} for {error.url}") from None
+            reason = f"HTTP {error.code}"
+        except OSError as error:
+            reason = str(error)
+        if time.monotonic() > end:
+            raise JoinError(f"the metadata service at {IMDS} did not answer in {DEADLINE_S:g} s: {reason}")
+        time.sleep(0.5)
+
+
+def parse(user_data):
+    """The launch's user data. Raises JoinError."""
+    try:
+        data = json.loads(user_data)
+    except ValueError:
+        raise NotRented("the user data is not JSON: this instance was not launched by ironburst") from None
+    if not isinstance(data, dict) or data.get("ironburst") != 1:
+        ours = isinstance(data, dict) and "ironburst" in data
+        raise (JoinError if ours else NotRented)(
+            "the user data has no `ironburst: 1`: this instance was not launched by an ironburst that this image knows"
+        )
+    return data
+
+
+def name_of(data, index):
+    """The node's name, of the user data. Raises JoinError."""
+    try:
+        name = data["nodes"][int(index)]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise JoinError(f"the user data has no usable nodes for launch index {index}: {error!r}") from None
+    if not isinstance(name, str) or not SAFE.match(name):
+        raise JoinError(f"the user data names {name!r}, which is no host name")
+    return name
+
+
+def text_of(data, key, form=None, what="text"):
+    """What the user data has as `key`. Raises JoinError."""
+    value = data.get(key)
+    if not isinstance(value, str) or not value or (form and not form.match(value)):
+        raise JoinError(f"the user data has {value!r} as {key}, which is no {what}")
+    return value
+
+
+def data_sets(data, region):
+    """What ironburst-data is to bring, of the user data: its settings. It has what the boot leaves of the pool's limit.
+    Raises JoinError.
+    """
+    sets = data.get("data") or {}
+    if sets and not (ROOT / "usr/local/sbin/ironburst-data").exists():
+        named = ", ".join(sorted(sets))
+        raise JoinError(f"the launch names data sets ({named}), and this image can't bring any: bake the image anew")
+    return {"region": region, "seconds": max(60, data.get("boot_s", 0) - BOOT_S), "sets": sets}
+
+
+def secret(what, reference, region, end):
+    """The text behind an aws-secretsmanager reference, without a trailing newline; asked for until `end` (monotonic): a
+    new instance's role may be unknown for some seconds. `what`: its name in sentences. Raises JoinError.
+    """
+    scheme, _, rest = reference.partition(":")
+    if scheme != "aws-secretsmanager" or not rest:
+        raise JoinError(f"a rented node can only resolve aws-secretsmanager references, not {scheme}:")
+    import boto3
+    from botocore.config import Config
+
+    name, _, field = rest.partition("#")
+    while True:
+        try:  # a session of its own each time: boto3 asks for the role's credentials once, and waits for them 1 s
+            settings = Config(retries={"mode": "standard", "total_max_attempts": 5})
+            client = boto3.Session().client("secretsmanager", region_name=region, config=settings)
+            text = client.get_secret_value(SecretId=name)["SecretString"]
+            return (str(json.loads(text)[field]) if field else text).rstrip("\n")
+        except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
+            said = f"{type(error).__name__}: {error}"
+            if time.monotonic() > end:
+                raise JoinError(f"the {what} {reference} does not resolve: {said}") from None
+            print(f"join: the {what} does not resolve yet: {said}", file=sys.stderr, flush=True)
+        time.sleep(1.0)
+
+
+# ---- what each scheduler needs: {path: (content, mode, owner)}
+
+
+def slurm(data, name, region, end):
+    """A node of Slurm. Raises JoinError."""
+    head = text_of(data, "conf_server", SAFE, "host name or address")
+    reference = text_of(data, "munge_key")
+    key = secret("munge key", reference, region, end).encode()
+    if len(key) < 32:
+        raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
+    env = f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode()
+    return {"etc/munge/munge.key": (key, 0o400, "munge"), "etc/ironburst/node.env": (env, 0o644, None)}
+
+
+def kubernetes(data, name, region, end):
+    """A node of Kubernetes. Raises JoinError."""
+    if not (ROOT / "usr/local/sbin/ironburst-kubelet").exists():
+        raise JoinError("the launch is for Kubernetes, and this image was baked for Slurm: bake the image anew")
+    server = text_of(data, "api_server", SERVER, "https URL of a server")
+    authority = text_of(data, "ca")
+    if "-----BEGIN CERTIFICATE-----" not in authority:
+        raise JoinError("the user data has no certificate as ca")
+    given = data.get("labels")
+    labels = [f"{key}={value}" for key, value in sorted((given if isinstance(given, dict) else {}).items())]
+    bad = [label for label in labels if not LABEL.match(label)]
+    if bad or not isinstance(given, dict):
+        raise JoinError(f"the user data has {(bad or [given])[0]!r} among its labels, which is no label of a node")
+    reference = text_of(data, "join_token")
+    token = secret("bootstrap token", reference, region, end)
+    if not TOKEN.match(token):
+        raise JoinError(f"the secret {reference} holds no bootstrap token (six letters or digits, a dot, sixteen more)")
+    cluster = {"node": name, "api_server": server, "ca": authority}
+    env = f"IRONBURST_NODE={name}\nIRONBURST_NODE_LABELS={','.join(labels)}\n".encode()
+    return {
+        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, authority, token), 0o600, None),
+        "etc/ironburst/cluster.json": (json.dumps(cluster).encode(), 0o644, None),
+        "etc/ironburst/node.env": (env, 0o644, None),
+    }
+
+
+def kubeconfig(server, authority, token):
+    """What kubelet asks for its certificate with, as JSON, which is YAML."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "bootstrap", "user": {"token": token}}],
+        "contexts": [{"name": "bootstrap", "context": {"cluster": "cluster", "user": "bootstrap"}}],
+        "current-context": "bootstrap",
+    }
+    return json.dumps(content).encode()
+
+
+SCHEDULERS = {"slurm": slurm, "kubernetes": kubernetes}
+
+
+def write(path, content, mode, owner=None):
+    """Write a file at once, with its mode from the first moment on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(path.name + ".new")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    if owner:
+        user = pwd.getpwnam(owner)
+        os.chown(new, user.pw_uid, user.pw_gid)
+    new.replace(path)
+
+
+def declare(**settings):
+    """For ironburst-dead-man; dead_man_s None: it never acts here."""
+    write(ROOT / "run/ironburst/dead-man.json", json.dumps(settings).encode(), 0o644)
+
+
+def main():
+    """The exit status."""
+    end = time.monotonic() + DEADLINE_S
+    try:
+        user_data, index = launch(end)
+        data = parse(user_data)
+        name, scheduler = name_of(data, index), data.get("scheduler", "slurm")
+        limits = {key: data.get(key) for key in ("dead_man_s", "hard_limit_s")}
+        declare(node=name, scheduler=scheduler, **limits)
+        if not isinstance(scheduler, str) or scheduler not in SCHEDULERS:
+            known = " and ".join(SCHEDULERS)
+            raise JoinError(f"the launch is for the scheduler {scheduler!r}, and this image knows {known}")
+        region = text_of(data, "region")
+        data_settings = data_sets(data, region)
+        files = SCHEDULERS[scheduler](data, name, region, end)
+    except JoinError as error:
+        if isinstance(error, NotRented):
+            declare(dead_man_s=None)
+        print(f"join: {error}", file=sys.stderr)
+        return 1
+    files["etc/ironburst/data.json"] = (json.dumps(data_settings).encode(), 0o644, None)
+    for path, (content, mode, owner) in files.items():
+        write(ROOT / path, content, mode, owner if Path("/") == ROOT else None)
+    print(f"join: this is {name}, of {data.get('conf_server') or data.get('api_server')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""ironburst-kubelet: what this node says to its Kubernetes cluster, and asks it, beside kubelet and with its rights.
+
+gate [--wait SECONDS]  run the health gate, and write what it says as the condition ironburst.io/GatePassed of the Node:
+                       True, False with its reason, or Unknown if it gives no word. --wait: so long the Node may take to
+                       appear
+show                   one line, for ironburst-dead-man: NodeName=, State=ALLOCATED (with a pod of a workload) or IDLE,
+                       Comment= the controller's heartbeat, Others= uids of the pods that keep no node
+cordon                 no pod is to start here any more
+idle                   status 0: nothing that a restart of kubelet or containerd could hurt runs here; else why, and 1
+
+A pod of a workload is one that isn't finished, and neither a DaemonSet's nor static. Names, server and authority are in
+/etc/ironburst/cluster.json ({node, api_server, ca}); the certificate is kubelet's own, so the API server lets it read
+and write this node alone. Exit status 1: it could not be done; one sentence on standard error.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(os.environ.get("IRONBURST_KUBELET_ROOT", "/"))  # another root in tests
+GATE_PROGRAM = os.environ.get("IRONBURST_KUBELET_GATE", "/usr/local/sbin/ironburst-gate")
+CONDITION, BEAT = "ironburst.io/GatePassed", "ironburst.io/beat"
+MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod's image in the API; its value is the pod's own uid
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+ANSWER_S = 10.0  # so long the API server may take
+GATE_S = 180.0  # so long the gate may take; it has limits of its own
+PAUSE_S = 2.0
+WORDS = 600  # characters of the gate's reason
+
+
+class Failed(Exception):
+    """Why it could not be done; one sentence."""
+
+
+# ---- what is decided: values in, values out
+
+
+def is_workload(pod):
+    """Whether a pod (JSON) keeps its node: of no DaemonSet, not static, not finished."""
+    meta = pod["metadata"]
+    owners = [owner["kind"] for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
+    static = MIRROR in (meta.get("annotations") or {}) or "Node" in owners
+    finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not (static or finished or "DaemonSet" in owners)
+
+
+def uids(pods):
+    """By which the processes of pods are known on the node: a static one's are under a uid that the API doesn't use."""
+    metas = [pod["metadata"] for pod in pods]
+    return sorted(
+        {meta["uid"] for meta in metas} | {(meta.get("annotations") or {}).get(MIRROR) for meta in metas} - {None}
+    )
+
+
+def shown(node, pods):
+    """The line of `show`."""
+    beat = (node["metadata"].get("annotations") or {}).get(BEAT, "")
+    state = "ALLOCATED" if any(is_workload(pod) for pod in pods) else "IDLE"
+    others = ",".join(uids([pod for pod in pods if not is_workload(pod)]))
+    return "NodeName={} State={} Comment={} Others={}".format(
+        node["metadata"]["name"], state, "".join(beat.split()), others
+    )
+
+
+def word_of(status, text):
+    """(status, reason, message) of the condition, of the gate's exit status (None: it gave no answer; `text` says why)
+    and of what it printed. Only a report that passed, with status 0, is a pass.
+    """
+    try:
+        report = json.loads(text)
+        failed = [finding["text"] for finding in report["findings"] if not finding["passed"]]
+        if status == 0 and report["passed"] is True and not failed and report["findings"]:
+            return "True", "GatePassed", "the health gate has passed"
+        if status is not None and report["passed"] is False:
+            return "False", "GateFailed", ("; ".join(failed) or "the gate gives no reason")[:WORDS]
+    except (ValueError, KeyError, TypeError):
+        pass
+    said = " ".join(text.split())[-WORDS:] or "nothing"
+    return "Unknown", "GateSilent", "the gate gave no word (exit status {}): {}".format(status, said)[:WORDS]
+
+
+def condition(word, before, now):
+    """The condition as it is written. `before`: the Node's present one, or None; `now`: "2026-11-21T10:00:00Z"."""
+    status, reason, message = word
+    same = before and before.get("status") == status
+    since = (before or {}).get("lastTransitionTime") if same else now
+    words = {"type": CONDITION, "status": status, "reason": reason, "message": message}
+    return dict(words, lastHeartbeatTime=now, lastTransitionTime=since or now)
+
+
+# ---- the API server, and the node
+
+
+class Api:
+    """The API server, as kubelet of this node."""
+
+    def __init__(self):
+        path = ROOT / "etc/ironburst/cluster.json"
+        try:
+            settings = json.loads(path.read_text())
+            self.node, self.server, authority = settings["node"], settings["api_server"].rstrip("/"), settings["ca"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Failed("{} says nothing usable of the cluster: {!r}".format(path, error)) from None
+        certificate = ROOT / "var/lib/kubelet/pki/kubelet-client-current.pem"
+        try:
+            context = ssl.create_default_context(cadata=authority)
+            context.load_cert_chain(str(certificate))
+        except (OSError, ValueError) as error:  # ssl's errors are OSErrors
+            raise Failed("kubelet has no certificate yet ({}): {}".format(certificate, error)) from None
+        https = urllib.request.HTTPSHandler(context=context)
+        self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
+        self.path = "/api/v1/nodes/" + urllib.parse.quote(self.node, safe="")
+
+    def call(self, path, patch=None, kind=MERGE):
+        """The JSON of a GET, or of a PATCH. Raises Failed."""
+        data = None if patch is None else json.dumps(patch).encode()
+        request = urllib.request.Request(self.server + path, data, method="GET" if patch is None else "PATCH")
+        request.add_header("Content-Type", kind)
+        try:
+            with self.opener.open(request, timeout=ANSWER_S) as answer:
+                return json.loads(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            said = " ".join(error.read().decode(errors="replace").split())
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                said = json.loads(said)["message"]
+            raise Failed("the API server answers {} for {}: {}".format(error.code, path, said[:WORDS])) from None
+        except (OSError, ValueError) as error:
+            raise Failed("the API server {} doesn't answer: {}".format(self.server, error)) from None
+
+    def pods(self):
+        """Those of this node; the API server gives it no others."""
+        query = urllib.parse.urlencode({"fieldSelector": "spec.nodeName=" + self.node})
+        return self.call("/api/v1/pods?" + query)["items"] or []
+
+
+def run_gate():
+    """(exit status, what it printed) of the health gate now; status None: there is no answer, and the text says why."""
+    pipe = subprocess.PIPE
+    command = [GATE_PROGRAM, "--json"]
+    try:
+        gate = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
+    except OSError as error:
+        return None, "{} can't be run: {}".format(GATE_PROGRAM, error.strerror)
+    try:
+        said, complaint = gate.communicate(timeout=GATE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(gate.pid, 9)  # one that can't even be killed is left behind
+        return None, "it did not end in {:g} s".format(GATE_S)
+    return gate.returncode, (said or complaint).decode(errors="replace")
+
+
+def gate(wait_s):
+    """Write the condition. The Node may be there only some seconds after kubelet has started."""
+    word, end = word_of(*run_gate()), time.monotonic() + wait_s
+    while True:
+        try:
+            api = Api()
+            conditions = (api.call(api.path).get("status") or {}).get("conditions") or []
+            before = next((each for each in conditions if each.get("type") == CONDITION), None)
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            new = condition(word, before, now)
+            api.call(api.path + "/status", {"status": {"conditions": [new]}}, STRATEGIC)
+            break
+        except Failed as error:
+            if time.monotonic() + PAUSE_S > end:
+                told = "{} is {} ({}), and that could not be told: {}".format(CONDITION, word[0], word[2], error)
+                raise Failed(told) from None
+        time.sleep(PAUSE_S)
+    print("{} is {}: {}".format(CONDITION, word[0], word[2]))
+    forget_token()
+
+
+def forget_token():
+    """The node has its own certificate, so the secret to join is of no use any more."""
+    bootstrap = ROOT / "etc/kubernetes/bootstrap-kubelet.conf"
+    if (ROOT / "etc/ironburst/kubelet.yaml").exists() and bootstrap.exists():  # else somebody else's
+        bootstrap.unlink()
+
+
+def show():
+    """The line for ironburst-dead-man."""
+    api = Api()
+    print(shown(api.call(api.path), api.pods()))
+
+
+def cordon():
+    """No pod is to start here."""
+    api = Api()
+    api.call(api.path, {"spec": {"unschedulable": True}})
+
+
+def idle():
+    """Raises Failed with what runs here."""
+    names = ["{namespace}/{name}".format(**pod["metadata"]) for pod in Api().pods() if is_workload(pod)]
+    others = [name for name in namespaces() if name != "k8s.io"]
+    if names:
+        more = " and {} more".format(len(names) - 3) if len(names) > 3 else ""
+        raise Failed("pods run here: {}{}".format(", ".join(sorted(names)[:3]), more))
+    if others:
+        raise Failed("containers run here beside Kubernetes' own, of containerd's namespace {}".format(others[0]))
+
+
+def namespaces():
+    """containerd's, of the containers that run: k8s.io, moby (Docker)."""
+    for path in (ROOT / "proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has just ended
+            continue
+        if "containerd-shim" in os.path.basename(words[0]) and "-namespace" in words[:-1]:
+            yield words[words.index("-namespace") + 1]
+
+
+def main(argv=None):
+    """The exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=("gate", "show", "cordon", "idle"))
+    parser.add_argument("--wait", type=float, default=0, metavar="SECONDS")
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.verb == "gate":
+            gate(arguments.wait)
+        else:
+            {"show": show, "cordon": cordon, "idle": idle}[arguments.verb]()
+    except Failed as error:
+        print("ironburst-kubelet: {}".format(error), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

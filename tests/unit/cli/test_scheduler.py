@@ -1,0 +1,123 @@
+"""Which scheduler the verbs reach, and what they say where that can't be."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ironburst import cli, document, secrets
+from ironburst.adapters.kubernetes import Kubernetes
+from ironburst.adapters.slurm import Slurm
+from ironburst.cli import scheduler
+from ironburst.cli.site_options import BadInput
+from ironburst.ports import Resources, SchedulerError
+from tests.unit.document.test_document import built
+from tests.unit.kubernetes_stack import on_kubernetes
+
+KUBECONFIG = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+}
+
+
+def options(**given):
+    return argparse.Namespace(**{"slurm_prefix": None, "kubeconfig": None} | given)
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch):
+    for name in ("IRONBURST_SLURM_PREFIX", "IRONBURST_KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def cluster():
+    def change(value):
+        on_kubernetes(value)
+        value["cloud"]["pools"][0]["labels"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+
+    return document.parse(built(change).model_dump(mode="json"))
+
+
+@pytest.fixture
+def kubeconfig(tmp_path):
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(KUBECONFIG))
+    return path
+
+
+def test_a_document_of_slurm_is_reached_by_its_prefix():
+    lab = built(lambda value: None)
+    assert isinstance(scheduler.connect(options(slurm_prefix="ssh root@head"), lab), Slurm)
+    with pytest.raises(BadInput, match="--kubeconfig k: the scheduler of lab is Slurm"):
+        scheduler.connect(options(kubeconfig=Path("k")), lab)
+    with pytest.raises(BadInput, match="can't be split into words"):
+        scheduler.connect(options(slurm_prefix="'"), lab)
+
+
+@pytest.mark.parametrize("by", ["option", "environment", "document", "secret"])
+def test_a_cluster_is_reached_by_a_kubeconfig(cluster, kubeconfig, monkeypatch, by):
+    named = cluster.scheduler.model_copy(
+        update={"kubeconfig": "env:KUBECONFIG_TEXT" if by == "secret" else f"file:{kubeconfig}"}
+    )
+    if by == "environment":
+        monkeypatch.setenv("IRONBURST_KUBECONFIG", str(kubeconfig))
+    if by == "secret":
+        monkeypatch.setenv("KUBECONFIG_TEXT", kubeconfig.read_text())
+    if by in ("document", "secret"):
+        cluster = cluster.model_copy(update={"scheduler": named})
+    reached = scheduler.connect(options(kubeconfig=kubeconfig if by == "option" else None), cluster)
+    assert isinstance(reached, Kubernetes)
+    with pytest.raises(SchedulerError, match=r"127\.0\.0\.1:9 can't be reached"):
+        reached.claim("", "", 600.0)
+    reached.close()
+
+
+def test_a_kubeconfig_that_isnt_there_or_is_none_is_one_sentence(cluster, monkeypatch, capsys, tmp_path):
+    with pytest.raises(SchedulerError, match="there is no kubeconfig /etc/ironburst/kubeconfig that can be read"):
+        scheduler.connect(options(), cluster)
+    by_secret = cluster.scheduler.model_copy(update={"kubeconfig": "env:KUBECONFIG_TEXT"})
+    for text, words in ((None, "does not resolve"), ("just words", "env:KUBECONFIG_TEXT holds no kubeconfig")):
+        if text:
+            monkeypatch.setenv("KUBECONFIG_TEXT", text)
+        with pytest.raises(SchedulerError, match=words):
+            scheduler.connect(options(), cluster.model_copy(update={"scheduler": by_secret}))
+    path = tmp_path / "cluster.json"
+    path.write_text(cluster.model_dump_json())
+    assert cli.main(["status", "--document", str(path), "--ledger", str(tmp_path / "ledger")]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+    assert cli.main(["status", "--document", str(path), "--slurm-prefix", "x"]) == 2
+    assert "give --kubeconfig" in capsys.readouterr().err
+
+
+def test_the_adapter_is_told_what_is_declared(cluster):
+    site = scheduler.site_of(cluster)
+    (pool,) = site.pools
+    assert (site.name, site.namespace, site.boot_s) == ("lab", "ironburst-system", 45.0)
+    assert (pool.partition, pool.nodes, pool.each) == ("burst-p5", ("p5-1", "p5-2", "p5-3"), Resources(8, 16, 1000))
+    assert pool.labels == {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "topology.kubernetes.io/region": "us-east-1",
+        "topology.kubernetes.io/zone": "us-east-1a",
+        "node.kubernetes.io/instance-type": "p5.48xlarge",
+        "ironburst.io/site": "burst-p5",
+    }
+
+
+def test_the_token_goes_to_the_declared_secret(cluster, monkeypatch):
+    written = []
+    monkeypatch.setattr(secrets, "store", lambda reference, text, region: written.append((reference, text, region)))
+    scheduler._deliver(cluster, "abcdef.0123456789abcdef")
+    assert written == [("aws-secretsmanager:ironburst/lab/join-token", "abcdef.0123456789abcdef", "us-east-1")]
+
+    def refused(*_, **__):
+        raise secrets.SecretError("Secrets Manager says AccessDeniedException")
+
+    monkeypatch.setattr(secrets, "store", refused)
+    with pytest.raises(SchedulerError, match="AccessDenied"):
+        scheduler._deliver(cluster, "x")
