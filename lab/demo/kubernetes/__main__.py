@@ -6,6 +6,7 @@ Exit codes: 0 done and nothing left, 1 a step failed or something is left, 2 thi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from dataclasses import replace
@@ -75,8 +76,7 @@ def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api
     """The steps. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: the control plane, home's nodes, BMCs, the cloud"):
         inside = world.start(box, steps.say)
-    with box.network():
-        cluster = world.Cluster(box.prefix)
+    with box.network(), contextlib.closing(world.Cluster(box.prefix)) as cluster:
         with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
             pulumi = declare.declare(inside, engine, steps.say)
         with steps.step("burst", "Burst: jobs of a real trace as pods"):

@@ -20,7 +20,7 @@ from lab.system import LabError
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
-QUIET_S = 30
+QUIET_S = 10
 Json = dict[str, Any]
 
 
@@ -47,7 +47,12 @@ class Record:
         self._api, self._now, self._lock = api, now, threading.Lock()
         self._seen: dict[str, PodSeen] = {}
         self.gaps = 0  # how often what was between two lists may be unknown
+        self._closed = threading.Event()
         threading.Thread(target=self._follow, args=(self._list(),), daemon=True).start()
+
+    def close(self) -> None:
+        """Follow no more. A watch that is quiet ends after its time."""
+        self._closed.set()
 
     def pods(self) -> dict[str, PodSeen]:
         """By uid, also those that are gone."""
@@ -70,21 +75,15 @@ class Record:
         return str(answer["metadata"]["resourceVersion"])
 
     def _follow(self, version: str) -> None:
-        while True:
+        gone = False
+        while not self._closed.is_set():
             try:
-                version = self._watch(version)
+                version, gone = (self._list() if gone else self._watch(version)), False
             except _Gone:
                 self.gaps += 1
-                version = self._listed()
-            except (requests.RequestException, ValueError, LabError):
-                threading.Event().wait(0.2)  # the API server is away: where we were is still known
-
-    def _listed(self) -> str:
-        while True:
-            try:
-                return self._list()
-            except LabError:
-                threading.Event().wait(0.2)
+                gone = True
+            except (OSError, ValueError, LabError):  # the API server is away: where we were is still known
+                self._closed.wait(0.2)
 
     def _watch(self, version: str) -> str:
         query = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}

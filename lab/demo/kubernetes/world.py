@@ -110,6 +110,10 @@ class Cluster:
         self.record = Record(self.plane.api())
         self._jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 
+    def close(self) -> None:
+        """Follow its pods no more."""
+        self.record.close()
+
     def submit(self, manifest: Json, dry: bool = False) -> Json:
         """Make a Job; the object. LabError."""
         return self.api.call("POST", self._jobs + ("?dryRun=All" if dry else ""), manifest)
