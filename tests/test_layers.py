@@ -73,8 +73,8 @@ RIGHTS = {
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
-    "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes lab.names "
-    "lab.system",
+    "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
+    "lab.names lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes",
