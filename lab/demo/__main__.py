@@ -6,16 +6,14 @@ Exit codes: 0 done and nothing left, 1 a step failed or something is left, 2 thi
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, refusal, report, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, kept, refusal, summary, trace
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
@@ -39,12 +37,12 @@ def demo(prefix: str, engine_wanted: str) -> int:
         result.history = tell(site, command, steps, result)
         code = 0
         if not result.good():
-            keep_logs(site.dir)
+            kept.keep_logs(site.dir)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
-        keep_logs(site.dir)
+        kept.keep_logs(site.dir)
     except Exception:
-        keep_logs(site.dir)
+        kept.keep_logs(site.dir)
         raise
     except KeyboardInterrupt:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
@@ -56,7 +54,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
     result.seconds = steps.seconds
     result.figures |= usage.stop()
     if code == 0:
-        folder = write(site.dir / "report", result)
+        folder = kept.write(site.dir / "report", result)
         print(summary.text(result, folder / "index.html"))
         code = 0 if result.good() else 1
     return code
@@ -88,22 +86,6 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
     with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
         result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)
     return history
-
-
-def write(folder: Path, result: summary.Summary, title: str = "ironburst: the main job on the lab") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").write_text(json.dumps(summary.as_json(result), indent=1) + "\n")
-    (folder / "index.html").write_text(report.page(result.history, title))
-    return folder
-
-
-def keep_logs(lab: Path) -> None:
-    """The end of each log, before the lab goes away."""
-    folder = lab / "report" / "log"
-    folder.mkdir(parents=True, exist_ok=True)
-    for log in [*lab.glob("log/*.log"), *lab.glob("kubernetes/log/*.log"), *lab.glob("instances/*.console")]:
-        (folder / log.name).write_bytes(log.read_bytes()[-200_000:])
-    print(f"demo: the logs are in {folder}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ What a kubelet does, and whether a stand-in node does it:
 | reports image and node status every 5 minutes | no: the Lease alone |
 | gets its certificate by a signing request with a bootstrap token | rented nodes do (`instance`) |
 
+`instances` is the lab's AWS whose instances act as such nodes: they run the node's own programs, and have the rights of
+their instance and of their own certificate.
+
 There is no network between pods, no cloud controller manager (a terminated instance's Node stays until somebody deletes
 it) and no add-on (CoreDNS, kube-proxy, the NVIDIA device plugin, Kueue).
 """

@@ -14,9 +14,8 @@ from dataclasses import replace
 from ironburst import document
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
-from lab.demo import declare, explain, figures, giveback, summary
+from lab.demo import declare, explain, figures, giveback, kept, summary
 from lab.demo import refusal as refused
-from lab.demo.__main__ import keep_logs, write
 from lab.demo.history import History
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes import burst, collect, refusal, world
@@ -47,12 +46,12 @@ def demo(prefix: str, engine_wanted: str, api_dies: bool) -> int:
         result.history = tell(box, command, steps, result, api_dies)
         code = 0
         if not result.good():
-            keep_logs(box.dir)
+            kept.keep_logs(box.dir)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
-        keep_logs(box.dir)
+        kept.keep_logs(box.dir)
     except Exception:
-        keep_logs(box.dir)
+        kept.keep_logs(box.dir)
         raise
     except KeyboardInterrupt:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
@@ -66,7 +65,7 @@ def demo(prefix: str, engine_wanted: str, api_dies: bool) -> int:
     result.figures |= usage.stop()
     if code == 0:
         title = "ironburst: the main job on the lab, with Kubernetes"
-        folder = write(box.dir / KEPT, result, title)
+        folder = kept.write(box.dir / KEPT, result, title)
         print(summary.text(result, folder / "index.html"))
         code = 0 if result.good() else 1
     return code
