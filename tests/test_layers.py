@@ -68,7 +68,7 @@ RIGHTS = {
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
-    "lab.kubernetes": "boto3 botocore cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
+    "lab.kubernetes": "cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",

@@ -36,6 +36,7 @@ def test_it_does_the_main_job(options):
         assert all(told["jobs"][fate]["jobs"] > 0 for fate in ("home", "waited", "rented"))
         assert all(fault["survived"] for fault in told["faults"].values()) and len(told["faults"]) == 2
         assert told["faults"]["spot interruption"]["ran again"]
+        assert told["figures"]["gangs_at_home"] and told["figures"]["gangs_rented"]
         assert told["refused"]["survived"] and len(told["refused"]["zones"]) == 2
         assert not any(told["leftovers"].values()) and not leftovers(prefix)
         assert "cloud instances that no lease paid for" in told["leftovers"]

@@ -86,7 +86,7 @@ def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api
             history = collect.history(cluster, ledger, published, submitted, facts)
             result.faults = collect.faults(history, faults, ledger)
             result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
-            result.figures |= collect.coming(ledger, submitted.began)
+            result.figures |= collect.coming(ledger, submitted.began) | collect.gangs(history)
             explain.explain(inside, history, steps.say)
         with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while home is full"):
             result.refused = refusal.run(inside, cluster, ledger, steps.say)

@@ -108,6 +108,15 @@ def attempts(seen: Iterable[PodSeen], rented: set[str], began: float) -> list[Ru
     return runs
 
 
+def gangs(history: History) -> dict[str, int]:
+    """How many jobs of several nodes had theirs at home, and rented."""
+    fates = [job.fate for job in history.jobs if job.nodes > 1]
+    return {
+        "gangs_at_home": len(fates) - fates.count("rented") - fates.count("lost"),
+        "gangs_rented": fates.count("rented"),
+    }
+
+
 def coming(ledger: Ledger, began: float) -> dict[str, float]:
     """The slowest node from its launch until the controller saw that its gate had passed, seconds."""
     events = ledger.events(began)

@@ -29,7 +29,8 @@ def test_a_gang_is_one_indexed_job_whose_pods_start_on_one_side():
     (term,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["topologyKey"] == "ironburst.io/site"
     assert term["labelSelector"]["matchLabels"] == {"batch.kubernetes.io/job-name": "philly-01"}
-    assert pod["activeDeadlineSeconds"] == 60
+    assert pod["activeDeadlineSeconds"] == pods.LIMIT_S
+    assert all(job.run_s < pods.LIMIT_S / 2 for job in pods.jobs())
 
 
 def test_a_job_of_one_pod_asks_for_no_company_and_runs_for_long_enough():
