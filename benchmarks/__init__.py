@@ -1,12 +1,13 @@
 """What the product is worth, measured; each is run as `python -m benchmarks.NAME` and says more of itself with --help.
 
-all: runs those below and writes results.md (`make bench`; report.py draws it up)
+all: runs those below and writes results.md (`make bench`; report.py draws it up, report_pictures.py its pictures)
 burst: GPU-hours that the policy rents, against published policies (peers.py) and the certified bound
 dollars: what that costs, in list prices, against the same policies (dollar_peers.py)
 idle: what idle leases cost, against the best in hindsight
 budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 decide: how long one decision takes
 mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
+schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
 
 Not among them, for they give no ratio, or need more than this machine's Python:
 

@@ -43,6 +43,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
         "mix": ["benchmarks.mix"],
+        "schedulers": ["benchmarks.schedulers", *([] if full else ["--jobs", "5000"])],
         "mix-x86": ["benchmarks.mix", "--without", "g5g", "--no-karpenter"],
     }
     for gpus in (512, 384, 640):

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, mix
+from benchmarks import days, dollars, mix, report_pictures
 from benchmarks.figures import WAITS
-from ironburst.replay import pictures
-from ironburst.replay.pictures import Panel, Series
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = "results.md"  # beside the folder
@@ -99,11 +97,12 @@ TITLES = (
     "Random days with accidents, a controller that comes back: what was lost",
     "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
     "Instances for 20,000 pending pods (openb): cost over the certified bound, cost and seconds over karpenter's",
+    "A trace as a queue of pods and as one of Slurm's jobs: jobs that begin otherwise",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the thirteen rows."""
+    """(title, lines) of the fourteen rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -119,6 +118,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _days(results, dead=False),
         _days(results, dead=True),
         _mix(results),
+        _schedulers(_with(results, "schedulers")),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -196,6 +196,16 @@ def _mix(results: list[dict[str, Any]]) -> Iterator[Line]:
         result = max(mixes, key=lambda one: one["pods"], default=None)
         for case, (most, best) in mix.ASKED.items() if not without else ((mix.COST, mix.ASKED[mix.COST]),):
             yield Line(case + words, most, best, result and result["ratios"].get(case), _mix_note(result), result)
+
+
+def _schedulers(result: Result | None) -> Iterator[Line]:
+    note = ""
+    if result:
+        pods = result["schedulers"]["kubernetes"]
+        note = f"{result['jobs']:,} jobs, {pods['decisions']:,} decisions; rented {pods['rented_gpu_hours']:,.0f} GPU-h"
+    for name, case in (("kubernetes", "Kubernetes' objects"), ("records", "the policy's own records")):
+        otherwise = result and float(result["schedulers"][name]["jobs_otherwise"])
+        yield Line(f"{case}, against Slurm's", 0.0, None, otherwise, note, result)
 
 
 def _mix_note(result: Result | None) -> str:
@@ -334,58 +344,14 @@ def _committed(name: str) -> str:
     return done.stdout.strip()
 
 
-# ---- pictures
-
-
-def draw(results: list[dict[str, Any]]) -> dict[str, str]:
-    """File name: SVG. One for each size of the pool: rented GPU-hours over the mean wait, ours, peers and bound."""
-    drawn = {}
-    parts: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for result in results:
-        if "ours" in result and result.get("trace") == PHILLY and result.get("run_times") == "known":
-            parts.setdefault((result["pool_gpus"], result.get("part", "all")), []).append(result)
-    for (gpus, part), alike in sorted(parts.items()):
-        suffix = "" if part == "all" else f"-{part}"
-        words = {"all": "70 days", "aside": "its last quarter", "first": "its first three quarters"}[part]
-        drawn[f"cost-over-wait-{gpus}{suffix}.svg"] = _cost_over_wait(f"Philly, {words}, {gpus} GPUs at home", alike)
-    for result in results:
-        if "prices" in result and "starburst" in result:
-            drawn[Path(result["file"]).stem + ".svg"] = _usd_over_wait(result)
-    return drawn
-
-
-def _cost_over_wait(title: str, results: list[dict[str, Any]]) -> str:
-    results = sorted(results, key=lambda result: result.get("wait_factor", 1.0))
-
-    def dots(figures: Iterable[Mapping[str, Any] | None], names: Sequence[str] = ()) -> Series:
-        there = [of for of in figures if of]
-        waits, rented = [of["mean_wait_h"] for of in there], [of["rented_gpu_hours"] for of in there]
-        return Series(waits, rented, marks=True, names=names)
-
-    peers, factors = results[0]["peers"], [f"{result.get('wait_factor', 1.0):g} x" for result in results]
-    series = {
-        "ours": dots((result["ours"] for result in results), factors),
-        "peers": dots(peers.values(), list(peers)),
-        "certified bound": dots(result.get("bound") for result in results),
-    }
-    return pictures.svg([Panel(title, "mean wait, hours", "rented GPU-hours", series)], height=380)
-
-
-def _usd_over_wait(result: Result) -> str:
-    def dots(rows: Iterable[str]) -> Series:
-        names = [row for row in rows if row in result]
-        waits, usd = [result[row]["mean_wait_h"] for row in names], [result[row]["usd"] for row in names]
-        return Series(waits, usd, marks=True, names=names)
-
-    series = {"ours": dots("abc"), "peers": dots(("starburst", "no_wait"))}
-    return pictures.svg([Panel("Dollars", "mean wait, hours", "USD", series)], height=380)
+# ---- files
 
 
 def write(folder: Path = RESULTS) -> Path:
     """Write the pictures into the folder and the page beside it. Returns the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     results = read(folder)
-    drawn = draw(results)
+    drawn = report_pictures.draw(results, PHILLY)
     for name, svg in drawn.items():
         (folder / name).write_text(svg)
     path = folder.parent / PAGE

@@ -116,7 +116,11 @@ def make_tools(
     """The real ones. `path`: of the document; `state`: the folder that --state names."""
 
     # imported at their use: an unchanged host needs neither
-    def service(connection: Connection) -> NodeService:
+    def service(connection: Connection | None) -> NodeService:
+        if connection is None:
+            from ironburst.cli.scheduler import nodes_of
+
+            return nodes_of(document)
         from ironburst.adapters.slurm import Slurm
 
         return Slurm(shell_prefix(connection))

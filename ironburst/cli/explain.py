@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers) -> None:
         + site_options.EXIT_CODES,
         epilog="example: ironburst explain 4711",
     )
-    parser.add_argument("job", type=int, help="Slurm's job id")
+    parser.add_argument("job", help="its number, or its name as `status` shows it (of several the last)")
     site_options.add(parser, needs_scheduler=False, needs_document=False)
     parser.set_defaults(func=run)
 
@@ -32,9 +32,21 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tell one job's story."""
     ledger = site_options.open_ledger(arguments)
-    said = gather(ledger, arguments.job, time.time())
+    said = gather(ledger, _number(ledger, arguments.job), time.time())
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
+
+
+def _number(ledger: Ledger, asked: str) -> int:
+    """Raises BadInput for a name that nobody has."""
+    if asked.removeprefix("-").isdigit():
+        return int(asked)
+    if found := ledger.job(asked):
+        return found.job
+    raise site_options.BadInput(
+        f"no job {asked!r} was seen by the controller of this ledger: check the name (pods have NAMESPACE/NAME), "
+        "or --ledger"
+    )
 
 
 def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:

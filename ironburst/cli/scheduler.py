@@ -13,6 +13,7 @@ from ironburst.adapters.slurm import Slurm
 from ironburst.cli.site_options import BadInput
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.ports import Resources, Scheduler, SchedulerError
+from ironburst.service import NodeService
 
 if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters import kubernetes
@@ -44,17 +45,30 @@ def _slurm(arguments: argparse.Namespace) -> Slurm:
 def _kubernetes(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
     from ironburst.adapters import kubernetes
 
+    access = _access(document, arguments.kubeconfig)
+    return kubernetes.connect(access, site_of(document), lambda text: _deliver(document, text))
+
+
+def nodes_of(document: ClusterDocument) -> NodeService:
+    """The nodes of a cluster, for a converge. Raises SchedulerError."""
+    from ironburst.adapters import kubernetes
+
+    site, access = site_of(document), _access(document, None)
+    return kubernetes.Nodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
+
+
+def _access(document: ClusterDocument, given: Path | None) -> kubernetes.Access:
+    from ironburst.adapters import kubernetes
+
     reference = document.scheduler.kubeconfig
-    path = arguments.kubeconfig or os.environ.get("IRONBURST_KUBECONFIG")
+    path = given or os.environ.get("IRONBURST_KUBECONFIG")
 
     def read() -> str:
         return _resolved(reference, document)
 
     if path or reference.startswith("file:"):
-        access = kubernetes.Access(Path(path or reference.removeprefix("file:")).expanduser())
-    else:
-        access = kubernetes.Access(None, read=read, said=reference)
-    return kubernetes.connect(access, site_of(document), lambda text: _deliver(document, text))
+        return kubernetes.Access(Path(path or reference.removeprefix("file:")).expanduser())
+    return kubernetes.Access(None, read=read, said=reference)
 
 
 def _resolved(reference: str, document: ClusterDocument) -> str:

@@ -339,15 +339,14 @@ class Ledger:
         """Remember that a job has left."""
         self._db.execute("UPDATE jobs SET state = 'LEFT_QUEUE', last_s = ? WHERE job = ?", (now_s, job))
 
-    def job(self, job: int) -> JobRow | None:
-        """None: it was never seen, or is forgotten."""
-        rows = self._rows("SELECT * FROM jobs WHERE job = ?", job)
+    def job(self, job: int | str) -> JobRow | None:
+        """By its number, or its name (of several the last). None: it was never seen, or is forgotten."""
+        which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
+        rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return JobRow(**rows[0]) if rows else None
 
     def in_queue(self) -> set[int]:
-        """The jobs that were in the queue when it was last seen.
-        (Jobs that have left stay in the ledger, for `explain`.)
-        """
+        """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
         states = "'PENDING', 'RUNNING', 'COMPLETING', 'CONFIGURING', 'SUSPENDED'"
         return {row["job"] for row in self._rows(f"SELECT job FROM jobs WHERE state IN ({states})")}
 

@@ -44,6 +44,9 @@ def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, opti
     )
 
 
+NODE_ROLES = {"slurm_node", "kubernetes_node"}
+
+
 class _Convergence:
     def __init__(self, document: ClusterDocument, tools: Tools, options: Options):
         self._document, self._tools, self._options = document, tools, options
@@ -86,7 +89,8 @@ class _Convergence:
         """How ssh alone reaches the hosts and the head, for the scheduler and the
         probe; asked anew when something is to do.
         """
-        self._connections = self._tools.playbooks.connections(sorted({*todo, self._document.scheduler.head}))
+        head = self._document.scheduler.head  # Kubernetes has none: it is asked from here
+        self._connections = self._tools.playbooks.connections(sorted({*todo, *([head] if head else [])}))
 
     def _validate(self, todo: Sequence[str]) -> None:
         """Refuse hosts that are not what was declared."""
@@ -128,7 +132,7 @@ class _Convergence:
         """What the scheduler says of the nodes; none before it is installed.
         Nodes end as `unknown` if it does not answer.
         """
-        nodes = [name for name in todo if "slurm_node" in self._document.host(name).roles]
+        nodes = [name for name in todo if NODE_ROLES & set(self._document.host(name).roles)]
         if not nodes:
             return {}
         try:
@@ -142,9 +146,11 @@ class _Convergence:
         try:
             return patient_occupancy(self._service(), self._tools, self._options)
         except SchedulerError as error:
-            head = self._document.scheduler.head
-            cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
-            text = f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}"
+            if head := self._document.scheduler.head:
+                cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
+                text = f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}"
+            else:
+                text = f"the cluster does not say whether it runs pods ({error}): converge again when it answers"
             for name in nodes:
                 self.outcomes.end(name, HostReport("unknown", error=text))
             return {}
@@ -152,6 +158,9 @@ class _Convergence:
     def _service(self) -> NodeService:
         head = self._document.scheduler.head
         if self._scheduler is None:
+            if not head:
+                self._scheduler = self._tools.service(None)
+                return self._scheduler
             if head not in self._connections:
                 raise NoAnswer(
                     f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one"
@@ -198,7 +207,7 @@ class _Convergence:
             while waiting:
                 waiting = self._converge_batch(drains, waiting, reasons)
         except SchedulerError as error:
-            text = f"Slurm does not answer any more ({error}); a drained node stays so"
+            text = f"the scheduler does not answer any more ({error}); a drained node stays so"
             for name in self.outcomes.left(list(reasons)):
                 self.outcomes.end(name, HostReport("unknown", error=text))
         except KeyboardInterrupt:

@@ -19,13 +19,14 @@ from ironburst.service import NodeService
 class Tools:
     """Everything outside: Ansible, the probe's way to the hosts, the scheduler, the receipts.
 
-    `ask`: the answers of hosts to one program each, by name; `service`: the scheduler behind the head's connection;
-    `inputs`: of a host by name (raises ValueError); `role_watch`: a role's meta/watch.yml, None without one.
+    `ask`: the answers of hosts to one program each, by name; `service`: the scheduler behind the head's connection,
+    None: there is no head; `inputs`: of a host by name (raises ValueError); `role_watch`: a role's meta/watch.yml, None
+    without one.
     """
 
     playbooks: Playbooks
     ask: Callable[[Mapping[str, RemoteProgram]], Mapping[str, Answer]]
-    service: Callable[[Connection], NodeService]
+    service: Callable[[Connection | None], NodeService]
     inputs: Callable[[str], Inputs]
     role_watch: Callable[[str], Watch | None]
     store: Store

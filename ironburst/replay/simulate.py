@@ -27,26 +27,41 @@ from ironburst.replay.rented import Rented
 from ironburst.replay.traces import Trace
 
 Progress = Callable[[int, int], None]
+Shown = Callable[[Snapshot], Snapshot]
 
 
 def play(
-    trace: Trace, home: Home, policy: Policy, cloud: Cloud | None = None, progress: Progress | None = None
+    trace: Trace,
+    home: Home,
+    policy: Policy,
+    cloud: Cloud | None = None,
+    progress: Progress | None = None,
+    shown: Shown | None = None,
 ) -> Played:
     """Play a trace on owned nodes and what the policy rents.
 
     `cloud`: the pools that may be rented, and how their provider behaves (ironburst.replay.provider); then all is
     counted in USD. None: renting starts at once and has no limit, and what is counted is GPU-hours. `progress`: called
-    now and then with the jobs that have come and all jobs. Equal arguments give equal results. Raises ValueError if
+    now and then with the jobs that have come and all jobs. `shown`: what the policy sees of the site instead of the
+    site itself, as a scheduler's adapter reads it. Equal arguments give equal results. Raises ValueError if
     some job can neither run at home nor be rented for.
     """
-    return _Play(trace, home, policy, cloud, progress).run()
+    return _Play(trace, home, policy, cloud, progress, shown).run()
 
 
 class _Play:
     """A trace under way. Jobs are numbers: their places in the trace."""
 
-    def __init__(self, trace: Trace, home: Home, policy: Policy, cloud: Cloud | None, progress: Progress | None):
-        self.home, self.policy, self.progress = home, policy, progress
+    def __init__(
+        self,
+        trace: Trace,
+        home: Home,
+        policy: Policy,
+        cloud: Cloud | None,
+        progress: Progress | None,
+        shown: Shown | None,
+    ):
+        self.home, self.policy, self.progress, self.shown = home, policy, progress, shown
         self.jobs, self.fates, self.nodes = Jobs(trace, home.gpus), Fates.of(trace.duration_s), HomeNodes(home)
         began_s = self.jobs.submit_s[0] if len(trace) else 0.0
         self.rented = Rented(self.fates, cloud, began_s, home.tick_s) if cloud else AtOnce(self.fates, home.gpus)
@@ -195,7 +210,8 @@ class _Play:
         """Ask the policy; what it rents for leaves the queue now. Whether any does."""
         for number in self.rented.take_done():
             self._learn(self.on_leases.pop(number))
-        decision = decide(self._snapshot(), self.policy)
+        snapshot = self._snapshot()
+        decision = decide(self.shown(snapshot) if self.shown else snapshot, self.policy)
         self.decisions += 1
         rented = set(self.rented.apply(decision, self.pending))
         for number in rented:

@@ -7,6 +7,7 @@ set -eu
 root=${1-}
 
 rm -rf "$root"/etc/ssh/ssh_host_* "$root"/etc/munge/munge.key "$root"/etc/ironburst/node.env "$root"/run/ironburst/gate.ok
+rm -rf "$root"/etc/kubernetes/*kubelet.conf "$root"/etc/ironburst/cluster.json "$root"/var/lib/kubelet/pki
 rm -rf "$root"/var/lib/systemd/random-seed "$root"/var/lib/systemd/credential.secret "$root"/var/lib/dbus/machine-id
 rm -rf "$root"/etc/udev/rules.d/70-persistent-net.rules "$root"/etc/netplan/50-cloud-init.yaml
 rm -rf "$root"/var/lib/dhcp/*.leases "$root"/var/lib/dhclient/*.leases "$root"/var/lib/NetworkManager/*.lease

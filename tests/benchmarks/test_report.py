@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 13
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 14
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
     short, full = bench.benchmarks(False), bench.benchmarks(True)
     assert set(short) == set(full)
     assert {command[0] for command in full.values()} == {
-        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "mix", "burst", "dollars")
+        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "mix", "schedulers", "burst", "dollars")
     }
 
 

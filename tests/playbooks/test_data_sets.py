@@ -45,7 +45,10 @@ def test_slurmd_starts_only_when_the_data_is_there(groups, rented):
     assert ("ironburst-data.service" in value("slurm_node", "slurm_node_needs", **facts)) == ("data_sets" in groups)
 
 
-def test_the_last_words_of_a_node_look_at_all_that_slurmd_needs():
+def test_the_last_words_of_a_node_look_at_all_that_slurmd_and_kubelet_need():
     facts = {"group_names": ["data_sets"], "node_kind": "cloud", "slurm_node_rented": True}
     needed = {unit.replace(".service", "") for unit in value("slurm_node", "slurm_node_needs", **facts)}
-    assert {*needed, "slurmd"} == set(load("roles/cloud_node/files/ironburst-dead-man.py").UNITS)
+    facts = {"group_names": ["data_sets"], "node_kind": "cloud", "kubernetes_node_rented": True}
+    of_kubelet = {unit.replace(".service", "") for unit in value("kubernetes_node", "kubernetes_node_needs", **facts)}
+    wanted = {*needed, "slurmd", *of_kubelet, "kubelet", "containerd"}
+    assert wanted == set(load("roles/cloud_node/files/ironburst-dead-man.py").UNITS)

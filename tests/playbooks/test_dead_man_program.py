@@ -171,6 +171,119 @@ def test_a_full_disk_is_no_reason_to_stay(node, monkeypatch):
     assert node.is_off()
 
 
+# ---- in Kubernetes
+UID, SERVICE, STATIC = "0e3f5f4c-83a4-4a3b-9f41-0a1b2c3d4e5f", "11111111-83a4-4a3b-9f41-0a1b2c3d4e5f", "ab" * 16
+
+
+@pytest.fixture
+def pods(node):
+    """The node with a scheduler that is Kubernetes."""
+    node.declared(**SETTINGS, scheduler="kubernetes")
+    node.kubernetes_shows = lambda text: node.tool("ironburst-kubelet", f'[ "$1" != show ] || echo "{text}"')
+    node.kubernetes_shows(f"NodeName=p5-1 State=IDLE Comment=ironburst,at=7,left=600 Others={SERVICE},{STATIC}")
+    return node
+
+
+def in_pod(node, number, group):
+    path = node.root / "proc" / str(number) / "cgroup"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(group)
+
+
+def slice_of(uid, kind="burstable"):
+    name = uid.replace("-", "_")
+    return f"0::/kubepods.slice/kubepods-{kind}.slice/kubepods-{kind}-pod{name}.slice/cri-containerd-{'c' * 64}.scope\n"
+
+
+def known(node):
+    return json.loads((node.root / "run/ironburst/heartbeat.json").read_text())
+
+
+def test_a_node_of_kubernetes_hears_its_controller_by_its_own_node_object(pods):
+    pods.program.main([])
+    assert pods.told() == ["ironburst-kubelet show"]
+    assert known(pods)["said"] == "Comment=ironburst,at=7,left=600" and known(pods)["others"] == [SERVICE, STATIC]
+
+
+def test_one_that_nobody_looks_after_cordons_itself_and_ends(pods):
+    pods.kubernetes_shows(f"NodeName=p5-1 State=IDLE Comment= Others={SERVICE},{STATIC}")
+    pods.heard(2000)
+    in_pod(pods, 7, slice_of(SERVICE))  # DaemonSets and static pods keep no node
+    in_pod(pods, 8, slice_of(STATIC))
+    pods.program.main([])
+    told = pods.told()
+    assert told.index("ironburst-kubelet cordon") < told.index("systemctl poweroff --no-block")
+    assert not any(call.startswith("scontrol") for call in told)
+
+
+def test_a_pod_of_a_workload_keeps_it(pods):
+    pods.kubernetes_shows("NodeName=p5-1 State=ALLOCATED Comment= Others=")
+    pods.heard(2000)
+    pods.program.main([])
+    assert not pods.is_off()
+
+
+def test_a_pod_that_starts_in_this_moment_keeps_it(pods):
+    script = f"if grep -q cordon {pods.calls}; then s=ALLOCATED; else s=IDLE; fi"
+    pods.tool("ironburst-kubelet", f"{script}\n[ $1 != show ] || echo NodeName=p5-1 State=$s Comment= Others=")
+    pods.heard(2000)
+    pods.program.main([])
+    assert "ironburst-kubelet cordon" in pods.told() and not pods.is_off()
+
+
+@pytest.mark.parametrize(
+    ("group", "stays"),
+    [
+        (slice_of(UID), True),
+        (slice_of(UID, "besteffort"), True),
+        (f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/x.scope\n", True),
+        (f"0::/kubepods/burstable/pod{UID}/{'c' * 64}\n", True),  # cgroupfs's names
+        (f"12:cpu:/kubepods/pod{UID}/a\n0::/system.slice\n", True),
+        (f"0::/lab/host/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice\n", True),
+        (slice_of(SERVICE), False),
+        (slice_of(STATIC), False),
+        ("0::/system.slice/kubelet.service\n", False),
+        (f"0::/user.slice/pod{UID}\n", False),
+        ("", False),
+    ],
+)
+def test_without_an_api_server_every_pod_that_it_had_not_excused_counts(pods, group, stays):
+    pods.program.main([])  # the API server answers once, and never again
+    pods.tool("ironburst-kubelet", "exit 1")
+    in_pod(pods, 9, group)
+    path = pods.root / "run/ironburst/heartbeat.json"
+    path.write_text(json.dumps(known(pods) | {"heard_s": pods.program.time.monotonic() - 2000}))
+    pods.program.main([])
+    assert pods.is_off() != stays
+
+
+def test_one_that_never_reached_its_api_server_ends_unless_a_pod_runs(pods):
+    pods.tool("ironburst-kubelet", "exit 1")
+    in_pod(pods, 9, slice_of(SERVICE))
+    pods.heard(2000)
+    pods.program.main([])
+    assert not pods.is_off()  # nobody has said that this pod is a DaemonSet's
+    in_pod(pods, 9, "0::/init.scope\n")
+    pods.program.main([])
+    assert pods.is_off() and "ironburst-kubelet cordon" not in pods.told()
+
+
+def test_its_hard_limit_ends_it_with_pods(pods):
+    pods.kubernetes_shows("NodeName=p5-1 State=ALLOCATED Comment= Others=")
+    pods.heard(90_001)
+    pods.program.main([])
+    assert pods.is_off()
+
+
+def test_a_kubelet_that_can_not_start_ends_its_node_but_not_under_pods(pods):
+    in_pod(pods, 9, slice_of(UID))
+    pods.program.main(["--failed"])
+    assert not pods.is_off()
+    in_pod(pods, 9, "0::/init.scope\n")
+    pods.program.main(["--failed"])
+    assert pods.is_off()
+
+
 # ---- a node that could not join
 
 

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 from programs import PLAYBOOKS, load
 
 PROGRAM = Path(__file__).resolve().parents[2] / "playbooks/roles/cloud_node/files/ironburst-join.py"
@@ -182,6 +183,87 @@ def test_no_metadata_service_is_given_up_at_the_deadline(cloud, join, tmp_path, 
     monkeypatch.setattr(join, "IMDS", "http://127.0.0.1:9")
     assert join.main() == 1
     assert "did not answer in 2 s" in capsys.readouterr().err
+
+
+# ---- a node of Kubernetes
+TOKEN = "abcdef.0123456789abcdef"
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+OF_KUBERNETES = {
+    "ironburst": 1,
+    "scheduler": "kubernetes",
+    "cluster": "lab",
+    "nodes": ["p5-1", "p5-2"],
+    "region": "us-east-1",
+    "api_server": "https://10.78.0.5:6443",
+    "ca": CA,
+    "join_token": "aws-secretsmanager:ironburst/lab/munge-key",
+    "labels": {"ironburst.io/site": "cloud-us-east-1a", "node.kubernetes.io/instance-type": "p5.48xlarge"},
+}
+
+
+@pytest.fixture
+def kubernetes(cloud, tmp_path):
+    (tmp_path / "usr/local/sbin").mkdir(parents=True)
+    (tmp_path / "usr/local/sbin/ironburst-kubelet").touch()
+    cloud.user_data, cloud.secret = json.dumps(OF_KUBERNETES), TOKEN + "\n"
+    return cloud
+
+
+def test_a_node_of_kubernetes_learns_its_cluster_and_gets_the_token(kubernetes, join, tmp_path, capsys):
+    assert join.main() == 0
+    bootstrap = tmp_path / "etc/kubernetes/bootstrap-kubelet.conf"
+    config = yaml.safe_load(bootstrap.read_text())
+    assert config["users"][0]["user"] == {"token": TOKEN} and stat.S_IMODE(bootstrap.stat().st_mode) == 0o600
+    cluster = {"server": "https://10.78.0.5:6443", "certificate-authority": "/etc/ironburst/cluster-ca.crt"}
+    assert config["clusters"][0]["cluster"] == cluster
+    assert (tmp_path / "etc/ironburst/cluster-ca.crt").read_text() == CA
+    assert json.loads((tmp_path / "etc/ironburst/cluster.json").read_text()) == {
+        "node": "p5-2",
+        "api_server": "https://10.78.0.5:6443",
+    }
+    assert (tmp_path / "etc/ironburst/node.env").read_text() == (
+        "IRONBURST_NODE=p5-2\nIRONBURST_NODE_LABELS="
+        "ironburst.io/site=cloud-us-east-1a,node.kubernetes.io/instance-type=p5.48xlarge\n"
+    )
+    assert declared(tmp_path)["scheduler"] == "kubernetes"
+    assert not (tmp_path / "etc/munge").exists() and TOKEN not in "".join(capsys.readouterr())
+    holders = [path for path in tmp_path.rglob("*") if path.is_file() and TOKEN in path.read_text()]
+    assert holders == [bootstrap]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"api_server": "http://10.78.0.5:6443"}, "as api_server, which is no https URL of a server"),
+        ({"api_server": "https://10.78.0.5:6443/x y"}, "as api_server, which is no https URL of a server"),
+        ({"ca": ""}, "has '' as ca"),
+        ({"ca": "MIIB"}, "has no certificate as ca"),
+        ({"labels": None}, "has None among its labels"),
+        ({"labels": {"a": "b,c=d"}}, "has 'a=b,c=d' among its labels, which is no label of a node"),
+        ({"labels": {"a": "b\nEVIL=1"}}, "among its labels, which is no label of a node"),
+        ({"join_token": "file:/etc/token"}, "can only resolve aws-secretsmanager references"),
+        ({"join_token": None}, "has None as join_token"),
+    ],
+)
+def test_what_a_launch_for_kubernetes_lacks_is_said(kubernetes, join, tmp_path, capsys, change, sentence):
+    kubernetes.user_data = json.dumps(OF_KUBERNETES | change)
+    assert join.main() == 1
+    assert sentence in capsys.readouterr().err and not (tmp_path / "etc").exists()
+
+
+@pytest.mark.parametrize("held", ["", KEY, "{}", "abcdef.0123456789abcde"])
+def test_a_secret_that_is_no_token_is_not_shown(kubernetes, join, tmp_path, capsys, held):
+    kubernetes.secret = held
+    assert join.main() == 1
+    error = capsys.readouterr().err
+    assert "holds no bootstrap token" in error and (not held or held not in error)
+    assert not (tmp_path / "etc").exists()
+
+
+def test_an_image_of_slurm_does_not_join_kubernetes(kubernetes, join, tmp_path, capsys):
+    (tmp_path / "usr/local/sbin/ironburst-kubelet").unlink()
+    assert join.main() == 1
+    assert "this image was baked for Slurm: bake the image anew" in capsys.readouterr().err
 
 
 # ---- data sets

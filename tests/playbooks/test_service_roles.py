@@ -22,6 +22,8 @@ ROLES = [
     "shared_filesystem",
     "data_science",
     "slurm_node",
+    "kubernetes_node",
+    "cloud_node",
     "slurm_head",
 ]
 mount_unit = load("plugins/filter/mounts.py").mount_unit
@@ -38,6 +40,7 @@ DRAIN = {
     "container_runtime": ["Settings of containerd", "Settings of Docker", "Container packages"],
     "rdma": ["RDMA packages", "Kernel modules of InfiniBand at boot", "Install the EFA software"],
     "slurm_node": ["Packages of the node"],
+    "kubernetes_node": ["Settings of kubelet", "Packages of the node", "The node runs with its present settings"],
 }
 
 
@@ -79,12 +82,13 @@ def render(role, template, **values):
         ("", 2, "io.containerd.grpc.v1.cri"),
     ],
 )
-def test_settings_of_containerd_follow_its_version(said, version, plugin):
+def test_settings_of_containerd_follow_its_version_and_the_scheduler(said, version, plugin):
     text = render(
         "container_runtime",
         "config.toml.j2",
         container_runtime_containerd={"stdout": said},
         container_runtime_folder="/scratch",
+        container_runtime_for_kubelet=False,
     )
     config = tomllib.loads(text)
     assert config["version"] == version and config["root"] == "/scratch/containerd"
@@ -92,6 +96,19 @@ def test_settings_of_containerd_follow_its_version(said, version, plugin):
     assert config["plugins"][plugin]["enable_cdi"] is True
     runtime = config["plugins"][plugin]["containerd"]["runtimes"]["runc"]
     assert runtime["options"] == {"SystemdCgroup": True} and runtime["runtime_type"] == "io.containerd.runc.v2"
+    values = {"container_runtime_containerd": {"stdout": said}, "container_runtime_folder": ""}
+    values |= {
+        "container_runtime_for_kubelet": True,
+        "container_runtime_sandbox_image": "registry.example.org/pause:3.10",
+    }
+    config = tomllib.loads(render("container_runtime", "config.toml.j2", **values))
+    assert "disabled_plugins" not in config  # as containerd.io's own file has it: without CRI there is no kubelet
+    containerd = config["plugins"][plugin]["containerd"]
+    assert containerd["default_runtime_name"] == "nvidia" and containerd["runtimes"]["runc"] == runtime
+    options = containerd["runtimes"]["nvidia"]["options"]
+    assert options == {"BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": True}
+    images = config["plugins"].get("io.containerd.cri.v1.images", {}).get("pinned_images", {}).get("sandbox")
+    assert "registry.example.org/pause:3.10" in (images, config["plugins"][plugin].get("sandbox_image"))
 
 
 @pytest.mark.parametrize(

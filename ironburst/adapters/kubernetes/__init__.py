@@ -5,10 +5,11 @@ from __future__ import annotations
 from ironburst.adapters.kubernetes.client import Access, Client
 from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
+from ironburst.adapters.kubernetes.service import Nodes
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.ports import Scheduler
 
-__all__ = ["Access", "Kubernetes", "Pool", "Site", "connect"]
+__all__ = ["Access", "Client", "Kubernetes", "Nodes", "Pool", "Site", "connect"]
 
 
 def connect(access: Access, site: Site, deliver: Deliver) -> Scheduler:

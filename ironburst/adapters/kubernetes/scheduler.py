@@ -72,16 +72,21 @@ class Kubernetes:
         """End the watches."""
         self._cache.close()
 
+    def now(self) -> float:
+        """By the API server's clock."""
+        return self._client.now()
+
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
-        kept, seen = record.read(self._client, self._site), self._objects()
+        kept, seen = record.read(self._client, self._site), self.objects()
         jobs = queue.jobs_of(seen, self._site, self._memo)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
         return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen))
 
-    def _objects(self) -> Objects:
+    def objects(self) -> Objects:
+        """What the cluster has now. Raises SchedulerError where that isn't known."""
         copies = cast(Mapping[str, Any], self._cache.copies(self._first_s))
         return Objects(
             pods=copies["pods"],
@@ -108,7 +113,7 @@ class Kubernetes:
 
     def admit(self) -> Sequence[str]:
         """Approve what nodes with a permit and without a Node object ask for."""
-        awaited = record.read(self._client, self._site).permits - self._objects().nodes.keys()
+        awaited = record.read(self._client, self._site).permits - self.objects().nodes.keys()
         if awaited:
             self._joining.token()  # one that boots late reads it late
         return self._joining.approve(awaited)
@@ -150,7 +155,7 @@ class Kubernetes:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes
         by once a minute.
         """
-        seen = self._objects().nodes
+        seen = self.objects().nodes
 
         def one(name: str) -> None:
             words = f"ironburst,at={int(at_s)},left={int(nodes[name])}"
@@ -198,7 +203,7 @@ class Kubernetes:
         return True
 
     def _release(self, name: str) -> None:
-        view = self._objects().nodes.get(name)
+        view = self.objects().nodes.get(name)
         if view is None or not view.cordoned:
             self._cordoned.pop(name, None)
             if not self._cordon(name, _RELEASED):
@@ -206,7 +211,7 @@ class Kubernetes:
                 return
         if time.monotonic() - self._cordoned.setdefault(name, time.monotonic()) < _SETTLE_S or view is None:
             return
-        if any(pod.node == name and pod.workload for pod in self._objects().pods.values()) or self._on(name):
+        if any(pod.node == name and pod.workload for pod in self.objects().pods.values()) or self._on(name):
             return
         self._delete(name, view.uid)
 
@@ -214,7 +219,7 @@ class Kubernetes:
         if self._cordon(name, reason):
             for pod in self._on(name):
                 self._ended(partial(self._client.delete, _pod(pod), {"preconditions": {"uid": pod.uid}}))
-            view = self._objects().nodes.get(name)
+            view = self.objects().nodes.get(name)
             self._delete(name, view.uid if view else "")
         self._gone([name])
 
@@ -249,7 +254,7 @@ class Kubernetes:
         `begin_now`: there is no delay to lift.
         """
         del begin_now
-        seen = self._objects()
+        seen = self.objects()
         gang = self._gang(job, seen)
         waiting = gang.unbound
         if not waiting or any(pod.node for pod in gang.pods):
@@ -295,7 +300,7 @@ class Kubernetes:
         """Evict all pods of each job that its controller makes anew, or none of it: budgets (PodDisruptionBudget) are
         asked for all of them first.
         """
-        seen, refused = self._objects(), dict[int, str]()
+        seen, refused = self.objects(), dict[int, str]()
         for job in jobs:
             try:
                 gang = self._gang(job, seen)

@@ -191,6 +191,16 @@ class Look:
                 continue
         return False
 
+    def kubelet(self):
+        """own: the role kubernetes_node made this a node of its cluster; adopted: somebody else did; empty: none is."""
+        if self.text("/etc/kubernetes/kubelet.conf") is None:
+            return ""
+        return "own" if self.text("/etc/ironburst/kubelet.yaml") is not None else "adopted"
+
+    def kubernetes_idle(self):
+        """Whether all containers are of pods that keep no node: DaemonSets' and static ones."""
+        return self.run("/usr/local/sbin/ironburst-kubelet", "idle")[0] == 0
+
     def boot_kernel(self, running):
         """The kernel that the next boot takes: grubby's default, without it the newest of /boot (as GRUB sorts them);
         the running one where there is no boot loader, as in a container.
@@ -270,7 +280,8 @@ class Look:
             "switches": switches(pci, self.vpds(), self.names("/proc/driver/nvidia-nvswitch/devices")),
             "gpu_users": users,
             "slurm_steps": steps,
-            "containers": containers,
+            "containers": containers if containers and not self.kubernetes_idle() else 0,
+            "kubelet": self.kubelet(),
             "gpus": rows,
             "driver_error": None if rows else " ".join(output.split()) or "nvidia-smi shows no GPU",
             "dkms": [line.strip() for line in dkms[1].splitlines()] if dkms[0] == 0 else [],

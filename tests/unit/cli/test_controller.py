@@ -148,6 +148,20 @@ def test_a_ledger_from_before_the_figures_is_read_and_gets_them(site, capsys):
     db.close()
 
 
+def test_explain_takes_a_name_and_of_several_jobs_the_last(site, capsys):
+    first, last = (site.slurm.submit(limit_s=600, runs_s=300) for _ in range(2))
+    ledger = Ledger(site.ledger)
+    Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
+    ledger.close()
+    with sqlite3.connect(site.ledger) as written:
+        written.execute("UPDATE jobs SET name = 'team-a/train', submit_s = job")
+    written.close()
+    assert cli.main(["explain", "team-a/train", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["job"] == last > first
+    assert cli.main(["explain", "team-a/trane"]) == 2
+    assert "no job 'team-a/trane' was seen" in capsys.readouterr().err
+
+
 def test_explain_of_an_infeasible_job_and_of_nobodys_job(site, capsys):
     rented(site)
     assert cli.main(["explain", "3"]) == 0

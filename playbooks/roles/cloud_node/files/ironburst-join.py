@@ -8,13 +8,12 @@ until a deadline. Writes /etc/ironburst/node.env, and for ironburst-data which d
 (/etc/ironburst/data.json);
 - for Slurm /etc/munge/munge.key;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
-  where its cluster is (/etc/ironburst/cluster.json).
+  where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt).
 Exit status 1, and none of them touched, if anything is missing: then neither munge nor slurmd nor kubelet starts. For
 ironburst-dead-man it writes what the launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's
 rented node and never ends itself.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -173,18 +172,19 @@ def kubernetes(data, name, region, end):
     token = secret("bootstrap token", reference, region, end)
     if not TOKEN.match(token):
         raise JoinError(f"the secret {reference} holds no bootstrap token (six letters or digits, a dot, sixteen more)")
-    cluster = {"node": name, "api_server": server, "ca": authority}
+    cluster = {"node": name, "api_server": server}
     env = f"IRONBURST_NODE={name}\nIRONBURST_NODE_LABELS={','.join(labels)}\n".encode()
     return {
-        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, authority, token), 0o600, None),
+        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, token), 0o600, None),
+        "etc/ironburst/cluster-ca.crt": (authority.encode(), 0o644, None),
         "etc/ironburst/cluster.json": (json.dumps(cluster).encode(), 0o644, None),
         "etc/ironburst/node.env": (env, 0o644, None),
     }
 
 
-def kubeconfig(server, authority, token):
+def kubeconfig(server, token):
     """What kubelet asks for its certificate with, as JSON, which is YAML."""
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
+    cluster = {"server": server, "certificate-authority": "/etc/ironburst/cluster-ca.crt"}
     content = {
         "apiVersion": "v1",
         "kind": "Config",

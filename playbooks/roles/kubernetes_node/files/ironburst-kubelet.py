@@ -9,9 +9,10 @@ show                   one line, for ironburst-dead-man: NodeName=, State=ALLOCA
 cordon                 no pod is to start here any more
 idle                   status 0: nothing that a restart of kubelet or containerd could hurt runs here; else why, and 1
 
-A pod of a workload is one that isn't finished, and neither a DaemonSet's nor static. Names, server and authority are in
-/etc/ironburst/cluster.json ({node, api_server, ca}); the certificate is kubelet's own, so the API server lets it read
-and write this node alone. Exit status 1: it could not be done; one sentence on standard error.
+A pod of a workload is one that isn't finished, and neither a DaemonSet's nor static. Name and server are in
+/etc/ironburst/cluster.json ({node, api_server}), their authority is in cluster-ca.crt beside it; the certificate is
+kubelet's own, so the API server lets it read and write this node alone. Exit status 1: it could not be done; one
+sentence on standard error.
 """
 
 import argparse
@@ -108,14 +109,18 @@ class Api:
         path = ROOT / "etc/ironburst/cluster.json"
         try:
             settings = json.loads(path.read_text())
-            self.node, self.server, authority = settings["node"], settings["api_server"].rstrip("/"), settings["ca"]
+            self.node, self.server = settings["node"], settings["api_server"].rstrip("/")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise Failed("{} says nothing usable of the cluster: {!r}".format(path, error)) from None
         certificate = ROOT / "var/lib/kubelet/pki/kubelet-client-current.pem"
         try:
-            context = ssl.create_default_context(cadata=authority)
-            context.load_cert_chain(str(certificate))
+            context = ssl.create_default_context(cafile=str(ROOT / "etc/ironburst/cluster-ca.crt"))
         except (OSError, ValueError) as error:  # ssl's errors are OSErrors
+            raise Failed("etc/ironburst/cluster-ca.crt can't be used: {}".format(error)) from None
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 refuses authorities that kubelet takes
+        try:
+            context.load_cert_chain(str(certificate))
+        except (OSError, ValueError) as error:
             raise Failed("kubelet has no certificate yet ({}): {}".format(certificate, error)) from None
         https = urllib.request.HTTPSHandler(context=context)
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)

@@ -1,0 +1,76 @@
+"""Home nodes of a cluster as a converge takes them out of service and gives them back (ironburst.service.NodeService).
+
+A pod with GPUs is waited for, never evicted. One without, which its controller makes anew elsewhere, is evicted where
+its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ironburst.adapters.kubernetes import nodes
+from ironburst.adapters.kubernetes.gangs import Gang
+from ironburst.adapters.kubernetes.queue import Objects
+from ironburst.adapters.kubernetes.scheduler import Kubernetes
+from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.views import JobView, PodView
+from ironburst.service import Occupancy
+
+
+class Nodes:
+    """A NodeService. Close it in the end."""
+
+    def __init__(self, cluster: Kubernetes, site: Site):
+        self._cluster, self._site = cluster, site
+
+    def close(self) -> None:
+        """End the watches."""
+        self._cluster.close()
+
+    def occupancy(self) -> dict[str, Occupancy]:
+        """All Node objects, and the pods of workloads that are on them."""
+        return occupancy_of(self._cluster.objects(), self._site, self._cluster.now())
+
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """Cordon, and evict the pods without GPUs that are made anew."""
+        self._cluster.drain(nodes, reason)
+        gangs = [gang for gang in self._cluster.objects().gangs[0] if _movable(gang, nodes)]
+        self._cluster.requeue(*(gang.id for gang in gangs))  # what is refused is seen as busy
+
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Lift the cordon."""
+        self._cluster.resume(nodes)
+
+
+def _movable(gang: Gang, names: Sequence[str]) -> bool:
+    return gang.remade and not any(pod.gpus for pod in gang.pods) and any(pod.node in names for pod in gang.pods)
+
+
+def occupancy_of(seen: Objects, site: Site, now_s: float) -> dict[str, Occupancy]:
+    """Nodes and what is on them. Pure."""
+    on: dict[str, list[PodView]] = {}
+    for pod in seen.pods.values():
+        if pod.node and pod.workload:
+            on.setdefault(pod.node, []).append(pod)
+    bound = [pod for pods in on.values() for pod in pods]
+    found = nodes.nodes_of(seen.nodes, bound, nodes.Record(), site, now_s)
+    return {
+        node.name: Occupancy(
+            name=node.name,
+            partitions=node.partitions,
+            states=frozenset(node.states),
+            reason=node.reason,
+            jobs=tuple(sorted({pod.key for pod in on.get(node.name, ())})),
+            end_s=max((_end_s(pod, seen.jobs_by_uid) for pod in on.get(node.name, ())), default=0.0),
+        )
+        for node in found
+        if node.name in seen.nodes
+    }
+
+
+def _end_s(pod: PodView, jobs: Mapping[str, JobView]) -> float:
+    """When it ends by its own limit or its Job's; infinite: it has none, or hasn't begun."""
+    job = jobs.get(pod.owner.uid) if pod.owner else None
+    limits = ((pod.started_s, pod.limit_s), (job.started_s, job.limit_s) if job else (None, None))
+    return min((began_s + limit_s for began_s, limit_s in limits if began_s is not None and limit_s), default=math.inf)

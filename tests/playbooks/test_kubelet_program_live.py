@@ -1,0 +1,201 @@
+"""What a node says to its cluster beside kubelet, against a real API server with Node authorizer and NodeRestriction. The
+certificate is a real one, by a signing request; kubelet itself is not there.
+"""
+
+import json
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+from programs import load
+
+from lab.kubernetes import binaries
+from lab.kubernetes.access import Refused
+from lab.kubernetes.control_plane import ControlPlane
+from lab.kubernetes.kubelet import CERTIFICATE, CSRS, Kubelet
+from lab.kubernetes.nodes import NodeSpec
+from lab.system import wait_for
+from tests.pki import issue
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
+]
+TOKEN, GROUP, GATE = ("abcdef", "0123456789abcdef"), "system:bootstrappers:ironburst", "ironburst.io/GatePassed"
+REPORT = {"passed": True, "findings": [{"check": "gpus", "passed": True, "text": "8 GPUs"}]}
+TOLERATES = [{"operator": "Exists"}]
+CONTAINER = [{"name": "c", "image": "registry.example.org/x"}]
+
+
+@pytest.fixture(scope="module")
+def plane():
+    plane = ControlPlane(f"t-node-{os.getpid()}")
+    plane.up(tied=True)
+    api = plane.api()
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
+    body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
+    api.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
+    data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
+    secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
+    meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
+    api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
+    yield plane
+    plane.down()
+
+
+@pytest.fixture
+def api(plane):
+    return plane.api()
+
+
+class Node:
+    """A node's disk with its certificate, and the program on it."""
+
+    def __init__(self, plane, name, root, patch):
+        self.name, self.root, self.path = name, root, f"/api/v1/nodes/{name}"
+        self.kubelet = Kubelet(root, name, plane.layout().server)
+        self.kubelet.configure(plane.layout().authority.read_text(), ".".join(TOKEN))
+        request = self.kubelet.request()
+        body = plane.api().call("GET", f"{CSRS}/{request}")
+        said = {"type": "Approved", "status": "True", "reason": "Test", "message": "by hand"}
+        plane.api().call("PUT", f"{CSRS}/{request}/approval", body | {"status": {"conditions": [said]}})
+        wait_for(lambda: self.kubelet.signed(request), 30, "the certificate")
+        patch.setenv("IRONBURST_KUBELET_ROOT", str(root))
+        patch.setenv("IRONBURST_KUBELET_GATE", str(root / "gate"))
+        self.program = load("roles/kubernetes_node/files/ironburst-kubelet.py")
+        (root / "etc/ironburst").mkdir()
+        (root / "etc/ironburst/cluster-ca.crt").write_text(plane.layout().authority.read_text())
+        self.cluster(name, plane.layout().server)
+        self.gate(REPORT)
+
+    def cluster(self, name, server):
+        (self.root / "etc/ironburst/cluster.json").write_text(json.dumps({"node": name, "api_server": server}))
+
+    def gate(self, report):
+        (self.root / "gate").write_text(
+            f"#!/bin/sh\necho '{json.dumps(report)}'\nexit {0 if report['passed'] else 1}\n"
+        )
+        (self.root / "gate").chmod(0o755)
+
+    def condition(self, api):
+        conditions = api.call("GET", self.path)["status"]["conditions"]
+        return next((each for each in conditions if each["type"] == GATE), None)
+
+
+@pytest.fixture
+def node(plane, api, tmp_path, monkeypatch):
+    node = Node(plane, "gpu-1", tmp_path, monkeypatch)
+    node.kubelet.register(NodeSpec("gpu-1", {}, {"cpu": "8"}), {})
+    yield node
+    for each in api.call("GET", "/api/v1/pods")["items"]:
+        path = f"/api/v1/namespaces/default/pods/{each['metadata']['name']}"
+        api.call("DELETE", path, {"gracePeriodSeconds": 0})
+    api.call("DELETE", node.path)
+
+
+def start(api, name, node):
+    spec = {"nodeName": node, "containers": CONTAINER, "tolerations": TOLERATES}
+    body = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return api.call("POST", "/api/v1/namespaces/default/pods", body)["metadata"]["uid"]
+
+
+@pytest.fixture
+def service(api, node):
+    """A DaemonSet; the uid of its pod on the node."""
+    labels = {"app": "cni"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINER, "tolerations": TOLERATES}}
+    body = {"metadata": {"name": "cni"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    path = "/apis/apps/v1/namespaces/default/daemonsets"
+    api.call("POST", path, body)
+
+    def bound():
+        pods = api.call("GET", "/api/v1/pods")["items"]
+        return next((pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") == "gpu-1"), None)
+
+    yield wait_for(bound, 30, "the DaemonSet's pod")
+    api.call("DELETE", f"{path}/cni")
+
+
+def test_the_gates_word_becomes_a_condition_and_others_stay(node, api):
+    before = {each["type"]: each for each in api.call("GET", node.path)["status"]["conditions"]}
+    assert node.program.main(["gate"]) == 0
+    first = node.condition(api)
+    assert (first["status"], first["reason"]) == ("True", "GatePassed")
+    node.gate({"passed": False, "findings": [{"check": "gpus", "passed": False, "text": "7 of 8 GPUs"}]})
+    assert node.program.main(["gate"]) == 0
+    second = node.condition(api)
+    assert (second["status"], second["message"]) == ("False", "7 of 8 GPUs")
+    (node.root / "gate").unlink()
+    assert node.program.main(["gate"]) == 0
+    assert node.condition(api)["status"] == "Unknown" and "can't be run" in node.condition(api)["message"]
+    after = {each["type"] for each in api.call("GET", node.path)["status"]["conditions"]}
+    assert after == before.keys() | {GATE}
+
+
+def test_the_node_may_appear_only_after_the_gate(plane, api, tmp_path, monkeypatch, capsys):
+    node = Node(plane, "gpu-2", tmp_path, monkeypatch)
+    assert node.program.main(["gate"]) == 1
+    assert "GatePassed is True" in (said := capsys.readouterr().err) and "answers 404" in said
+    pauses = []
+
+    def appear(seconds):  # in the place of the pause
+        pauses.append(seconds)
+        node.kubelet.register(NodeSpec("gpu-2", {}, {"cpu": "8"}), {})
+
+    clock = SimpleNamespace(**{name: getattr(time, name) for name in ("monotonic", "strftime", "gmtime")}, sleep=appear)
+    monkeypatch.setattr(node.program, "time", clock)
+    assert node.program.main(["gate", "--wait", "60"]) == 0 and pauses == [node.program.PAUSE_S]
+    assert node.condition(api)["status"] == "True"
+    api.call("DELETE", node.path)
+
+
+def test_the_secret_to_join_goes_with_the_first_word_and_only_where_it_is_ours(node):
+    bootstrap = node.root / "etc/kubernetes/bootstrap-kubelet.conf"
+    bootstrap.write_text("token")
+    assert node.program.main(["gate"]) == 0 and bootstrap.exists()  # kubeadm's, on an adopted node
+    (node.root / "etc/ironburst/kubelet.yaml").touch()
+    assert node.program.main(["gate"]) == 0 and not bootstrap.exists()
+    assert (node.root / CERTIFICATE).exists()
+
+
+def test_the_heartbeat_and_what_runs_here(node, api, service, capsys):
+    api.call("PATCH", node.path, {"metadata": {"annotations": {"ironburst.io/beat": "ironburst,at=7,left=600"}}})
+    assert node.program.main(["show"]) == 0
+    assert capsys.readouterr().out == f"NodeName=gpu-1 State=IDLE Comment=ironburst,at=7,left=600 Others={service}\n"
+    assert node.program.main(["idle"]) == 0
+    start(api, "train", "gpu-1")
+    start(api, "elsewhere", "gpu-9")
+    assert node.program.main(["show"]) == 0
+    assert "State=ALLOCATED" in (said := capsys.readouterr().out) and said.endswith(f"Others={service}\n")
+    assert node.program.main(["idle"]) == 1
+    assert "pods run here: default/train\n" in capsys.readouterr().err
+
+
+def test_it_closes_itself(node, api):
+    assert node.program.main(["cordon"]) == 0
+    assert api.call("GET", node.path)["spec"]["unschedulable"] is True
+
+
+def test_its_rights_are_of_this_node_alone(node, api, plane, capsys):
+    """The API server refuses another name: a wrong cluster.json can't write anybody else's condition."""
+    api.call("POST", "/api/v1/nodes", {"metadata": {"name": "gpu-9"}})
+    node.cluster("gpu-9", plane.layout().server)
+    for verb in ("gate", "show", "cordon"):
+        assert node.program.main([verb]) == 1
+        assert "answers 403" in capsys.readouterr().err
+    found = api.call("GET", "/api/v1/nodes/gpu-9")
+    assert not found["status"].get("conditions") and "unschedulable" not in found["spec"]
+    api.call("DELETE", "/api/v1/nodes/gpu-9")
+    with pytest.raises(Refused, match="forbidden"):  # nor may it take away its taint by itself
+        node.kubelet.api().call("PATCH", node.path, {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})
+
+
+def test_a_server_that_is_not_the_clusters_is_not_spoken_to(node, plane, capsys):
+    server = plane.layout().server
+    node.cluster("gpu-1", server.rpartition(":")[0] + ":1")
+    assert node.program.main(["show"]) == 1 and "doesn't answer" in capsys.readouterr().err
+    node.cluster("gpu-1", server)
+    (node.root / "etc/ironburst/cluster-ca.crt").write_text(issue("another cluster", ca=True).pem)
+    assert node.program.main(["show"]) == 1 and "certificate verify failed" in capsys.readouterr().err
