@@ -46,13 +46,15 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds that things take. Real ones: a boot of minutes, device plugins 20 s after kubelet is ready, a restart of
-    kubelet after 10 s, a look of the dead man's switch once a minute, two minutes in which a node must find its token.
+    """Seconds that things take, and between two runs of the gate and of the dead man's switch. Real ones: a boot of
+    minutes, device plugins 20 s after kubelet is ready, a restart of kubelet after 10 s, the gate every 5 minutes, the
+    switch every minute, two minutes in which a node must find its token.
     """
 
     boot: float = 2
     devices: float = 1.5
     restart: float = 2
+    gate: float = 20
     switch: float = 10
     deadline: float = 120
 
@@ -102,7 +104,7 @@ class Machine:
 
     def said(self, unit: str) -> str:
         """A unit's last line."""
-        return ((self.disk / LOG / f"{unit}.service").read_text().strip().splitlines() or ["nothing"])[-1]
+        return ((self.disk / LOG / f"{unit}.service").read_text().strip().splitlines() or [""])[-1]
 
     def ask(self, path: str) -> str:
         """The metadata service. LabError."""
@@ -195,39 +197,36 @@ class Node:
         tell(f"kubelet: registered {self.kubelet.name}")
 
 
-class Repeated:
-    """A program that systemd runs again some seconds after its end: always, or until it has done its work."""
+class Timer:
+    """A program that systemd runs again some seconds after its end. What it says anew is told."""
 
-    def __init__(self, machine: Machine, unit: str, argv: list[str], pause_s: float, once: bool):
-        self.machine, self.unit, self.argv, self.pause_s, self.once = machine, unit, argv, pause_s, once
+    def __init__(self, machine: Machine, unit: str, argv: list[str], pause_s: float):
+        self.machine, self.unit, self.argv, self.pause_s = machine, unit, argv, pause_s
         self.running: subprocess.Popen[bytes] | None = None
-        self.next_s = 0.0
+        self.next_s, self.said = 0.0, ""
 
     def step(self) -> None:
-        """Start it, if it is time to; tell its end where it counts."""
+        """Start it, if it is time to."""
         if self.running is None and time.monotonic() >= self.next_s:
             self.running = self.machine.start(self.unit, *self.argv)
-        elif self.running is not None and (code := self.running.poll()) is not None:
+        elif self.running is not None and self.running.poll() is not None:
             self.running, self.next_s = None, time.monotonic() + self.pause_s
-            if self.once:
-                tell(f"{self.unit}: {self.machine.said(self.unit)}")
-                self.next_s = float("inf") if code == 0 else self.next_s
+            if (said := self.machine.said(self.unit)) != self.said:
+                self.said = said
+                tell(f"{self.unit}: {said}" if said else f"{self.unit} is over")
 
 
 def serve(machine: Machine, times: Times) -> None:
     """Until the machine powers itself off."""
     gate = ["ironburst-kubelet", "gate", "--wait", str(GATE_WAIT_S)]
     node = Node(machine, times)
-    beside = [
-        Repeated(machine, "ironburst-gate", gate, times.restart, once=True),
-        Repeated(machine, "ironburst-dead-man", ["ironburst-dead-man"], times.switch, once=False),
-    ]
-    while not machine.off.exists():
+    switch = Timer(machine, "ironburst-dead-man", ["ironburst-dead-man"], times.switch)
+    beside = [Timer(machine, "ironburst-gate-condition", gate, times.gate), switch]
+    while not (machine.off.exists() and switch.running is None):  # its last words are told
         node.step()
         for each in beside:
             each.step()
         time.sleep(LOOK_S)
-    tell(machine.said("ironburst-dead-man"))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from lab.system import LabError
 
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-BOOTSTRAP, CA = "etc/kubernetes/bootstrap-kubelet.conf", "var/lib/kubelet/pki/ca.crt"
+BOOTSTRAP = "etc/kubernetes/bootstrap-kubelet.conf"
 CERTIFICATE = "var/lib/kubelet/pki/kubelet-client-current.pem"
 KEY = "var/lib/kubelet/pki/kubelet-client.key.tmp"  # a second try shows the same key, so it is the same request
 
@@ -42,7 +42,7 @@ class Kubelet:
         config = yaml.safe_load((disk / BOOTSTRAP).read_text())
         cluster = config["clusters"][0]["cluster"]
         self.server, self._token = cluster["server"], config["users"][0]["user"]["token"]
-        _write(disk / CA, base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self._authority = disk / cluster["certificate-authority"].lstrip("/")
 
     def bootstrapped(self) -> bool:
         """It has its own certificate."""
@@ -83,7 +83,7 @@ class Kubelet:
 
     def register(self, spec: NodeSpec, annotations: dict[str, str]) -> None:
         """Make the Node; one that is there is taken over as it is, and alive again. Crashed if it is refused."""
-        api = Api(self.server, self.disk / CA, certificate=self.disk / CERTIFICATE)
+        api = Api(self.server, self._authority, certificate=self.disk / CERTIFICATE)
         body = nodes.manifest(spec)
         body["metadata"]["annotations"] |= annotations
         try:
@@ -107,7 +107,7 @@ class Kubelet:
 
     def _stranger(self) -> Api:
         """With the bootstrap token."""
-        return Api(self.server, self.disk / CA, self._token)
+        return Api(self.server, self._authority, self._token)
 
 
 def _write(path: Path, text: str) -> None:

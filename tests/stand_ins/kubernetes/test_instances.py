@@ -19,7 +19,7 @@ from lab.kubernetes import authority, binaries
 from lab.kubernetes.access import Api, Refused
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.instances import InstanceProcesses
-from lab.kubernetes.kubelet import BOOTSTRAP, CA, CERTIFICATE, CSRS
+from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS
 from lab.system import wait_for
 from tests.lab_cloud import TRUSTS_EC2
 
@@ -29,8 +29,12 @@ pytestmark = [
 ]
 LIMIT_S = 60
 GROUP = "system:bootstrappers:ironburst"
-QUICK = [word for name in ("boot", "restart", "switch") for word in (f"--{name}-s", "0.2")] + ["--deadline-s", "2"]
+QUICK = [word for name in ("boot", "restart", "gate", "switch") for word in (f"--{name}-s", "0.2")] + [
+    "--deadline-s",
+    "2",
+]
 JOIN = "ironburst/join"
+CA = "etc/ironburst/cluster-ca.crt"
 GATE, GATED, BEAT = "ironburst.io/GatePassed", "ironburst.io/not-ready", "ironburst.io/beat"
 
 
