@@ -211,9 +211,9 @@ class Timer:
             self.running = self.machine.start(self.unit, *self.argv)
         elif self.running is not None and self.running.poll() is not None:
             self.running, self.next_s = None, time.monotonic() + self.pause_s
-            if (said := self.machine.said(self.unit)) != self.said:
+            if (said := self.machine.said(self.unit)) not in ("", self.said):
                 self.said = said
-                tell(f"{self.unit}: {said}" if said else f"{self.unit} is over")
+                tell(f"{self.unit}: {said}")
 
 
 def serve(machine: Machine, times: Times) -> None:
