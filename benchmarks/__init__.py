@@ -13,5 +13,7 @@ Not among them, for they give no ratio, or need more than this machine's Python:
 
 converge: how long hosts take to converge (root; a lab of its own)
 days: whether random days with accidents lose jobs or money, and how long nodes outlive a dead controller
+shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
+share_table: the shares that the same lines of config reach in Slurm and in Kubernetes
 digest: whether the decisions are still the same, before and after a change
 """

@@ -13,10 +13,12 @@ from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
 from components.gpu_node_group import GpuNodeGroup
 from components.interruptions import Interruptions
+from components.kubernetes_cluster import KubernetesCluster, resolved
 from components.network import Network
 from ironburst.config import subnets
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document.build import Observed, build
 from ironburst.naming import logical
 from ironburst.software.solve import Solution
@@ -55,6 +57,7 @@ class Cluster(pulumi.ComponentResource):
         for hall in config.halls:
             region = config.cloud.region if config.cloud else None
             BareMetalNodes(hall.name, hall=hall, region=region, opts=self._child)
+        self._kubernetes(config)
         self._interruptions: Interruptions | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
         observed = pulumi.Output.all(
@@ -77,6 +80,13 @@ class Cluster(pulumi.ComponentResource):
             "baking_policy_arn": self.baking_policy_arn,
             "preview_role_arn": self.preview_role_arn,
         }
+
+    def _kubernetes(self, config: ClusterConfig) -> None:
+        """What belongs into the cluster, where Pulumi is let in."""
+        declared = config.scheduler
+        if isinstance(declared, Kubernetes) and declared.admin_kubeconfig:
+            kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
+            KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)
 
     def _queue_urls(self) -> dict[str, pulumi.Output[str]]:
         """Pool -> where its interruption warnings come; none for one without spot."""

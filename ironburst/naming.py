@@ -19,6 +19,10 @@ MARKET_TAG, PRICE_TAG, ACCOUNT_TAG = "ironburst:market", "ironburst:usd-per-hour
 ROLE_TAG = "ironburst:role"
 """on instances that images are built on, and on the images"""
 
+RENTED_TAINT = "ironburst.io/rented"
+"""of Kubernetes nodes that are rented and in service"""
+NOT_READY_TAINT = "ironburst.io/not-ready"
+"""of Kubernetes nodes that are rented and not in service yet"""
 SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
 
@@ -47,6 +51,11 @@ def burst_partition(pool: str) -> str:
     return f"burst-{pool}"
 
 
+def own_partition(account: str) -> str:
+    """The Slurm partition of the nodes that are one team's alone: `own-vision`."""
+    return f"own-{account}"
+
+
 def numbered(name: str, count: int) -> list[str]:
     """Slurm's names of the nodes of a pool or a fixed group: `p5-1` to `p5-<count>`."""
     return [f"{name}-{number}" for number in range(1, count + 1)]
@@ -55,6 +64,11 @@ def numbered(name: str, count: int) -> list[str]:
 def image_parameter(cluster: str, pool: str) -> str:
     """The SSM parameter that holds the pool's image id: baking an image writes it, the controller reads it."""
     return f"/ironburst/{cluster}/{pool}/image"
+
+
+def cluster_object(cluster: str) -> str:
+    """What a stack's objects in a Kubernetes cluster are called, where there is one of a kind."""
+    return f"ironburst-{cluster}"
 
 
 def logical(*parts: str) -> str:

@@ -3,7 +3,8 @@
 | room | what is in it |
 |---|---|
 | system, names | what all rooms stand on: LabError, commands, locks; fixed names and addresses |
-| bmc, aws, aws_plugin, engine | stand-ins for BMCs, AWS, Pulumi's aws plugin and the pulumi CLI: they know no hosts |
+| bmc, aws, engine | stand-ins for BMCs, AWS and the pulumi CLI: they know no hosts |
+| aws_plugin, kubernetes_plugin, provider | stand-ins for Pulumi's aws and kubernetes plugins, and what both stand on |
 | hosts | the box (one lab); its hosts' disks, hardware, fabric, power; `bmcs` and `instances` join stand-ins to them |
 | kubernetes | a real Kubernetes control plane with stand-in nodes, beside the box |
 | packages | the signed apt repositories of the hosts; stubs of NVIDIA's packages |

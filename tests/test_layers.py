@@ -23,6 +23,8 @@ RIGHTS = {
     "ironburst.software": "",
     "ironburst.health": "",  # runs on the nodes, too
     "ironburst.naming": "",
+    "ironburst.kubernetes_rights": "",
+    "ironburst.shares": ":burst",
     "ironburst.service": ":node_states",
     "ironburst.ports": ":burst :service",
     # what a person writes, what the world offers, and the document of both
@@ -42,33 +44,37 @@ RIGHTS = {
     "ironburst.image_port": ":ports",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :naming :ports :service :signals "
-    "ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
-    "ironburst.cli": "ironburst",
+    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :kubernetes_rights :naming :ports "
+    ":service :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "pulumi pulumi_aws :catalog :config :document :naming :secrets :software",
+    "components": "pulumi pulumi_aws pulumi_kubernetes :catalog :config :document :kubernetes_rights :naming :secrets "
+    ":software",
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
+    "playbooks.plugins.filter": "ansible :shares",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
     "playbooks.files": "",
     "playbooks.roles": "",
     "playbooks.roles.data_sets": "boto3 botocore",
     "playbooks.roles.node_health": "health",  # ironburst/health, copied beside it
-    "playbooks.roles.slurm_node": "boto3 botocore",
+    "playbooks.roles.cloud_node": "boto3 botocore",
     # a site on one machine, room by room. The stand-ins know nothing of its hosts; their mains join them
     "lab.system": "",
     "lab.names": "",
     "lab.engine": "cryptography google grpc pulumi yaml",
     "lab.aws": "boto3 botocore cryptography jmespath moto pydantic werkzeug",
     "lab.aws.__main__": "lab.hosts",
-    "lab.aws_plugin": "boto3 botocore google grpc pulumi pulumi_aws",
+    "lab.aws_plugin": "boto3 botocore google pulumi pulumi_aws lab.provider",
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
     "lab.kubernetes": "cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
+    "lab.provider": "google grpc pulumi",
+    "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",

@@ -3,6 +3,7 @@ Pure lookups over carried data files (data/README.md has their sources and dates
 a lookup of an unknown name raises `Unknown`.
 """
 
+from ironburst.catalog.charts import Chart, chart, charts
 from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import (
     Board,
@@ -57,6 +58,7 @@ from ironburst.catalog.software import (
 
 __all__ = [
     "Board",
+    "Chart",
     "Cuda",
     "DriverBranch",
     "Gpu",
@@ -73,6 +75,8 @@ __all__ = [
     "Unknown",
     "addresses",
     "board",
+    "chart",
+    "charts",
     "cuda",
     "cuda_releases",
     "driver_branch",

@@ -34,6 +34,7 @@ VERBS = (
     "replay",
     "simulate",
     "size",
+    "shares",
     "doctor",
 )
 

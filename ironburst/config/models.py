@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
+from ironburst.config.shares_models import Share
 from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
     DURATION_PATTERN,
@@ -231,6 +232,7 @@ class ClusterConfig(Strict):
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
+    shares: list[Share] = Field(default=[], description="teams that share the owned GPUs; none: whoever comes first")
     burst: Burst = Burst()
     filesystem: Filesystem | None = Field(
         default=None, description="the shared file system; none: somebody else mounts it"

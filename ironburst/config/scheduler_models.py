@@ -29,6 +29,38 @@ class Slurm(Strict):
         return "munge_key", self.munge_key
 
 
+class GpuSupport(Strict):
+    """What makes a cluster's GPUs usable, as Helm releases at the catalogue's versions. Rented nodes count on it: one
+    is in service when nvidia.com/gpu is allocatable there.
+    """
+
+    plugin: Literal["device-plugin", "gpu-operator", "none"] = Field(
+        default="none",
+        description="who hands out GPUs: NVIDIA's device plugin with feature discovery, or its GPU operator (without "
+        "driver and container toolkit: the hosts have them); none: what the cluster has already",
+    )
+    mig_strategy: Literal["none", "single", "mixed"] = Field(
+        default="none", description="how MIG instances are offered: single as nvidia.com/gpu, mixed by their profiles"
+    )
+    dra: Literal["none", "compute-domains", "gpus"] = Field(
+        default="none",
+        description="NVIDIA's driver for dynamic resource allocation: for NVLink domains of several nodes beside a "
+        "plugin, or for the GPUs, too, instead of one (DeviceClass gpu.nvidia.com)",
+    )
+    dcgm_exporter: bool = Field(default=False, description="GPU metrics for Prometheus, from a pod on each GPU node")
+    network_operator: bool = Field(default=False, description="NVIDIA's network operator, for RDMA in pods")
+    runtime_class: Name = Field(
+        default="nvidia",
+        description="runtime of the hosts' containerd that gives containers the driver; with device-plugin a "
+        "RuntimeClass of this name is made",
+    )
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is something to install."""
+        return self.plugin != "none" or self.dra != "none" or self.dcgm_exporter or self.network_operator
+
+
 class Kubernetes(Strict):
     """A Kubernetes cluster that is there already: rented nodes join it, and its own scheduler starts the pods."""
 
@@ -42,6 +74,20 @@ class Kubernetes(Strict):
         description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
     )
     kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
+    admin_kubeconfig: SecretRef | None = Field(
+        default=None,
+        description="how Pulumi gets in to declare the controller's rights and the GPU support, as cluster-admin; "
+        "none: Pulumi declares nothing in the cluster",
+        examples=["file:/etc/ironburst/admin.kubeconfig"],
+    )
+    controller_user: str | None = Field(
+        default=None,
+        min_length=1,
+        pattern=r"^[^\s]+$",
+        description="user that kubeconfig signs in as, by a certificate or OIDC; none: the ServiceAccount "
+        "ironburst-controller, which is made in the namespace",
+    )
+    gpu_support: GpuSupport = GpuSupport()
     join_token: SecretRef = Field(
         description="the controller writes the short-lived token there that a rented node joins with; "
         "aws-secretsmanager: alone",

@@ -15,6 +15,7 @@ from ironburst.config.checks import check, software
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Kubernetes
 from ironburst.software.lock import LockError
 from ironburst.software.solve import Solution
 
@@ -83,6 +84,8 @@ def secret_references(config: ClusterConfig) -> Findings:
     """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
     key, joins_with = config.scheduler.joins_with
     references = {path_of("scheduler", key): joins_with}
+    if isinstance(config.scheduler, Kubernetes) and config.scheduler.admin_kubeconfig:
+        references[path_of("scheduler", "admin_kubeconfig")] = config.scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):

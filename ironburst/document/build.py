@@ -16,6 +16,7 @@ from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.config.scheduler_models import Slurm
+from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
     Budget,
     Burst,
@@ -33,6 +34,7 @@ from ironburst.document import (
     PoolZone,
     Scheduler,
     Scratch,
+    Share,
     SlurmNode,
     Software,
     Ssh,
@@ -111,6 +113,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         data_science=list(config.data_science),
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
+        shares=[_share(share) for share in config.shares],
     )
 
 
@@ -119,6 +122,11 @@ def _scheduler(declared: DeclaredScheduler, hosts: list[Host]) -> Scheduler:
     if isinstance(declared, Slurm):
         known["head_address"] = next(host for host in hosts if host.name == declared.head).address
     return Scheduler(**{"shared_filesystem": "", **known})
+
+
+def _share(declared: DeclaredShare) -> Share:
+    values = declared.model_dump(exclude={"team", "account", "nodes"})
+    return Share(account=declared.name, nodes=declared.nodes or [], **values)
 
 
 def _burst(config: ClusterConfig) -> Burst:
@@ -231,6 +239,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
         gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
     links = nodes.infiniband_links or 0
     its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
+    own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
         Host(
             name=name,
@@ -241,7 +250,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             rack=nodes.rack,
             gpu=gpu,
             serial=nodes.serials[n] if nodes.serials else None,
-            partition=config.scheduler.home_partition if gpu else None,
+            partition=own.get(name, config.scheduler.home_partition) if gpu else None,
             fabric="infiniband" if links else "none",
             fabric_links=links,
             slurm=SlurmNode(**nodes.slurm.model_dump()) if nodes.slurm else None,

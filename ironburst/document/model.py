@@ -312,6 +312,17 @@ class Images(_Part):
     keep: int = Field(default=3, description="images of a pool that stay")
 
 
+class Share(_Part):
+    """A team's part of the owned GPUs: nodes of its own, and a guaranteed number of those that all share."""
+
+    account: str = Field(description="Slurm account, or Kubernetes namespace")
+    guaranteed_gpus: int
+    over_quota: bool
+    weight: int
+    max_gpus: int | None = Field(description="of the shared nodes; null: as many as there are")
+    nodes: list[str] = Field(default=[], description="that are its alone")
+
+
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
@@ -335,6 +346,7 @@ class ClusterDocument(_Part):
     data_science: list[str] = []
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()
+    shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
 
     def host(self, name: str) -> Host:
         """The declared host with this name; StopIteration without one."""

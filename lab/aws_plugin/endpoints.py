@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -17,10 +15,10 @@ from pulumi import _types
 from pulumi_aws import _inputs as sdk_inputs
 from pulumi_aws import provider as sdk
 
-from lab.aws_plugin.schema import Problem, parse_tree, problems
-from lab.aws_plugin.wire import UNKNOWN, Props
+from lab.provider.fence import OutsideLab, in_lab
+from lab.provider.schema import Problem, parse_tree, problems
+from lab.provider.wire import UNKNOWN, Props
 
-LAB = tuple(map(ipaddress.ip_network, ("127.0.0.0/8", "::1/128", "10.78.0.0/16")))
 ALIASES = {"events": ("events", "eventbridge", "cloudwatchevents")}
 # The skip* switches and s3UsePathStyle change nothing here: the stand-in never makes those checks, and asks S3 by path.
 SETTINGS = (
@@ -35,22 +33,6 @@ OUTSIDE = (
     "is outside the lab: this stand-in for the aws plugin speaks only to "
     "literal addresses on loopback or in 10.78.0.0/16"
 )
-
-
-class OutsideLab(Exception):
-    """A request would have left the lab."""
-
-
-def in_lab(url: str) -> bool:
-    """Whether the URL's host is a literal address of the lab (names could lead anywhere)."""
-    try:
-        parts = urlsplit(url)
-        address = ipaddress.ip_address(parts.hostname or "")
-        return parts.scheme in ("http", "https") and any(
-            address in net for net in LAB if net.version == address.version
-        )
-    except ValueError:
-        return False
 
 
 def parse(raw: Props) -> Props:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from botocore import xform_name
 
-from lab.aws_plugin.spec import Aws, PluginError, pick
-from lab.aws_plugin.wire import Props, secret
+from lab.aws_plugin.spec import Aws, pick
+from lab.provider.service import PluginError
+from lab.provider.wire import Props, secret
 
 Call = Callable[[Aws, Props], Props]
 

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-import threading
-import traceback
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
-import grpc
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from lab.aws_plugin import state as st
-from lab.aws_plugin.endpoints import Clients, OutsideLab, config_problems, parse
+from lab.aws_plugin.endpoints import Clients, config_problems, parse
 from lab.aws_plugin.invokes import INVOKES
 from lab.aws_plugin.resources import REFUSED, RESOURCES
-from lab.aws_plugin.schema import args_class, policies_as_text, problems, registry
-from lab.aws_plugin.spec import Aws, Gone, PluginError, Resource, code_of, is_gone
-from lab.aws_plugin.wire import UNKNOWN, Props, decode, encode, has_unknown, plain, rewrap, secret
+from lab.aws_plugin.schema import args_class, policies_as_text, registry
+from lab.aws_plugin.spec import Aws, Gone, Resource, code_of, is_gone
+from lab.provider.changes import changes, replaces, top
+from lab.provider.fence import OutsideLab
+from lab.provider.schema import problems
+from lab.provider.service import KINDS, PluginError, StandIn, answered, short
+from lab.provider.wire import UNKNOWN, Props, decode, encode, has_unknown, plain, rewrap, secret
 
 VERSION = "7.51.1+ironburst.lab.stand.in"
 LABEL = "stand-in of the ironburst lab for the aws plugin (not the official plugin)"
 DEFAULT_LIMIT_S = 600.0
 BROKEN = (BotoCoreError, ResponseParserError)
-KIND = pb.PropertyDiff
-KINDS = {
-    ("add", False): KIND.ADD,
-    ("add", True): KIND.ADD_REPLACE,
-    ("delete", False): KIND.DELETE,
-    ("delete", True): KIND.DELETE_REPLACE,
-    ("update", False): KIND.UPDATE,
-    ("update", True): KIND.UPDATE_REPLACE,
-}
+EXPECTED = (ClientError, *BROKEN, PluginError, OutsideLab, ValueError)
 
 
 def _sentence(error: Exception) -> str:
@@ -50,54 +39,19 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def answered(method: Callable) -> Callable:
-    """Errors become one gRPC status with one sentence; anything unforeseen also leaves a traceback on stderr."""
-
-    @functools.wraps(method)
-    def call(self: AwsStandIn, request: Any, context: Any) -> Any:
-        try:
-            return method(self, request, context)
-        except (ClientError, *BROKEN, PluginError, OutsideLab, ValueError) as error:
-            message = _sentence(error)
-        except Exception as error:
-            if not context.is_active() or not str(error):  # context.abort raises a bare Exception
-                raise
-            traceback.print_exc(file=sys.stderr)
-            message = f"bug in the aws stand-in: {type(error).__name__}: {error}"
-        where = getattr(request, "urn", "") or getattr(request, "tok", "")
-        return context.abort(grpc.StatusCode.UNKNOWN, f"{_short(where)}: {message}")
-
-    return call
-
-
-def _short(urn: str) -> str:
-    parts = urn.split("::", 3)
-    return f"{parts[2].rsplit('$', 1)[-1]} {parts[3]!r}" if len(parts) == 4 else urn
-
-
-class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
+class AwsStandIn(StandIn):
     """One process, one provider configuration."""
 
+    package, version = "aws", VERSION
+
     def __init__(self, engine: str | None = None):
-        self.engine, self.cancelled, self.clients = engine, threading.Event(), None
+        super().__init__(engine)
+        self.clients: Clients | None = None
+
+    def sentence(self, error: Exception) -> str | None:
+        return _sentence(error) if isinstance(error, EXPECTED) else None
 
     # ---- the plugin and its configuration
-    def Handshake(self, request: Any, _context: Any) -> Any:
-        self.engine = request.engine_address or self.engine
-        return pb.ProviderHandshakeResponse(
-            accept_secrets=True, accept_resources=False, accept_outputs=False, supports_autonaming_configuration=False
-        )
-
-    def Attach(self, _request: Any, _context: Any) -> Any:
-        return empty_pb2.Empty()
-
-    def GetPluginInfo(self, _request: Any, _context: Any) -> Any:
-        return plugin_pb2.PluginInfo(version=VERSION)
-
-    def Cancel(self, _request: Any, _context: Any) -> Any:
-        self.cancelled.set()
-        return empty_pb2.Empty()
-
     @answered
     def CheckConfig(self, request: Any, _context: Any) -> Any:
         wrong = config_problems(plain(decode(request.news)))
@@ -122,19 +76,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         if wrong := [f"aws:{path}: {reason}" for path, reason in config_problems(raw)]:
             raise PluginError("; ".join(wrong))
         self.clients = Clients(parse(raw))
-        self._log(f"aws: {LABEL}, endpoints {sorted(set(self.clients.config['endpoints'][0].values()))}")
+        self.log(f"aws: {LABEL}, endpoints {sorted(set(self.clients.config['endpoints'][0].values()))}")
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True, acceptResources=False)
-
-    def _log(self, text: str) -> None:
-        """Show the label to the user; an engine that doesn't listen is no reason to fail."""
-        if self.engine:
-            with grpc.insecure_channel(self.engine) as channel:
-                try:
-                    engine_pb2_grpc.EngineStub(channel).Log(
-                        engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text), timeout=5
-                    )
-                except grpc.RpcError:
-                    print(text, file=sys.stderr)
 
     def _aws(self, props: Props, limit_s: float = 0) -> Aws:
         if self.clients is None:
@@ -189,8 +132,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         olds = plain(decode(request.old_inputs if request.HasField("old_inputs") else request.olds))
         lost = set(spec.lost(olds))
         olds = {k: v for k, v in olds.items() if (k in spec.tree or k in ("tagsAll", st.DEFAULTS)) and k not in lost}
-        moved = st.changes(olds, news)
-        hard = {p for p in moved if st.replaces(p, self._rules(spec, news))}
+        moved = changes(olds, news)
+        hard = {p for p in moved if replaces(p, self._rules(spec, news))}
         named = (
             bool(hard)
             and spec.name
@@ -200,8 +143,8 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
         detail = {p: pb.PropertyDiff(kind=KINDS[kind, p in hard], inputDiff=True) for p, kind in moved.items()}
         return pb.DiffResponse(
             changes=pb.DiffResponse.DIFF_SOME if moved else pb.DiffResponse.DIFF_NONE,
-            diffs=sorted({st.top(p) for p in moved}),
-            replaces=sorted({st.top(p) for p in hard}),
+            diffs=sorted({top(p) for p in moved}),
+            replaces=sorted({top(p) for p in hard}),
             deleteBeforeReplace=bool(named),
             detailedDiff=detail,
             hasDetailedDiff=bool(moved),
@@ -230,7 +173,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
                 aws.wait(f"{rid} ready", lambda: spec.ready(aws, rid))
             outputs, _ = self._observe(spec, aws, rid, inputs, {})
         except (ClientError, *BROKEN, PluginError) as error:
-            self._half_made(context, rid, inputs, f"{_short(request.urn)}: {rid} exists, but: {_sentence(error)}")
+            self.half_made(context, rid, inputs, inputs, f"{short(request.urn)}: {rid} exists, but: {_sentence(error)}")
         if outputs is None:
             raise PluginError(f"{rid} was created and is gone again")
         return pb.CreateResponse(id=rid, properties=encode(outputs))
@@ -308,9 +251,7 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
     def _planned(spec: Resource, state: Props, inputs: Props, old: Props | None = None) -> Props:
         """Outputs as a preview knows them; what is missing is unknown to the program."""
         out = {k: v for k, v in state.items() if k not in (old or {})}
-        if old is not None and any(
-            not k.startswith(("tags", "__")) for k in map(st.top, st.changes(old, plain(inputs)))
-        ):
+        if old is not None and any(not k.startswith(("tags", "__")) for k in map(top, changes(old, plain(inputs)))):
             out.update(dict.fromkeys(spec.volatile.split(), UNKNOWN))
         return {**out, **{k: v for k, v in inputs.items() if not k.startswith("__")}}
 
@@ -341,17 +282,6 @@ class AwsStandIn(provider_pb2_grpc.ResourceProviderServicer):
                 if key in props:
                     props[key] = secret(props[key])
         return outputs, now
-
-    @staticmethod
-    def _half_made(context: Any, rid: str, inputs: Props, message: str) -> NoReturn:
-        """The thing exists, but isn't as asked: the engine keeps its id, so that the next run goes on instead of
-        leaking it.
-        """
-        detail = pb.ErrorResourceInitFailed(id=rid, properties=encode(inputs), inputs=encode(inputs), reasons=[message])
-        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
-        status.details.add().Pack(detail)
-        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-        context.abort(grpc.StatusCode.UNKNOWN, message)
 
 
 def _tag_changes(old: Props, new: Props) -> tuple[dict[str, str], list[str]]:

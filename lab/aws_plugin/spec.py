@@ -12,8 +12,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lab.aws_plugin.endpoints import Clients
-from lab.aws_plugin.schema import Problem, Tree, parse_tree
-from lab.aws_plugin.wire import Props
+from lab.provider.schema import Problem, Tree, parse_tree
+from lab.provider.service import PluginError
+from lab.provider.wire import Props
 
 GONE = {
     "NoSuchEntity",
@@ -27,10 +28,6 @@ GONE = {
     "InvalidPlacementGroup.Unknown",
     "InvalidLaunchTemplateName.NotFoundException",
 }
-
-
-class PluginError(Exception):
-    """One sentence for the user."""
 
 
 class Gone(PluginError):

@@ -4,50 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any
 
-from lab.aws_plugin.wire import UNKNOWN, Props
+from lab.provider.wire import UNKNOWN, Props
 
 DEFAULTS = "__defaults"  # inputs that Check made up, as the real plugin notes them
-
-
-def flatten(value: Any, path: str = "") -> dict[str, Any]:
-    """Leaf path -> value: `networkInterfaces[0].subnetId`, `tags["a.b"]`; empty lists and objects are leaves."""
-    if isinstance(value, dict) and (value or not path):
-        pairs = [(_join(path, k), v) for k, v in value.items() if not k.startswith("__")]
-    elif isinstance(value, list) and value:
-        pairs = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
-    else:
-        return {path: value}
-    return {p: leaf for at, v in pairs for p, leaf in flatten(v, at).items()}
-
-
-def _join(path: str, key: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*", key):
-        return f"{path}[{json.dumps(key)}]"
-    return f"{path}.{key}" if path else key
-
-
-def changes(old: Props, new: Props) -> dict[str, str]:
-    """Leaf path -> 'add', 'delete' or 'update'."""
-    before, after = flatten(old), flatten(new)
-    return {
-        p: "add" if p not in before else "delete" if p not in after else "update"
-        for p in sorted({*before, *after})
-        if p not in before or p not in after or before[p] != after[p]
-    }
-
-
-def top(path: str) -> str:
-    return re.split(r"[.\[]", path, maxsplit=1)[0]
-
-
-def replaces(path: str, rules: frozenset[str]) -> bool:
-    """Whether a change at `path` is covered by a rule (a path without indexes), at it or above it."""
-    bare = re.sub(r"\[[^\]]*\]", "", path)
-    parts = bare.split(".")
-    return any(".".join(parts[:i]) in rules for i in range(1, len(parts) + 1))
 
 
 def auto_name(logical: str, seed: bytes) -> str:

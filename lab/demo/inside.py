@@ -20,6 +20,7 @@ from lab.site import Site
 from lab.system import CHECKOUT, LabError
 
 STACK = "lab"
+PLUGINS = [str(CHECKOUT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
 
 
 class Boxed:
@@ -31,7 +32,7 @@ class Boxed:
         self.document, self.aws_config, self.state = run / "document.json", run / "aws-config", run / "pulumi"
         self.state.mkdir(parents=True, exist_ok=True)
         self.env = {
-            "PATH": f"{CHECKOUT / 'lab/aws_plugin/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": os.pathsep.join([*PLUGINS, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
             "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab",

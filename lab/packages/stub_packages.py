@@ -6,7 +6,7 @@ Three driver versions are served, so that an exact version has to be asked for.
 from collections.abc import Iterator
 
 from lab.packages.stub import StubPackage, says, tool, unit
-from lab.packages.stub_runtimes import runtimes
+from lab.packages.stub_runtimes import kubernetes, runtimes
 
 DRIVER_VERSIONS = ["580.95.05", "580.105.08", "580.126.09"]
 CUDA_TOOLKITS = {"12-9": "12.9.1", "13-0": "13.0.2"}
@@ -23,6 +23,7 @@ def stub_packages() -> list[StubPackage]:
     """All stub packages that the lab's repository `nv` serves."""
     return [
         *runtimes(),
+        *kubernetes(),
         *(package for version in DRIVER_VERSIONS for package in _driver(version)),
         *(package for version in CONTAINER_TOOLKIT_VERSIONS for package in _container_toolkit(version)),
         *(package for version in DCGM_VERSIONS for package in _dcgm(version)),

@@ -1,5 +1,5 @@
 """Stub packages of what Debian does not have, beside the driver's: Apptainer, Enroot, pyxis, DOCA-OFED, the DCGM
-exporter. Pure data.
+exporter, kubelet. Pure data.
 
 Names, versions and paths are the projects' own; the tools only say that they are stubs.
 """
@@ -13,6 +13,8 @@ ENROOT_VERSION = "3.5.0"
 PYXIS_VERSION = "0.20.0"
 DOCA_VERSION = "3.2.3"
 DCGM_EXPORTER_VERSION = "4.5.0"
+KUBELET_VERSIONS = ["1.36.3", "1.37.2"]  # the newer one is there to be left alone
+CNI_VERSION = "1.7.1"
 
 
 def runtimes() -> Iterator[StubPackage]:
@@ -69,3 +71,20 @@ def runtimes() -> Iterator[StubPackage]:
             "usr/lib/systemd/system/nvidia-dcgm-exporter.service": exporter,
         },
     )
+
+
+def kubernetes() -> Iterator[StubPackage]:
+    """kubelet and what it depends on, as Kubernetes' own repository has them: nothing is started by installing it."""
+    service = "ExecStart=/usr/bin/kubelet\nRestart=always\nRestartSec=10\n"
+    head = "Wants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n"
+    for version in KUBELET_VERSIONS:
+        yield StubPackage(
+            "kubelet",
+            f"{version}-1.1",
+            depends="kubernetes-cni, python3",
+            files={
+                "usr/bin/kubelet": tool("kubelet", version=version),
+                "usr/lib/systemd/system/kubelet.service": unit("kubelet", service, head=head),
+            },
+        )
+    yield StubPackage("kubernetes-cni", f"{CNI_VERSION}-1.1", files={"opt/cni/bin/README": "STUB of the lab\n"})

@@ -39,6 +39,10 @@ class Recording:
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """component name -> what it registered"""
     logged: list[str] = field(default_factory=list)
+    after: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """(token, name) -> URNs that it waits for"""
+    secrets: list[tuple[str, list[str]]] = field(default_factory=list)
+    """(token, inputs that are secrets as a whole) of each resource that has some"""
     result: Any = None
 
     def all(self, token: str) -> list[Registered]:
@@ -121,6 +125,11 @@ class _Monitor(mocks.MockMonitor):
         reply = super().RegisterResource(request)
         if request.type != "pulumi:pulumi:Stack":
             inputs = rpc.deserialize_properties(request.object)
+            self.recording.after[request.type, request.name] = list(request.dependencies)
+            hidden = [name for name, value in inputs.items() if rpc.is_rpc_secret(value)]
+            if hidden:
+                self.recording.secrets.append((request.type, hidden))
+                inputs = {name: rpc.unwrap_rpc_secret(value) for name, value in inputs.items()}
             parent = request.parent.split("::")[-1]
             self.recording.resources.append(
                 Registered(request.type, request.name, parent, inputs, tuple(request.ignoreChanges))

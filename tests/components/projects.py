@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PLUGINS = ("aws_plugin", "kubernetes_plugin")
 
 
 class On:
@@ -32,7 +33,7 @@ def project(folder: Path, stack: str, **more: str):
         (here / name).symlink_to(ROOT / name)
     environment = {
         **os.environ,
-        "PATH": f"{ROOT / 'lab/aws_plugin/bin'}:{os.environ['PATH']}",
+        "PATH": os.pathsep.join([*(str(ROOT / "lab" / name / "bin") for name in PLUGINS), os.environ["PATH"]]),
         "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
         "PULUMI_CONFIG_PASSPHRASE": "lab",
         "PYTHONPATH": str(ROOT),

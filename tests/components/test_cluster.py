@@ -6,8 +6,9 @@ import pytest
 from pulumi import RunError
 
 from ironburst import document
-from lab.aws_plugin import schema
 from lab.aws_plugin.resources import RESOURCES
+from lab.aws_plugin.schema import args_class
+from lab.provider.schema import problems
 
 
 def test_the_document_is_complete(cluster, value):
@@ -47,7 +48,7 @@ def test_the_labs_plugin_knows_every_input(cluster, value):
     assert len(resources) > 35
     for resource in resources:
         spec = RESOURCES[resource.token]
-        assert list(schema.problems(schema.args_class(resource.token), spec.tree, resource.inputs)) == [], resource.name
+        assert list(problems(args_class(resource.token), spec.tree, resource.inputs)) == [], resource.name
 
 
 def test_names_do_not_depend_on_the_run_or_on_what_else_is_declared(cluster, value):

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ironburst.adapters.kubernetes import rights
-from ironburst.adapters.kubernetes.joining import GROUP, SIGNER
+from ironburst import kubernetes_rights as rights
 from ironburst.adapters.kubernetes.site import GATE, NOT_READY, Pool, Site
+from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
 from ironburst.ports import Resources
 
 _uids = itertools.count(1)
@@ -201,7 +201,7 @@ def csr(name, request, **spec):
         "signerName": SIGNER,
         "usages": ["digital signature", "client auth"],
         "username": "system:bootstrap:abcdef",
-        "groups": ["system:bootstrappers", GROUP, "system:authenticated"],
+        "groups": ["system:bootstrappers", BOOTSTRAPPERS, "system:authenticated"],
         **spec,
     }
     meta = {"name": name, "uid": uid()}

@@ -115,3 +115,31 @@ def test_names_for_every_supported_system(role):
 )
 def test_packages_due(packages, hold, lines, due):
     assert plugin("dpkg").packages_due(packages, hold, lines) is due
+
+
+def test_share_changes_are_none_once_they_are_made():
+    shares = plugin("shares")
+    written = [
+        {"account": "vision", "guaranteed_gpus": 8, "over_quota": True, "weight": 1, "max_gpus": 12, "nodes": ["d2"]}
+    ]
+    hosts = [{"name": "d2", "gpu": {"count": 8}}, {"name": "head", "gpu": None}]
+    normal = "normal|Normal QOS default|0||"
+    lines = shares.share_changes(written, hosts, "lab", [normal], ["lab|root||normal||1|"])
+    assert [line[3:6] for line in lines] == [
+        ["add", "qos", "vision-over"],
+        ["add", "qos", "vision-own"],
+        ["add", "qos", "vision-guaranteed"],
+        ["add", "account", "vision"],
+        ["modify", "account", "where"],
+    ]
+    assert "GrpTRES=gres/gpu=20" in lines[-1]  # twelve shared, and its own eight
+    qos = [
+        normal,
+        "vision-over|share of ironburst|1||",
+        "vision-own|share of ironburst|1000||",
+        "vision-guaranteed|share of ironburst|1000|gres/gpu=8|vision-over",
+    ]
+    fairshare = next(each for each in lines[-1] if each.startswith("Fairshare=")).partition("=")[2]
+    shown = f"lab|vision||normal,vision-guaranteed,vision-over,vision-own|vision-guaranteed|{fairshare}|gres/gpu=20"
+    assert shares.share_changes(written, hosts, "lab", qos, [shown]) == []
+    assert len(shares.share_changes([], hosts, "lab", qos, [shown])) == 4

@@ -1,5 +1,5 @@
-"""What a node says to its cluster beside kubelet, against a real API server with Node authorizer and NodeRestriction.
-The certificate is a real one, by a signing request; kubelet itself is not there.
+"""What a node says to its cluster beside kubelet, against a real API server (Node authorizer, NodeRestriction). Its
+certificate is a real one, by a signing request; kubelet itself is not there.
 """
 
 import json

@@ -7,11 +7,15 @@ import subprocess
 from pathlib import Path
 
 import jinja2
+import programs
 import pytest
 import yaml
 from sample import lab_document
 
+from ironburst import document as documents
+
 ROLE = Path(__file__).resolve().parents[2] / "playbooks/roles/slurm_head"
+share_rules = programs.load("plugins/filter/shares.py").share_rules
 FIXED = yaml.safe_load((ROLE / "vars/main.yml").read_text())
 
 
@@ -24,6 +28,9 @@ def render(name, document=None, **changes):
     variables = yaml.safe_load((ROLE / "defaults/main.yml").read_text()) | {
         "cluster_name": data["cluster"],
         "cluster_pools": data["pools"],
+        "cluster_shares": data["shares"],
+        "slurm_head_shares": share_rules(data["shares"]),
+        "slurm_head_own": FIXED["slurm_head_own"],
         "slurm_head_scheduler": data["scheduler"],
         "slurm_head_nodes": nodes,
         "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
@@ -132,6 +139,52 @@ def test_production_confines_jobs_and_the_lab_says_that_it_does_not():
 def test_more_settings_come_from_the_inventory():
     text = render("slurm.conf.j2", slurm_head_settings={"SlurmdParameters": "config_overrides"})
     assert settings(text)[0]["SlurmdParameters"] == "config_overrides"
+
+
+def shared_document(*shares):
+    """Of the lab, with these shares; the nodes of a team are in its own partition, as in a built document."""
+    document = lab_document()
+    given = [documents.Share(**{"weight": 1, "over_quota": True, "max_gpus": None} | share) for share in shares]
+    own = {node: f"own-{share.account}" for share in given for node in share.nodes}
+    hosts = [host.model_copy(update={"partition": own.get(host.name, host.partition)}) for host in document.hosts]
+    return document.model_copy(update={"shares": given, "hosts": hosts})
+
+
+VISION = {"account": "vision", "guaranteed_gpus": 8, "nodes": ["dgx02"]}
+NLP = {"account": "nlp", "guaranteed_gpus": 0}
+STRICT = {"account": "strict", "guaranteed_gpus": 4, "over_quota": False}
+
+
+def test_shares_make_partitions_for_the_qos_of_teams():
+    plain, _, partitions = settings(render("slurm.conf.j2", shared_document(VISION, NLP, STRICT)))
+    assert partitions["home"]["Nodes"] == "dgx01" and partitions["own-vision"]["Nodes"] == "dgx02"
+    assert partitions["home"]["AllowQos"].split(",") == [
+        "nlp-over",
+        "strict-guaranteed",
+        "vision-guaranteed",
+        "vision-over",
+    ]
+    own = partitions["own-vision"]
+    assert (own["AllowAccounts"], own["AllowQos"], own["MaxTime"]) == ("vision", "vision-own", "10080")
+    assert not {"AllowQos", "AllowAccounts"} & set(partitions["burst-p5"]) | set(partitions["fixed"]) & {"AllowQos"}
+    assert (plain["PreemptType"], plain["PreemptMode"]) == ("preempt/qos", "REQUEUE")
+    assert plain["PriorityType"] == "priority/multifactor" and plain["JobSubmitPlugins"] == "lua"
+    assert {"limits", "qos"} <= set(plain["AccountingStorageEnforce"].split(","))
+
+
+def test_without_shares_slurm_is_as_before():
+    plain, _, partitions = settings(render("slurm.conf.j2"))
+    assert not {"PreemptType", "PreemptMode", "PriorityType"} & set(plain)
+    assert not any("AllowQos" in each for each in partitions.values())
+    assert "local TRIED = {  }" in render("job_submit.lua.j2")
+
+
+def test_a_job_is_tried_within_the_guarantee_first():
+    text = render("job_submit.lua.j2", shared_document(VISION, NLP, STRICT))
+    assert '["vision"] = { batch = "vision-guaranteed,vision-over", kept = "vision-guaranteed" }' in text
+    assert '["nlp"] = { batch = "nlp-over", kept = "nlp-over" }' in text
+    assert '["strict"] = { batch = "strict-guaranteed", kept = "strict-guaranteed" }' in text
+    assert 'local OWN = { ["own-vision"] = "vision-own" }' in text
 
 
 def test_gres_names_the_devices():

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ironburst.adapters.kubernetes.client import ApiError, Client
+from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
 from ironburst.ports import SchedulerError
 
 Json = dict[str, Any]
-GROUP = "system:bootstrappers:ironburst"
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _TOKENS = "/api/v1/namespaces/kube-system/secrets"
 _LEAST_S = 3600.0  # so long a token is good, or twice as long as a boot may take
@@ -96,7 +95,7 @@ class _Asked(NamedTuple):
 def _asked(raw: Json) -> _Asked | None:
     """None: it was answered, or isn't made with a token of ours."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
-    if status.get("conditions") or GROUP not in (spec.get("groups") or ()):
+    if status.get("conditions") or BOOTSTRAPPERS not in (spec.get("groups") or ()):
         return None
     user = str(spec.get("username") or "")
     if set(spec.get("usages") or ()) not in _USAGES:
@@ -135,7 +134,7 @@ def _token(id: str, secret: str, ends_s: float) -> Json:
             "token-secret": secret,
             "expiration": f"{datetime.fromtimestamp(ends_s, UTC):%Y-%m-%dT%H:%M:%SZ}",
             "usage-bootstrap-authentication": "true",
-            "auth-extra-groups": GROUP,
+            "auth-extra-groups": BOOTSTRAPPERS,
             "description": "ironburst: rented nodes join with it",
         },
     }

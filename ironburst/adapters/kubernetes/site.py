@@ -12,8 +12,8 @@ from ironburst.ports import Resources
 GPU = "nvidia.com/gpu"
 SITE_KEY = naming.SITE_LABEL
 HOSTNAME_KEY = "kubernetes.io/hostname"
-RENTED = "ironburst.io/rented"  # taint of a rented node; its value is another one for each lease
-NOT_READY = "ironburst.io/not-ready"  # taint that a rented node registers with; it goes when the gate has passed
+RENTED = naming.RENTED_TAINT  # of a rented node; its value is another one for each lease
+NOT_READY = naming.NOT_READY_TAINT  # of a rented node when it registers; it goes when the gate has passed
 GATE = "ironburst.io/GatePassed"  # condition of a rented node, written by its gate
 DRAIN = "ironburst.io/drain"  # annotation: why we cordoned a node
 BEAT = "ironburst.io/beat"  # annotation: the controller's heartbeat
@@ -67,4 +67,4 @@ class Site:
     @cached_property
     def object_name(self) -> str:
         """Of the record and of the claim."""
-        return f"ironburst-{self.name}"
+        return naming.cluster_object(self.name)

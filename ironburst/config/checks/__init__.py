@@ -7,7 +7,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from ironburst.config.checks import budget, cloud, data, identity, metal, names, network, scheduler, software
+from ironburst.config.checks import (
+    budget,
+    cloud,
+    data,
+    gpu_support,
+    identity,
+    metal,
+    names,
+    network,
+    scheduler,
+    shares,
+    software,
+)
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
 from ironburst.config.models import ClusterConfig
@@ -20,6 +32,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     scheduler.scheduler,
+    gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,
     network.zones,
@@ -29,6 +42,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     software.scheduler,
     software.mig,
     software.fabrics,
+    shares.shares,
 )
 
 

@@ -7,7 +7,6 @@ from botocore.exceptions import ClientError
 from lab.aws_plugin.resources.launch_template import DISK, EBS, MARKET, METADATA, RESERVATION
 from lab.aws_plugin.spec import (
     Aws,
-    PluginError,
     Resource,
     changed,
     ec2_tag,
@@ -23,7 +22,8 @@ from lab.aws_plugin.spec import (
     tag_spec,
     to_boto,
 )
-from lab.aws_plugin.wire import UNKNOWN, Props
+from lab.provider.service import PluginError
+from lab.provider.wire import UNKNOWN, Props
 
 RUN = (
     "instanceType subnetId keyName privateIpAddress userData ebsOptimized disableApiTermination "

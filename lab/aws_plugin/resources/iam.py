@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lab.aws_plugin.spec import Aws, Resource, Tagger, changed, given, pick, tag_list, tag_map, tagger
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 VERSIONS_KEPT = 5  # IAM's limit of versions a policy
 

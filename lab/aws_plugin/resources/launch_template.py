@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, from_boto, input_shape, tag_list, tag_map, to_boto
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 DISK = "volumeSize volumeType iops throughput encrypted kmsKeyId deleteOnTermination"
 EBS = f"{DISK} snapshotId"

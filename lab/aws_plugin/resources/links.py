@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.aws_plugin.spec import Aws, Resource, changed, ec2_tag, one, pick, tag_map, tag_spec
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 OPTIONS = "applianceModeSupport dnsSupport"
 

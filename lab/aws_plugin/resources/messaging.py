@@ -15,7 +15,7 @@ from lab.aws_plugin.spec import (
     tag_map,
     tagger,
 )
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 QUEUE = {
     "messageRetentionSeconds": "MessageRetentionPeriod",

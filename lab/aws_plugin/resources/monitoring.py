@@ -18,7 +18,7 @@ from lab.aws_plugin.spec import (
     tagger,
     to_boto,
 )
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 ALARM = (
     "comparisonOperator evaluationPeriods datapointsToAlarm metricName namespace period statistic "

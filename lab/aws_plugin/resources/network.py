@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lab.aws_plugin.spec import Aws, PluginError, Resource, changed, ec2_tag, first, given, one, pick, tag_map, tag_spec
+from lab.aws_plugin.spec import Aws, Resource, changed, ec2_tag, first, given, one, pick, tag_map, tag_spec
 from lab.aws_plugin.state import same
-from lab.aws_plugin.wire import Props
+from lab.provider.service import PluginError
+from lab.provider.wire import Props
 
 
 # ---- Vpc

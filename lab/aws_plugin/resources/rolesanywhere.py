@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.aws_plugin.spec import Aws, Resource, changed, tagger
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 PROFILE = "name roleArns durationSeconds sessionPolicy managedPolicyArns"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from lab.aws_plugin.spec import Aws, PluginError, Resource, ec2_tag, first, given, one, pick, tag_map, tag_spec
-from lab.aws_plugin.wire import Props
+from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, given, one, pick, tag_map, tag_spec
+from lab.provider.service import PluginError
+from lab.provider.wire import Props
 
 TARGETS = "gatewayId natGatewayId networkInterfaceId transitGatewayId vpcPeeringConnectionId"
 ROUTE = "destinationCidrBlock " + TARGETS

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lab.aws_plugin.spec import Aws, Resource, ec2_tag, first, pick, tag_map, tag_spec
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 BLOCK = "cidrBlocks ipv6CidrBlocks prefixListIds securityGroups self protocol fromPort toPort description"
 RULE = "securityGroupId ipProtocol fromPort toPort cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId description"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.aws_plugin.spec import Aws, Resource, changed, given, one, pick, tag_list, tag_map, tagger
-from lab.aws_plugin.wire import Props
+from lab.provider.wire import Props
 
 PARAMETER = "type value dataType description tier keyId allowedPattern"
 

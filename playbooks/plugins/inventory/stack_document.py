@@ -5,7 +5,7 @@ Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `h
 `node_<field>` for every field of the host in the document (`node_software`: its exact set), and `cluster_software`
 (host variables, because these beat group_vars: what the document fixes no group_vars may change). Variables of `all`:
 `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`,
-`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`.
+`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_shares`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def cluster_variables(document: dict) -> dict:
         "cluster_subnet_managers": document["subnet_managers"],
         "cluster_data_science": document["data_science"],
         "cluster_data": document["data"],
+        "cluster_shares": document["shares"],
     }
 
 

@@ -5,8 +5,9 @@ import base64
 import pytest
 
 from ironburst.adapters.kubernetes import joining
-from ironburst.adapters.kubernetes.joining import GROUP, Joining
+from ironburst.adapters.kubernetes.joining import Joining
 from ironburst.adapters.kubernetes.quantities import moment
+from ironburst.kubernetes_rights import BOOTSTRAPPERS
 from ironburst.ports import SchedulerError
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import csr, may, pem
@@ -49,7 +50,7 @@ def test_a_token_is_for_joining_alone_and_ends(api, client, door, delivered):
     assert text == f"{name.removeprefix('bootstrap-token-')}.{field(secret, 'token-secret')}" and len(text) == 23
     assert secret["type"] == "bootstrap.kubernetes.io/token"
     uses = {key for key in secret["data"] if key.startswith("usage-")}
-    assert (uses, field(secret, "auth-extra-groups")) == ({"usage-bootstrap-authentication"}, GROUP)
+    assert (uses, field(secret, "auth-extra-groups")) == ({"usage-bootstrap-authentication"}, BOOTSTRAPPERS)
     assert moment(field(secret, "expiration")) - client.now() == pytest.approx(3600.0, abs=2.0)
 
 

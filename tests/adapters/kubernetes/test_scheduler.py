@@ -2,7 +2,8 @@
 
 import pytest
 
-from ironburst.adapters.kubernetes import Kubernetes, rights, scheduler
+from ironburst import kubernetes_rights as rights
+from ironburst.adapters.kubernetes import Kubernetes, scheduler
 from ironburst.ports import Scheduler, SchedulerError
 from lab.system import wait_for
 from tests.fakes.kube_api import Refusal

@@ -16,9 +16,10 @@ import pytest
 
 from lab.aws.cloud import Cloud
 from lab.aws.testing import client
-from lab.aws_plugin.harness import Engine, Held, config
+from lab.aws_plugin.harness import Engine, config
 from lab.aws_plugin.resources import RESOURCES
-from lab.aws_plugin.wire import plain
+from lab.provider.harness import Held
+from lab.provider.wire import plain
 from tests import pki
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcFIXQeFgQ6IMu+Q2Fk9iqZ5YCY6VWcFH8eDvxBcXEA test"

@@ -17,12 +17,15 @@ from pulumi.runtime.proto import status_pb2
 
 from lab.aws.cloud import Cloud
 from lab.aws.testing import Clients
-from lab.aws_plugin.endpoints import in_lab
-from lab.aws_plugin.harness import Engine, Held, Refused, config, urn_of
+from lab.aws_plugin.harness import Engine, config
 from lab.aws_plugin.resources import RESOURCES
-from lab.aws_plugin.schema import args_class, elements, is_policy, registry
-from lab.aws_plugin.state import changes, replaces, same
-from lab.aws_plugin.wire import SECRET, SIG, UNKNOWN, is_secret, plain, rewrap, secret
+from lab.aws_plugin.schema import args_class, registry
+from lab.aws_plugin.state import same
+from lab.provider.changes import changes, replaces
+from lab.provider.fence import in_lab
+from lab.provider.harness import Held, Refused, urn_of
+from lab.provider.schema import elements, is_policy
+from lab.provider.wire import SECRET, SIG, UNKNOWN, is_secret, plain, rewrap, secret
 
 VPC, SUBNET, TEMPLATE = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:ec2/launchTemplate:LaunchTemplate"
 INSTANCE, PARAMETER, GROUP = (

@@ -9,7 +9,7 @@ from ironburst.config.software import groups, wish
 KUBERNETES = {
     "kind": "kubernetes",
     "api_server": "https://10.78.0.5:6443",
-    "ca_file": "ca.crt",
+    "ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
     "kubeconfig": "file:/etc/ironburst/kubeconfig",
     "join_token": "aws-secretsmanager:ironburst/lab/join-token",
     "cluster_dns": "10.96.0.10",

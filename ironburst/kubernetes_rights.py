@@ -1,15 +1,19 @@
-"""What the controller may do in a cluster, as data: the least that the adapter's calls need.
+"""What the controller may do in a Kubernetes cluster, as data: the least that the adapter's calls need.
 
-Rendered as RBAC objects by whoever declares them; the tests hold every call of the adapter against it.
+components/kubernetes_cluster.py declares it as RBAC; the tests hold every call of the adapter against it.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["CLUSTER", "TOKENS", "namespaced", "rendered"]
+__all__ = ["BOOTSTRAPPERS", "CLUSTER", "SIGNER", "TOKENS", "namespaced", "rendered"]
 
 Json = dict[str, Any]
+BOOTSTRAPPERS = "system:bootstrappers:ironburst"
+"""group of whoever shows a token that a rented node joins with"""
+SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+"""signs the certificates that kubelets show the API server"""
 
 
 class Rule(NamedTuple):
@@ -21,8 +25,8 @@ class Rule(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-# A patch of a pod may change its images, too: Kubernetes has no right that is for tolerations alone. Where that is too
-# much, a ValidatingAdmissionPolicy bounds it (docs/adr/0033).
+# A patch of a pod may change its images, too: Kubernetes has no right that is for tolerations alone. A
+# ValidatingAdmissionPolicy bounds it (components/admission.py).
 CLUSTER = (
     Rule("", ("pods",), ("list", "watch", "patch", "delete")),
     Rule("", ("pods/eviction",), ("create",)),
@@ -33,7 +37,7 @@ CLUSTER = (
     # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made
     Rule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
     Rule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
-    Rule("certificates.k8s.io", ("signers",), ("approve",), ("kubernetes.io/kube-apiserver-client-kubelet",)),
+    Rule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
 )
 
 # In kube-system, where bootstrap tokens are

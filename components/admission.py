@@ -1,0 +1,104 @@
+"""ValidatingAdmissionPolicies as pure functions: what RBAC lets the controller do, and it still may not.
+
+RBAC knows no smaller right than a patch of a pod, which may change its image, and than a new Secret in kube-system. A
+policy judges the calls of one user; whoever else calls isn't looked at. What can't be judged is refused.
+"""
+
+import base64
+from typing import Any
+
+from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
+
+Spec = Any  # the SDK types its records by the key
+SERVERS_OWN = ("managedFields", "resourceVersion", "generation")  # of an object's metadata; every write moves them
+
+
+def _policy(user: str, group: str, resource: str, operations: list[str], *rules: tuple[str, str]) -> Spec:
+    """`rules`: expressions that must be true, and what is said where one isn't."""
+    return {
+        "failure_policy": "Fail",
+        "match_constraints": {
+            "resource_rules": [
+                {"api_groups": [group], "api_versions": ["*"], "operations": operations, "resources": [resource]}
+            ]
+        },
+        "match_conditions": [{"name": "controller", "expression": f"request.userInfo.username == {_text(user)}"}],
+        "validations": [{"expression": rule, "message": said, "reason": "Forbidden"} for rule, said in rules],
+    }
+
+
+def _text(value: str) -> str:
+    """A string of CEL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _same(part: str, changing: tuple[str, ...]) -> str:
+    """Nothing of a part of the object is another one but these keys: not added, changed or taken away. By name of the
+    key, so that a field that a later Kubernetes brings is held, too. `dyn`: else the types allow no loop over fields.
+    """
+    new, old = f"dyn(object.{part})", f"dyn(oldObject.{part})"
+    free = ", ".join(map(_text, changing))
+    kept = f"{new}.all(k, k in [{free}] || (k in {old} && {new}[k] == {old}[k]))"
+    return f"{kept} && {old}.all(k, k in [{free}] || k in {new})"
+
+
+def pods(user: str) -> Spec:
+    """Of a pod, its tolerations alone; the API server itself lets nobody take one away."""
+    return _policy(
+        user,
+        "",
+        "pods",
+        ["CREATE", "UPDATE"],
+        ("request.operation == 'UPDATE'", "ironburst's controller makes no pods"),
+        (
+            f"request.operation != 'UPDATE' || ({_same('spec', ('tolerations',))})",
+            "ironburst's controller may change nothing of a pod but its tolerations",
+        ),
+        (
+            f"request.operation != 'UPDATE' || ({_same('metadata', SERVERS_OWN)})",
+            "ironburst's controller may change no label, annotation or owner of a pod",
+        ),
+    )
+
+
+def tokens(user: str) -> Spec:
+    """Of Secrets, new bootstrap tokens that rented nodes join with: to authenticate, in our group, for a time. The
+    data is compared as it is kept, in base64, which the language can't decode. Nor does it know the time of day: a
+    token that is good for years can't be told from one for an hour.
+    """
+    needed = ("token-id", "token-secret", "expiration", "usage-bootstrap-authentication", "auth-extra-groups")
+    names = ", ".join(map(_text, (*needed, "description")))
+    has_all = " && ".join(f"{_text(name)} in object.data" for name in needed)
+    said = "ironburst's controller may make no Secret but a token that rented nodes join with"
+
+    def holds(key: str, value: str) -> str:
+        return f"object.data[{_text(key)}] == {_text(base64.b64encode(value.encode()).decode())}"
+
+    return _policy(
+        user,
+        "",
+        "secrets",
+        ["CREATE", "UPDATE"],
+        ("request.operation == 'CREATE' && request.namespace == 'kube-system'", said),
+        ("has(object.type) && object.type == 'bootstrap.kubernetes.io/token'", said),
+        ("object.metadata.name.matches('^bootstrap-token-[a-z0-9]{6}$')", said),
+        (f"has(object.data) && {has_all} && object.data.all(k, k in [{names}])", f"{said}: these keys, no others"),
+        (holds("usage-bootstrap-authentication", "true"), f"{said}: to authenticate"),
+        (holds("auth-extra-groups", BOOTSTRAPPERS), f"{said}: in the group {BOOTSTRAPPERS} alone"),
+        # 20 characters from 20 on, a time; of any other text, the API server takes an empty one for no end at all
+        ("object.data['expiration'].matches('^MjA[A-Za-z0-9+/]{24}=$')", f"{said}: with an expiration"),
+    )
+
+
+def approvals(user: str) -> Spec:
+    """Of certificate requests, those of kubelets that showed such a token."""
+    asked = (
+        f"oldObject.spec.signerName == {_text(SIGNER)} && oldObject.spec.groups.exists(g, g == {_text(BOOTSTRAPPERS)})"
+    )
+    return _policy(
+        user,
+        "certificates.k8s.io",
+        "certificatesigningrequests/approval",
+        ["UPDATE"],
+        (asked, "ironburst's controller approves requests of rented nodes that join, and no others"),
+    )

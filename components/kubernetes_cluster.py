@@ -1,0 +1,153 @@
+"""What belongs into a Kubernetes cluster: the controller's namespace, account and rights, what bounds them, and the
+group by which rented nodes may ask for a certificate.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components import admission
+from components.gpu_support import GpuSupport
+from ironburst import kubernetes_rights, secrets
+from ironburst.config.scheduler_models import Kubernetes
+from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
+from ironburst.naming import cluster_object, logical
+
+ACCOUNT = "ironburst-controller"
+RBAC = "rbac.authorization.k8s.io"
+POLICIES = {"pods": admission.pods, "tokens": admission.tokens, "approvals": admission.approvals}
+
+
+def secured(level: str) -> dict[str, str]:
+    """Labels of a namespace that hold its pods to a level of the Pod Security Standards."""
+    return {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
+
+
+class KubernetesCluster(pulumi.ComponentResource):
+    """Outputs: `controller` (the user that the controller must sign in as)."""
+
+    controller: str
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scheduler: Kubernetes,
+        kubeconfig: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin."""
+        super().__init__("ironburst:components:KubernetesCluster", name, None, opts)
+        self._name, self._namespace, self._object = name, scheduler.namespace, cluster_object(name)
+        provider = kubernetes.Provider(
+            logical(name, "kubernetes"),
+            kubeconfig=pulumi.Output.secret(kubeconfig),  # encrypted in the state
+            enable_patch_force=True,  # these objects are ours: `up` takes back what somebody changed by hand
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._child = pulumi.ResourceOptions(parent=self, provider=provider)
+        self._user = scheduler.controller_user
+        self.controller = self._user or f"system:serviceaccount:{scheduler.namespace}:{ACCOUNT}"
+        namespace = kubernetes.core.v1.Namespace(
+            logical(name, "namespace"),
+            metadata={"name": scheduler.namespace, "labels": secured("restricted")},  # no pod of ours runs there
+            opts=self._child,
+        )
+        if not self._user:
+            kubernetes.core.v1.ServiceAccount(
+                logical(name, "controller"),
+                metadata={"name": ACCOUNT, "namespace": scheduler.namespace},
+                automount_service_account_token=False,
+                opts=self._after(namespace),
+            )
+        self._rights(namespace, self._bounds())
+        self._joining()
+        if scheduler.gpu_support.anything:
+            GpuSupport(
+                logical(name, "gpu-support"),
+                declared=scheduler.gpu_support,
+                opts=pulumi.ResourceOptions(parent=self, providers=[provider]),
+            )
+        self.register_outputs({"controller": self.controller})
+
+    def _after(self, *first: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=list(first)))
+
+    def _bounds(self) -> list[pulumi.Resource]:
+        """The policies in force. The rights come after them, and go before."""
+        bindings: list[pulumi.Resource] = []
+        for kind, policy in POLICIES.items():
+            label, named = logical(self._name, kind), logical(self._object, kind)
+            made = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+                label, metadata={"name": named}, spec=policy(self.controller), opts=self._child
+            )
+            bound: Any = {"policy_name": named, "validation_actions": ["Deny"]}
+            binding = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+                label, metadata={"name": named}, spec=bound, opts=self._after(made)
+            )
+            bindings.append(binding)
+        return bindings
+
+    def _subject(self) -> Any:
+        if self._user:
+            return {"kind": "User", "name": self._user, "api_group": RBAC}
+        return {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self._namespace}
+
+    def _rights(self, namespace: pulumi.Resource, bounds: Sequence[pulumi.Resource]) -> None:
+        """The controller's: in the whole cluster, in its own namespace, and for tokens in kube-system."""
+        subject = self._subject()
+        role = kubernetes.rbac.v1.ClusterRole(
+            logical(self._name, "controller"),
+            metadata={"name": self._object},
+            rules=_rules(kubernetes_rights.CLUSTER),
+            opts=self._child,
+        )
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            logical(self._name, "controller"),
+            metadata={"name": self._object},
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": self._object},
+            subjects=[subject],
+            opts=self._after(role, *bounds),
+        )
+        inside = {
+            self._namespace: ("controller", kubernetes_rights.namespaced(self._object)),
+            "kube-system": ("tokens", kubernetes_rights.TOKENS),
+        }
+        for where, (kind, rules) in inside.items():
+            metadata: Any = {"name": self._object, "namespace": where}
+            local = kubernetes.rbac.v1.Role(
+                logical(self._name, kind), metadata=metadata, rules=_rules(rules), opts=self._after(namespace)
+            )
+            kubernetes.rbac.v1.RoleBinding(
+                logical(self._name, kind),
+                metadata=metadata,
+                role_ref={"api_group": RBAC, "kind": "Role", "name": self._object},
+                subjects=[subject],
+                opts=self._after(local, *bounds),
+            )
+
+    def _joining(self) -> None:
+        """Who shows a token of ours may make a certificate request. Nothing approves it but the controller."""
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            logical(self._name, "bootstrap"),
+            metadata={"name": logical(self._object, "bootstrap")},
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": "system:node-bootstrapper"},
+            subjects=[{"kind": "Group", "name": BOOTSTRAPPERS, "api_group": RBAC}],
+            opts=self._child,
+        )
+
+
+def resolved(scheduler: Kubernetes, region: str | None) -> str:
+    """The contents of the kubeconfig that Pulumi signs in with. Raises pulumi.RunError."""
+    assert scheduler.admin_kubeconfig
+    try:
+        return secrets.resolve(scheduler.admin_kubeconfig, region=region)
+    except secrets.SecretError as error:
+        raise pulumi.RunError(f"scheduler.admin_kubeconfig: {error}") from None
+
+
+def _rules(rules: Sequence[Rule]) -> Any:
+    keys = {"apiGroups": "api_groups", "resourceNames": "resource_names"}
+    return [{keys.get(k, k): v for k, v in rule.items()} for rule in kubernetes_rights.rendered(tuple(rules))]

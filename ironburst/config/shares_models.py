@@ -1,0 +1,52 @@
+"""What a person writes of the teams that share the owned GPUs (`shares` of ironburst.config.models)."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from ironburst.config.software_models import Strict
+from ironburst.config.types import Account, Name, Range
+
+
+class Share(Strict):
+    """One team's part of the owned GPUs: nodes of its own, and a guaranteed number of those that all share."""
+
+    team: Name
+    account: Account | None = Field(
+        default=None, description="its Slurm account, or its Kubernetes namespace; none: the team's name"
+    )
+    guaranteed_gpus: int = Field(
+        default=0,
+        ge=0,
+        description="of the shared nodes: it gets them at any time, others' work over quota ends for it",
+    )
+    over_quota: bool = Field(
+        default=True,
+        description="it may use idle shared GPUs beyond its guarantee, until somebody's guarantee needs them",
+    )
+    weight: int = Field(default=1, ge=1, le=1000, description="its part of what is idle, against the other teams'")
+    max_gpus: int | None = Field(
+        default=None,
+        ge=1,
+        description="at once, on shared and rented nodes; its own aren't counted; none: as many as there are",
+    )
+    nodes: Range | None = Field(default=None, description="owned nodes that are this team's alone; none: it has none")
+
+    @property
+    def name(self) -> str:
+        """Its Slurm account, or its Kubernetes namespace."""
+        return self.account or self.team
+
+    @model_validator(mode="after")
+    def _something(self) -> Share:
+        if self.max_gpus is not None and self.max_gpus < self.guaranteed_gpus:
+            raise ValueError(
+                f"has max_gpus {self.max_gpus}, less than guaranteed_gpus, {self.guaranteed_gpus}: "
+                "raise max_gpus or lower guaranteed_gpus"
+            )
+        if not (self.guaranteed_gpus or self.over_quota or self.nodes):
+            raise ValueError(
+                "gets nothing: it has no guaranteed_gpus, no nodes, and no over_quota; give it one of them, or leave "
+                "the team out"
+            )
+        return self

@@ -1,0 +1,103 @@
+"""Shares as Kueue has them (kueue.x-k8s.io/v1beta2): a ClusterQueue a team, and one Cohort with what is nobody's.
+
+A guarantee is a nominalQuota: lent out while it is idle, and reclaimed from whoever borrows it. Kueue decides which
+workload is over quota, so users name no priority class; their queue is called `gpus` in each namespace. CPUs and memory
+aren't shared out, but Kueue admits no workload that asks for what its queue doesn't name: they have a flavor without an
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironburst.shares.kubernetes import GPU, LABELS, TEAM
+from ironburst.shares.model import Quota, Share
+
+API = "kueue.x-k8s.io/v1beta2"
+COHORT = "ironburst"
+SHARED, ENDLESS = "ironburst-shared", "ironburst-endless"
+QUEUE = "gpus"
+PLENTY = {"cpu": "1M", "memory": "1Ei", "ephemeral-storage": "1Ei"}
+
+Json = dict[str, Any]
+
+
+def objects(
+    shares: Sequence[Share],
+    gpus: int,
+    own_gpus: Mapping[str, int],
+    now: Mapping[str, Quota],
+) -> list[Json]:
+    """All that is applied, in this order. `gpus`: of the shared nodes in service; `own_gpus`: {account: GPUs of its own
+    nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides).
+
+    The shared nodes' flavor names no label: a team's own nodes and rented ones have taints.
+    """
+    rest = gpus - sum(quota.guaranteed for quota in now.values())
+    found = [_flavor(SHARED), _flavor(ENDLESS)]
+    found += [_flavor(_own(share), share.account) for share in shares if share.nodes]
+    found.append(_object("Cohort", COHORT, {"resourceGroups": [_group({SHARED: {GPU: {"nominalQuota": str(rest)}}})]}))
+    for share in shares:
+        found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account])))
+        found.append(_object("LocalQueue", QUEUE, {"clusterQueue": share.account}, share.account))
+    return found
+
+
+def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota) -> Json:
+    mine: Json = {"nominalQuota": str(quota.guaranteed)}
+    if not share.over_quota:
+        mine["borrowingLimit"] = "0"
+    elif share.most is not None:
+        mine["borrowingLimit"] = str(max(share.most - quota.guaranteed, 0))
+    flavors = {SHARED: {GPU: mine}}
+    if share.nodes:  # asked first; lent to nobody, and nothing is borrowed of it
+        own = {"nominalQuota": str(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
+        flavors = {_own(share): {GPU: own}, **flavors}
+    return {
+        "cohortName": COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": share.account}},
+        "queueingStrategy": "BestEffortFIFO",
+        "resourceGroups": [
+            _group(flavors),
+            _group({ENDLESS: {name: {"nominalQuota": plenty} for name, plenty in PLENTY.items()}}),
+        ],
+        # its guarantee is taken back from borrowers of whatever priority; nothing else ends anybody's work
+        "preemption": {
+            "reclaimWithinCohort": "Any",
+            "borrowWithinCohort": {"policy": "Never"},
+            "withinClusterQueue": "Never",
+        },
+        "flavorFungibility": {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"},
+        "fairSharing": {"weight": str(share.weight)},
+    }
+
+
+def _own(share: Share) -> str:
+    return f"ironburst-own-{share.account}"
+
+
+def _flavor(name: str, team: str = "") -> Json:
+    """Of any node, or of one team's own."""
+    if not team:
+        return _object("ResourceFlavor", name, {})
+    toleration = {"key": TEAM, "operator": "Equal", "value": team, "effect": "NoSchedule"}
+    return _object("ResourceFlavor", name, {"nodeLabels": {TEAM: team}, "tolerations": [toleration]})
+
+
+def _group(flavors: Mapping[str, Mapping[str, Json]]) -> Json:
+    resources = list(next(iter(flavors.values())))
+    return {
+        "coveredResources": resources,
+        "flavors": [
+            {"name": flavor, "resources": [{"name": resource, **quota} for resource, quota in quotas.items()]}
+            for flavor, quotas in flavors.items()
+        ],
+    }
+
+
+def _object(kind: str, name: str, spec: Json, namespace: str = "") -> Json:
+    metadata: Json = {"name": name, "labels": LABELS}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec}

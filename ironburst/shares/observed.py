@@ -1,0 +1,43 @@
+"""From what the controller sees of a site to the numbers that the scheduler is to hold: quota follows real capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ironburst import burst
+from ironburst.shares.model import Job, Quota, Share
+from ironburst.shares.quota import capacity, quotas
+
+
+def quotas_now(
+    shares: Sequence[Share],
+    home_partition: str,
+    nodes: Sequence[burst.Node],
+    jobs: Sequence[burst.Job],
+    over: Collection[int],
+) -> dict[str, Quota]:
+    """{account: what it may have now}. `over`: the running jobs that are over quota, by their ids.
+
+    A node that takes no jobs counts with the GPUs that are still in use there. What a team has on rented nodes is added
+    to its quota of that kind: the scheduler counts it there, and it takes nothing from home.
+    """
+    home = {node.name: node for node in nodes if home_partition in node.partitions}
+    there = {name: node.total.gpus for name, node in home.items() if node.open}
+    accounts = {share.account for share in shares}
+    ours = [job for job in jobs if job.account in accounts and (job.pending or job.on) and not job.held]
+    rented = [job for job in ours if not set(job.on) <= set(home)]
+    seen = [
+        Job(job.id, job.account, job.nodes, job.each.gpus, job.since_s, job.on, job.id in over)
+        for job in ours
+        if job not in rented and home_partition in job.partitions
+    ]
+    found = quotas(shares, capacity(there, seen), seen)
+    for job in rented:
+        quota = found[job.account]
+        gpus = job.nodes * job.each.gpus
+        if job.id in over:
+            found[job.account] = replace(quota, over=quota.over + gpus)
+        else:
+            found[job.account] = replace(quota, guaranteed=quota.guaranteed + gpus)
+    return found

@@ -1,0 +1,169 @@
+"""What a Kubernetes stack registers: through an explicit provider, in order, and nothing where Pulumi isn't let in."""
+
+import copy
+
+import pulumi
+import pytest
+
+from components import admission, gpu_charts
+from ironburst import catalog, kubernetes_rights
+from ironburst.config.scheduler_models import GpuSupport
+from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from tests.unit.kubernetes_stack import on_kubernetes
+
+ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"
+POLICY = "admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+KUBECONFIG = "apiVersion: v1\nkind: Config\n"
+
+
+@pytest.fixture
+def declared(value, monkeypatch):
+    """A stack whose scheduler is Kubernetes; Pulumi is let in."""
+    monkeypatch.setenv("ADMIN_KUBECONFIG", KUBECONFIG)
+    value = copy.deepcopy(value)
+    on_kubernetes(value)
+    value["scheduler"]["admin_kubeconfig"] = "env:ADMIN_KUBECONFIG"
+    return value
+
+
+def kubernetes(recording):
+    return [each for each in recording.resources if each.token.startswith("kubernetes:")]
+
+
+def test_nothing_is_declared_in_a_cluster_that_pulumi_is_not_let_into(cluster, declared):
+    del declared["scheduler"]["admin_kubeconfig"]
+    recording = cluster(declared)
+    assert kubernetes(recording) == [] and not recording.all("providers:kubernetes")
+
+
+def test_everything_goes_through_the_declared_provider(cluster, declared):
+    recording = cluster(declared)
+    assert recording.one("pulumi:providers:kubernetes").inputs["kubeconfig"] == KUBECONFIG
+    names = [(each.token.rsplit(":", 1)[1], each.inputs["metadata"]["name"]) for each in kubernetes(recording)]
+    policies = [f"ironburst-lab-{kind}" for kind in ("approvals", "pods", "tokens")]
+    assert sorted(names) == sorted(
+        [
+            ("Namespace", "ironburst-system"),
+            ("ServiceAccount", "ironburst-controller"),
+            ("ClusterRole", "ironburst-lab"),
+            ("ClusterRoleBinding", "ironburst-lab"),
+            ("ClusterRoleBinding", "ironburst-lab-bootstrap"),
+            *[(kind, "ironburst-lab") for kind in ("Role", "Role", "RoleBinding", "RoleBinding")],
+            *[("ValidatingAdmissionPolicy", name) for name in policies],
+            *[("ValidatingAdmissionPolicyBinding", name) for name in policies],
+        ]
+    )
+    # the state's own encryption is the only one that hides it
+    (sent,) = [each for each in recording.secrets if each[0] == "pulumi:providers:kubernetes"]
+    assert sent[1] == ["kubeconfig"]
+
+
+def test_the_rights_are_those_that_the_adapter_needs(cluster, declared):
+    recording = cluster(declared)
+    assert recording.one(ROLE).inputs["rules"] == kubernetes_rights.rendered(kubernetes_rights.CLUSTER)
+    roles = {each.inputs["metadata"]["namespace"]: each.inputs["rules"] for each in recording.all("v1:Role")}
+    rights = kubernetes_rights.namespaced("ironburst-lab")
+    assert roles["ironburst-system"] == kubernetes_rights.rendered(rights)
+    assert roles["kube-system"] == kubernetes_rights.rendered(kubernetes_rights.TOKENS)
+    for binding in (*recording.all("v1:RoleBinding"), recording.one(BINDING, "lab-controller")):
+        assert binding.inputs["subjects"] == [
+            {"kind": "ServiceAccount", "name": "ironburst-controller", "namespace": "ironburst-system"}
+        ]
+    joining = recording.one(BINDING, "lab-bootstrap").inputs
+    assert joining["roleRef"]["name"] == "system:node-bootstrapper"
+    assert [each["name"] for each in joining["subjects"]] == ["system:bootstrappers:ironburst"]
+
+
+def test_a_user_of_ones_own_gets_the_rights_and_the_bounds(cluster, declared):
+    declared["scheduler"]["controller_user"] = "o'brien"
+    recording = cluster(declared)
+    assert recording.all("v1:ServiceAccount") == []
+    (subject,) = recording.one(BINDING, "lab-controller").inputs["subjects"]
+    assert (subject["kind"], subject["name"]) == ("User", "o'brien")
+    for policy in recording.all(POLICY):
+        (condition,) = policy.inputs["spec"]["matchConditions"]
+        assert condition["expression"] == r"request.userInfo.username == 'o\'brien'"
+        assert policy.inputs["spec"]["failurePolicy"] == "Fail"
+
+
+def test_the_rights_come_after_what_bounds_them_and_all_after_the_namespace(cluster, declared):
+    recording = cluster(declared)
+
+    def after(name, token):
+        return {urn.split("::")[2].rsplit("$", 1)[-1].rsplit(":", 1)[-1] for urn in recording.after[token, name]}
+
+    assert "ValidatingAdmissionPolicyBinding" in after("lab-controller", f"kubernetes:{BINDING}")
+    for kind in ("Role", "RoleBinding"):
+        at = ("lab-controller", f"kubernetes:rbac.authorization.k8s.io/v1:{kind}")
+        assert after(*at) & {"Namespace", "Role"}
+    assert after("lab-controller", "kubernetes:core/v1:ServiceAccount") == {"Namespace"}
+
+
+def test_a_kubeconfig_that_does_not_resolve_is_one_sentence(cluster, declared, monkeypatch):
+    monkeypatch.delenv("ADMIN_KUBECONFIG")
+    with pytest.raises(pulumi.RunError, match=r"scheduler.admin_kubeconfig: .*set the environment variable"):
+        cluster(declared, again=True)
+
+
+def test_charts_are_installed_at_the_catalogues_versions(cluster, declared):
+    declared["scheduler"]["gpu_support"] = {"plugin": "device-plugin", "dcgm_exporter": True}
+    recording = cluster(declared)
+    releases = {each.inputs["name"]: each.inputs for each in recording.all("helm.sh/v3:Release")}
+    assert set(releases) == {"device-plugin", "dcgm-exporter"}
+    for name, inputs in releases.items():
+        chart = catalog.chart(name)
+        assert (inputs["chart"], inputs["version"]) == (chart.chart, chart.version)
+        assert inputs["repositoryOpts"] == {"repo": chart.repository} and inputs["namespace"] == "ironburst-gpu"
+    assert recording.one("node.k8s.io/v1:RuntimeClass").inputs["handler"] == "nvidia"
+    room = next(each for each in recording.all("v1:Namespace") if each.inputs["metadata"]["name"] == "ironburst-gpu")
+    assert room.inputs["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
+
+
+def support(**given):
+    return {each.chart.name: each.values for each in gpu_charts.releases(GpuSupport(**given))}
+
+
+def test_the_operator_leaves_alone_what_the_hosts_have():
+    (values,) = support(plugin="gpu-operator", mig_strategy="mixed", dcgm_exporter=True).values()
+    off = ("driver", "toolkit", "migManager")
+    assert all(values[part] == {"enabled": False} for part in off)
+    assert values["clusterPolicy"]["deployCR"] and not values["gpuCluster"]["deployCR"]
+    assert values["mig"]["strategy"] == "mixed" and values["dcgmExporter"]["enabled"]
+
+
+def test_claims_hand_out_gpus_instead_of_a_plugin_never_beside_it():
+    (values,) = support(plugin="gpu-operator", dra="gpus").values()
+    assert values["gpuCluster"]["deployCR"] and not values["clusterPolicy"]["deployCR"]
+    alone = support(dra="gpus")["dra-driver"]
+    assert alone["resources"]["gpus"]["enabled"] and alone["gpuResourcesEnabledOverride"]
+    beside = support(plugin="device-plugin", dra="compute-domains")["dra-driver"]
+    assert not beside["resources"]["gpus"]["enabled"] and beside["resources"]["computeDomains"]["enabled"]
+    assert set(support(plugin="gpu-operator", dra="compute-domains")) == {"gpu-operator", "dra-driver"}
+
+
+def test_a_cluster_gets_one_feature_discovery():
+    assert support(network_operator=True)["network-operator"]["nfd"]["enabled"]
+    both = support(plugin="gpu-operator", network_operator=True)
+    assert not both["network-operator"]["nfd"]["enabled"]
+
+
+def lists(values, name):
+    """Every list of this name in them, at any depth."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from [value] if key == name else lists(value, name)
+
+
+@pytest.mark.parametrize("given", [{"plugin": "gpu-operator"}, {"plugin": "device-plugin"}, {"dra": "gpus"}])
+def test_every_daemonset_tolerates_rented_nodes(given):
+    for name, values in support(**given, dcgm_exporter=True, network_operator=True).items():
+        found = list(lists(values, "tolerations"))
+        assert found, name
+        for tolerations in found:
+            assert all(each["operator"] == "Exists" for each in tolerations)
+            assert {NOT_READY_TAINT, RENTED_TAINT, "nvidia.com/gpu"} <= {each["key"] for each in tolerations}, name
+
+
+def test_texts_of_policies_are_quoted():
+    condition = admission.pods("a'b\\c")["match_conditions"][0]["expression"]
+    assert condition == r"request.userInfo.username == 'a\'b\\c'"

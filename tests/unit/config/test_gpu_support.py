@@ -1,0 +1,114 @@
+"""GPU support of a Kubernetes cluster: what is refused, and what is told."""
+
+import pytest
+
+from ironburst import catalog
+from ironburst.config import load
+from ironburst.config.checks.gpu_support import gpu_support
+from tests.unit.kubernetes_stack import on_kubernetes
+
+
+@pytest.fixture
+def value(declared):
+    on_kubernetes(declared)
+    declared["scheduler"]["admin_kubeconfig"] = "file:/etc/ironburst/admin.kubeconfig"
+    return declared
+
+
+def found(value):
+    """{path: (severity, sentence)} but for the warning that every stack with pools gets."""
+    findings = gpu_support(load.from_value(value))
+    named = {each.path.removeprefix("config.ironburst:cluster."): (each.severity, each.message) for each in findings}
+    return {path: said for path, said in named.items() if path != "scheduler.kind"}
+
+
+def test_slurm_has_none(declared):
+    assert list(gpu_support(load.from_value(declared))) == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"plugin": "device-plugin", "mig_strategy": "mixed", "dcgm_exporter": True},
+        {"plugin": "gpu-operator", "dra": "compute-domains"},
+    ],
+)
+def test_what_goes_together_is_taken(value, given):
+    value["scheduler"]["gpu_support"] = given
+    assert found(value) == {}
+
+
+def test_the_network_of_rented_nodes_is_told(value):
+    (warning,) = gpu_support(load.from_value(value))
+    assert warning.severity == "warning"
+    assert all(said in warning.message for said in ("ironburst.io/not-ready", "ironburst.io/rented", "CNI"))
+    value["cloud"]["pools"] = []
+    assert list(gpu_support(load.from_value(value))) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "sentence"),
+    [
+        ({"plugin": "device-plugin", "dra": "gpus"}, "dra", "both would hand out the same ones"),
+        ({"dra": "gpus", "mig_strategy": "single"}, "mig_strategy", "a claim asks for its MIG instance"),
+    ],
+)
+def test_what_does_not_go_together(value, given, path, sentence):
+    value["cloud"]["pools"] = []
+    value["scheduler"]["gpu_support"] = given
+    severity, message = found(value)[f"scheduler.gpu_support.{path}"]
+    assert severity == "error" and sentence in message
+
+
+def test_a_rented_node_must_show_its_gpus(value):
+    value["scheduler"]["gpu_support"] = {"plugin": "gpu-operator", "dra": "gpus"}
+    severity, message = found(value)["scheduler.gpu_support.dra"]
+    assert severity == "error" and "only when it shows nvidia.com/gpu" in message
+
+
+def test_nothing_is_installed_where_pulumi_is_not_let_in(value):
+    del value["scheduler"]["admin_kubeconfig"]
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    severity, message = found(value)["scheduler.gpu_support"]
+    assert severity == "error" and "give scheduler.admin_kubeconfig" in message
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "severity", "sentence"),
+    [
+        ("1.32", {"plugin": "gpu-operator"}, "error", "needs Kubernetes 1.33 or newer"),
+        ("1.33.4", {"plugin": "gpu-operator", "dra": "gpus"}, "error", "needs Kubernetes 1.34 or newer"),
+        ("1.31", {"plugin": "device-plugin", "dra": "compute-domains"}, "error", "needs Kubernetes 1.32 or newer"),
+        ("1.37", {"plugin": "gpu-operator"}, "warning", "up to Kubernetes 1.36, not on 1.37"),
+        ("1.36.3", {"network_operator": True}, "warning", "up to Kubernetes 1.35, not on 1.36.3"),
+    ],
+)
+def test_a_chart_and_another_kubernetes(value, version, given, severity, sentence):
+    value["cloud"]["pools"] = []
+    value["software"]["kubernetes"] = version
+    value["scheduler"]["gpu_support"] = given
+    got, message = found(value)["software.kubernetes"]
+    assert got == severity and sentence in message
+
+
+def test_the_profiles_version_counts_where_none_is_written(value):
+    value["software"].pop("kubernetes")
+    value["software"]["profile"] = "inference-2026"
+    value["scheduler"]["gpu_support"] = {"network_operator": True}
+    assert found(value)["software.kubernetes"][0] == "warning"
+
+
+def test_the_clusters_own_namespaces_are_not_ours(value):
+    value["scheduler"]["namespace"] = "kube-system"
+    assert found(value)["scheduler.namespace"][0] == "error"
+
+
+def test_every_chart_has_one_locked_version_and_a_place():
+    charts = catalog.charts()
+    assert set(charts) == {"device-plugin", "gpu-operator", "dcgm-exporter", "network-operator", "dra-driver"}
+    for chart in charts.values():
+        assert chart.version.lstrip("v")[0].isdigit() and chart.source
+        assert bool(chart.repository) != chart.chart.startswith("oci://")
+    with pytest.raises(catalog.Unknown):
+        catalog.chart("gpu-operater")

@@ -1,0 +1,47 @@
+"""Quota follows real capacity: drained nodes, and what is rented."""
+
+from ironburst.burst import Job, Node, Resources
+from ironburst.shares import Quota, Share
+from ironburst.shares.observed import quotas_now
+
+SHARES = [Share("a", 8), Share("b", 8)]
+
+
+def node(name, *states, partition="home"):
+    return Node(name, (partition,), Resources(8), states or ("IDLE",))
+
+
+def job(id, account, *on, gpus=8, state="RUNNING"):
+    return Job(
+        id, f"j{id}", "u", "RUNNING" if on else state, id, 1, Resources(gpus), 3600, ("home",), account=account, on=on
+    )
+
+
+def now(nodes, jobs, over=()):
+    return quotas_now(SHARES, "home", nodes, jobs, over)
+
+
+def test_nodes_in_service_are_what_there_is():
+    nodes = [node("n1"), node("n2"), node("n3"), node("p5-1", partition="burst-p5")]
+    assert now(nodes, []) == {"a": Quota(8, 24), "b": Quota(8, 24)}
+
+
+def test_a_drained_node_is_away_and_a_guarantee_shrinks():
+    assert now([node("n1"), node("n2", "IDLE", "DRAIN")], []) == {"a": Quota(4, 8, 4), "b": Quota(4, 8, 4)}
+
+
+def test_what_runs_on_a_drained_node_is_still_there():
+    nodes = [node("n1"), node("n2", "ALLOCATED", "DRAIN")]
+    assert now(nodes, [job(1, "a", "n2")]) == {"a": Quota(8, 8), "b": Quota(8, 8)}
+
+
+def test_what_is_rented_counts_beside_home():
+    """The scheduler counts it against the same limit, and it takes nothing from anybody."""
+    nodes = [node("n1"), node("n2"), node("p5-1", partition="burst-p5"), node("p5-2", partition="burst-p5")]
+    jobs = [job(1, "a", "n1"), job(2, "b", "n2"), job(3, "a", "p5-1"), job(4, "b", "p5-2")]
+    assert now(nodes, jobs, over={3}) == {"a": Quota(8, 8), "b": Quota(16, 0)}
+
+
+def test_others_and_held_jobs_ask_for_nothing():
+    jobs = [job(1, "nobody"), job(2, "a", state="COMPLETED")]
+    assert now([node("n1"), node("n2")], jobs) == {"a": Quota(8, 16), "b": Quota(8, 16)}
