@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ironburst.adapters.kubernetes import joining, rights
-from ironburst.naming import SITE_LABEL, image_parameter
+from ironburst.adapters.kubernetes import joining
+from ironburst.naming import SITE_LABEL, cluster_object, image_parameter
 from lab import names
 from lab.demo.declare import ALLOW_SPOT, CREATE_SECRET, control
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes.pods import NAMESPACE
 from lab.demo.kubernetes.record import Record
 from lab.hosts.box import Box
+from lab.kubernetes.access import ADMIN
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
@@ -21,7 +22,7 @@ from lab.system import wait_for
 STACK, POOL = "lab-kubernetes", "p5"
 USER = "ironburst"  # as whom the controller signs in at the cluster
 PORT = 6443
-KUBECONFIG = "/run/ironburst/kubeconfig"  # as the stack names it
+KUBECONFIGS = {USER: "/run/ironburst/kubeconfig", ADMIN: "/run/ironburst/admin.kubeconfig"}  # as the stack names them
 KUBE_NAMESPACE = "ironburst-system"
 JOIN_SECRET = "ironburst/lab-kubernetes/join-token"
 IMAGE = "ami-0ba5e0000000000a2"  # of rented nodes
@@ -31,7 +32,11 @@ PUT_PARAMETER = (
     "import boto3, sys; name, value = sys.argv[1:];"
     "boto3.client('ssm').put_parameter(Name=name, Value=value, Type='String')"
 )
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
+NAMED = (  # where the declaration makes objects of the stack's name
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+)
 Say = Callable[[str], None]
 Json = dict[str, Any]
 
@@ -45,12 +50,12 @@ def start(box: Box, say: Say) -> Boxed:
     up = ["up", "--prefix", box.prefix, "--address", names.HALL_GATEWAY, "--port", str(PORT), "--user", USER]
     inside.run([sys.executable, "-m", "lab.kubernetes", *up, "--known-authority"], log="kubernetes")
     plane = ControlPlane(box.prefix)
-    source = str(plane.layout().kubeconfig(USER))
-    inside.run(["install", "-D", "--mode=0600", source, KUBECONFIG])
+    for user, path in KUBECONFIGS.items():
+        inside.run(["install", "-D", "--mode=0600", str(plane.layout().kubeconfig(user)), path])
     say("etcd, kube-apiserver, kube-scheduler and kube-controller-manager run")
     with box.network():
         prepare(plane)
-    say(f"{' and '.join(HOME)} are its nodes (kwok, no kubelet: stand-ins); the controller's user has its rights alone")
+    say(f"{' and '.join(HOME)} are its nodes (kwok, no kubelet: stand-ins); the controller's user has no right yet")
     inside.run([sys.executable, "-c", "from lab.aws.client import wait_ready; wait_ready(60)"])
     wait_for(lambda: "ready" in inside.log("bmc").read_text(), 30, f"the BMCs (see {inside.log('bmc')})")
     inside.run([sys.executable, "-c", ALLOW_SPOT])
@@ -62,43 +67,11 @@ def start(box: Box, say: Say) -> Boxed:
 
 
 def prepare(plane: ControlPlane) -> None:
-    """Home's nodes, the namespaces, and who may what: of the controller and of nodes that come."""
+    """Home's nodes, and the users' namespace."""
     for name in HOME:
         labels = {SITE_LABEL: "home", "topology.kubernetes.io/zone": "hall-a"}
         plane.add_node(NodeSpec(name, labels, HOME_HAS))
-    api = plane.api()
-    for name in (NAMESPACE, KUBE_NAMESPACE):
-        api.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    for path, body in permissions():
-        api.call("POST", RBAC + path, body)
-
-
-def permissions() -> list[tuple[str, Json]]:
-    """(path, object) of RBAC: the rights of `rights.py` for the controller, and no more; joining nodes may ask for a
-    certificate, and nothing approves it but the controller.
-    """
-    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
-    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": joining.GROUP}
-    made = [
-        ("/clusterroles", {"metadata": {"name": USER}, "rules": rights.rendered(rights.CLUSTER)}),
-        ("/clusterrolebindings", _binding(USER, user, "ClusterRole", USER)),
-        ("/clusterrolebindings", _binding("ironburst-join", group, "ClusterRole", "system:node-bootstrapper")),
-    ]
-    for namespace, rules in {
-        KUBE_NAMESPACE: rights.namespaced(f"ironburst-{STACK}"),
-        "kube-system": rights.TOKENS,
-    }.items():
-        role = {"metadata": {"name": USER}, "rules": rights.rendered(rules)}
-        made += [
-            (f"/namespaces/{namespace}/roles", role),
-            (f"/namespaces/{namespace}/rolebindings", _binding(USER, user, "Role", USER)),
-        ]
-    return made
-
-
-def _binding(name: str, subject: Json, kind: str, role: str) -> Json:
-    of = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
-    return {"metadata": {"name": name}, "subjects": [subject], "roleRef": of}
+    plane.api().call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
 
 
 class Cluster:
@@ -143,7 +116,12 @@ class Cluster:
             "nodes": [name for node in self.nodes() if (name := node["metadata"]["name"]) not in HOME],
             "pods": [pod["metadata"]["name"] for pod in alive],
             "unanswered requests": [each["metadata"]["name"] for each in requests if not each.get("status")],
+            "declared objects": [name for path in NAMED for name in self._names(path) if cluster_object(STACK) in name],
+            "namespaces": [name for name in self._names("/api/v1/namespaces") if name == KUBE_NAMESPACE],
         }
+
+    def _names(self, path: str) -> list[str]:
+        return [each["metadata"]["name"] for each in self.api.call("GET", path)["items"]]
 
     def not_as_before(self) -> tuple[str, ...]:
         """Nodes of home that take no job, and what the controller still keeps of rented ones."""
@@ -152,6 +130,6 @@ class Cluster:
             for node in self.nodes()
             if node["metadata"]["name"] not in HOME or node["spec"].get("unschedulable") or node["spec"].get("taints")
         ]
-        path = f"/api/v1/namespaces/{KUBE_NAMESPACE}/configmaps/ironburst-{STACK}"
+        path = f"/api/v1/namespaces/{KUBE_NAMESPACE}/configmaps/{cluster_object(STACK)}"
         kept = self.api.call("GET", path)["data"]["nodes"]
         return (*wrong, *([f"record {kept}"] if kept != '{"up": [], "permits": []}' else []))

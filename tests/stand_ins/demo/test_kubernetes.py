@@ -2,9 +2,7 @@
 
 import pytest
 
-from ironburst.adapters.kubernetes import rights
-from ironburst.adapters.kubernetes.joining import GROUP
-from lab.demo.kubernetes import collect, pods, world
+from lab.demo.kubernetes import collect, pods
 from lab.demo.kubernetes.record import INDEX, PodSeen, seen
 from lab.demo.trace import TraceJob
 
@@ -37,18 +35,6 @@ def test_a_job_of_one_pod_asks_for_no_company_and_runs_for_long_enough():
     made = pods.of(TraceJob(2, 0.0, 0.4, 4, "vc"))["spec"]["template"]
     assert "affinity" not in made["spec"]
     assert made["metadata"]["annotations"]["lab.ironburst/run-seconds"] == f"{pods.SHORTEST_S:.0f}"
-
-
-def test_the_controller_has_the_rights_of_rights_py_and_no_more():
-    made = world.permissions()
-    rules = {path: body["rules"] for path, body in made if "rules" in body}
-    assert rules["/clusterroles"] == rights.rendered(rights.CLUSTER)
-    assert rules["/namespaces/kube-system/roles"] == rights.rendered(rights.TOKENS)
-    named = [name for rule in rules["/namespaces/ironburst-system/roles"] for name in rule.get("resourceNames", ())]
-    assert set(named) == {"ironburst-lab-kubernetes"}
-    bound = [(body["subjects"][0]["name"], body["roleRef"]["name"]) for _, body in made if "roleRef" in body]
-    assert (GROUP, "system:node-bootstrapper") in bound
-    assert {user for user, _ in bound} == {GROUP, "ironburst"} and "cluster-admin" not in dict(bound).values()
 
 
 def test_a_pod_is_followed_to_its_end():
