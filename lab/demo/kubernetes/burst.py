@@ -69,8 +69,10 @@ def run(inside: Boxed, cluster: Cluster, say: Say, api_dies: bool) -> tuple[Subm
         if faults.interrupted is None:
             faults.interrupted = _interrupt_one(inside, cluster, ledger, say)
         if death:
-            death.look(cluster, ledger)
+            death.look(cluster, ledger, faults.interrupted)
         if not todo and len(there) == len(jobs) and all(map(finished, there)) and not ledger.leases():
+            if death and not death.done:
+                raise LabError("the API server was not killed: no pod ran on a rented node after the spot interruption")
             say("every job has ended and every lease is given back")
             return submitted, faults
         time.sleep(0.3)
@@ -94,15 +96,19 @@ def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) ->
 
 
 class ApiDeath:
-    """The API server is killed once, while a rented node has pods, and starts again `AWAY_S` later."""
+    """The API server is killed once, while a rented node has pods, and starts again `AWAY_S` later. Not while an
+    instance ends: kwok would still tell its pods' end (lab/kubernetes/__init__.py).
+    """
 
     def __init__(self, inside: Boxed, say: Say):
         self.inside, self.say, self.done = inside, say, False
 
-    def look(self, cluster: Cluster, ledger: Ledger) -> None:
-        """Do it, if it is time to."""
-        rented = [lease.node for lease in ledger.leases() if lease.state == "ready"]
-        if self.done or not any(on_node(cluster, node) for node in rented):
+    def look(self, cluster: Cluster, ledger: Ledger, interrupted: str | None) -> None:
+        """Do it, if it is time to. `interrupted`: the instance that AWS took back, which has to be over."""
+        leases = ledger.leases()
+        rented = [lease.node for lease in leases if lease.state == "ready"]
+        over = interrupted and interrupted not in {lease.instance_id for lease in leases}
+        if self.done or not over or not any(on_node(cluster, node) for node in rented):
             return
         self.done = True
         self.say(f"the API server is killed, and starts again in {AWAY_S:g} s")
