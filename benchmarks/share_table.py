@@ -59,11 +59,11 @@ class Task:
 class Place(Protocol):
     """Where the workload is played."""
 
-    def submit(self, task: Task) -> None:
-        """Send one job."""
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """The workload begins now."""
 
-    def control(self) -> Mapping[str, int]:
-        """Write the quotas anew; {account: GPUs in use now}."""
+    def control(self, now_s: float, /) -> Mapping[str, int]:
+        """Write the quotas anew; {account: GPUs in use now}. `now_s`: since the workload began."""
 
 
 def workload(seed: int = 1) -> list[Task]:
@@ -81,13 +81,12 @@ def workload(seed: int = 1) -> list[Task]:
 
 def play(place: Place, tasks: Sequence[Task]) -> list[dict[str, float]]:
     """{account: part of the GPU-seconds} of each third."""
-    begun, left = time.monotonic(), list(tasks)
+    place.begin(tasks)
+    begun = time.monotonic()
     used = [dict.fromkeys(DEMAND, 0.0) for _ in range(3)]
     last = 0.0
     while (now := time.monotonic() - begun) < LENGTH_S:
-        while left and left[0].at_s <= now:
-            place.submit(left.pop(0))
-        running = place.control()
+        running = place.control(now)
         for account, gpus in running.items():
             used[_third(now)][account] += gpus * (now - last)
         last = now
@@ -141,12 +140,17 @@ class InSlurm:
         show = "sacctmgr --noheader --parsable2 show qos format=Name,Description,Priority,GrpTRES,Preempt"
         self.qos = slurm.shown_qos(self.head.ssh(show).stdout.splitlines())
 
-    def submit(self, task: Task) -> None:
-        """By the account alone."""
-        line = f"sbatch -A {task.account} --gres=gpu:{task.gpus} -c 1 --time=5 --wrap 'sleep {task.seconds}'"
-        self.head.ssh(f"cd /shared/alice && exec runuser -u alice -- {line}")
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """By the account alone, all at once: each may begin at its time."""
+        sbatch = "runuser -u alice -- sbatch --quiet -c 1 --time=5"
+        lines = [
+            f"{sbatch} -A {task.account} --gres=gpu:{task.gpus} --begin=now+{task.at_s:.0f} "
+            f"--wrap 'sleep {task.seconds}'"
+            for task in tasks
+        ]
+        self.head.ssh("cd /shared/alice && " + " && ".join(lines))
 
-    def control(self) -> Mapping[str, int]:
+    def control(self, _: float) -> Mapping[str, int]:
         """As `ironburst run` would."""
         seen = self.slurm.observe()
         words = (line.split() for line in self.head.ssh("squeue -h -r -t R -o '%A %q'").stdout.splitlines())
@@ -176,6 +180,7 @@ class InKubernetes:
 
     def __init__(self, plane: ControlPlane):
         self.api = plane.api()
+        self.coming: list[Task] = []
         self.tasks: dict[int, Task] = {}
         self.sent: dict[int, Job] = {}
         for thing in kubernetes.objects(SHARES, {}, quotas(SHARES, sum(NODES.values()), [])):
@@ -185,12 +190,14 @@ class InKubernetes:
         accounts = [f"/api/v1/namespaces/{share.account}/serviceaccounts" for share in SHARES]
         wait_for(lambda: all(self.api.call("GET", each)["items"] for each in accounts), 60, "the namespaces")
 
-    def submit(self, task: Task) -> None:
-        """Sent at the next look."""
-        self.tasks[task.id] = task
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """Sent at their time."""
+        self.coming = list(tasks)
 
-    def control(self) -> Mapping[str, int]:
+    def control(self, now_s: float) -> Mapping[str, int]:
         """See, write, send."""
+        while self.coming and self.coming[0].at_s <= now_s:
+            self.tasks[self.coming[0].id] = self.coming.pop(0)
         pods = {
             int(pod["metadata"]["name"][1:]): pod
             for share in SHARES

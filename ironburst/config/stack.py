@@ -11,7 +11,7 @@ from pathlib import Path
 from ironburst import catalog, secrets
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
-from ironburst.config.checks import check, software
+from ironburst.config.checks import check, gpu_support, software
 from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig
@@ -46,7 +46,7 @@ def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_sec
     of_lock: list[Finding] = []
     try:
         solution, of_lock = _solved(config, stack_file, now.date())
-        of_software = list(software.findings(config, solution))
+        of_software = [*software.findings(config, solution), *gpu_support.drivers(config, solution)]
     except catalog.Unknown:  # of hardware: the other checks say it
         of_software = list(software.profile(config))
     findings = check(config, now, of_software) + (list(secret_references(config)) if resolve_secrets else [])

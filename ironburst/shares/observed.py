@@ -25,7 +25,7 @@ def quotas_now(
     home = {node.name: node for node in nodes if home_partition in node.partitions}
     there = {name: node.total.gpus for name, node in home.items() if node.open}
     accounts = {share.account for share in shares}
-    ours = [job for job in jobs if job.account in accounts and (job.pending or job.on) and not job.held]
+    ours = [job for job in jobs if job.account in accounts and (job.on or (job.pending and not _later(job)))]
     rented = [job for job in ours if not set(job.on) <= set(home)]
     seen = [
         Job(job.id, job.account, job.nodes, job.each.gpus, job.since_s, job.on, job.id in over)
@@ -41,3 +41,8 @@ def quotas_now(
         else:
             found[job.account] = replace(quota, guaranteed=quota.guaranteed + gpus)
     return found
+
+
+def _later(job: burst.Job) -> bool:
+    """Whether a waiting job asks for nothing yet."""
+    return job.held or bool(job.dependency) or job.reason_word == "BeginTime"

@@ -7,8 +7,8 @@ its own nodes. A job names the first two, and Slurm (from 24.11 on) tries them i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ironburst.shares.model import Quota, Share
 
@@ -130,14 +130,22 @@ def changes(
     own_gpus: Mapping[str, int],
     qos: Mapping[str, Qos],
     accounts: Mapping[str, Account],
+    in_use: Collection[str] = (),
 ) -> list[list[str]]:
     """The command lines that bring the database from what is shown (`qos`, `accounts`) to what is declared; none where
     it is so already. An account that has no share any more keeps its users and its history, and no right of ours.
 
     What others name comes first and goes last: QOS over quota are added before those that preempt them, and accounts
-    let go of a QOS before it is deleted.
+    let go of a QOS before it is deleted. One that a job runs in (`in_use`) stays until that has ended: without it the
+    job had none, and no guarantee could end it any more.
     """
     wanted, teams = qos_of(shares), accounts_of(shares, own_gpus)
+    left = {name: replace(each, preempt=frozenset()) for name, each in qos.items() if name in set(in_use) - set(wanted)}
+    ended = frozenset(name for name, each in left.items() if each.priority == LAST)
+    wanted = {
+        name: replace(each, preempt=each.preempt | ended) if each.preempt else each for name, each in wanted.items()
+    }
+    wanted |= left
     lines = []
     for name, each in sorted(wanted.items(), key=lambda item: (bool(item[1].preempt), item[0])):
         if name not in qos:

@@ -23,6 +23,12 @@ def build(_: argparse.Namespace) -> int:
     return 0
 
 
+def kubelet(_: argparse.Namespace) -> int:
+    """Build a real kubelet, if it isn't there, and print its path."""
+    print(binaries.kubelet())
+    return 0
+
+
 def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
     _build()
@@ -91,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
         return sub
 
     verb(build, "build the programs from Go modules into the cache, once (minutes), and print their folder")
+    verb(kubelet, "build a real kubelet, once (minutes), and print its path; nothing of the lab needs it")
     starter = verb(
         up, "start the control plane, building it first if need be, and print the administrator's kubeconfig"
     )

@@ -1,6 +1,7 @@
 """The control plane's programs, built once from Go modules; modules/*/go.mod and go.sum fix versions and hashes.
 
-They lie in .lab/cache/kubernetes-<hash of modules and flags>/. A build that is interrupted goes on where it was.
+They lie in .lab/cache/kubernetes-<hash of modules and flags>/. A build that is interrupted goes on where it was. A real
+kubelet is built apart, and only when it is asked for.
 """
 
 import os
@@ -14,6 +15,7 @@ from lab.system import LAB_ROOT, LabError, locked
 
 KUBERNETES = "1.36.3"
 MODULES = Path(__file__).parent / "modules"
+OPTIONAL = Path(__file__).parent / "optional"
 STRIPPED = "-s -w"
 # Without them the programs say v0.0.0 and clients take them for something ancient
 _SAYS = "-X k8s.io/component-base/version."
@@ -43,6 +45,8 @@ PROGRAMS = (
     Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
 
+KUBELET = _kubernetes("kubelet")
+
 
 def folder(root: Path = LAB_ROOT) -> Path:
     """Where the programs lie, or will."""
@@ -68,10 +72,24 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
         aside.mkdir(parents=True, exist_ok=True)
         for program in PROGRAMS:
             yield program.name
-            _build(program, aside / program.name)
+            _build(program, aside / program.name, MODULES / program.module)
         aside.rename(target)
         if not any(root.glob("*/kubernetes/settings.json")):  # else a control plane is up that uses them
             forget_older(root, target)
+
+
+def kubelet(root: Path = LAB_ROOT) -> Path:
+    """A real kubelet; built now (minutes) if it isn't there. LabError as `build`."""
+    texts = [path.read_text() for path in sorted((OPTIONAL / KUBELET.name).glob("go.*"))]
+    target, root = path_of("kubelet", Path(root).resolve(), texts, KUBELET), Path(root).resolve()
+    with locked(root / "locks" / "kubelet.lock"):
+        if not target.is_dir():
+            aside = target.with_suffix(".new")
+            aside.mkdir(parents=True, exist_ok=True)
+            _build(KUBELET, aside / KUBELET.name, OPTIONAL / KUBELET.name)
+            aside.rename(target)
+            forget_older(root, target)
+    return target / KUBELET.name
 
 
 def command(program: Program, target: Path) -> list[str]:
@@ -80,12 +98,10 @@ def command(program: Program, target: Path) -> list[str]:
     return ["go", "build", *flags, "-o", str(target), program.package]
 
 
-def _build(program: Program, target: Path) -> None:
+def _build(program: Program, target: Path, module: Path) -> None:
     environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
     try:
-        done = subprocess.run(
-            command(program, target), cwd=MODULES / program.module, env=environment, text=True, capture_output=True
-        )
+        done = subprocess.run(command(program, target), cwd=module, env=environment, text=True, capture_output=True)
     except FileNotFoundError:
         raise LabError(
             "the lab's Kubernetes is built from source, and there is no 'go' on PATH: install Go 1.26 or newer "
@@ -95,5 +111,5 @@ def _build(program: Program, target: Path) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("go: downloading")]
         raise LabError(
             f"building {program.name} failed: {lines[-1].strip() if lines else 'no message'} (it needs Go 1.26 and the "
-            f"modules' sources; see it whole: cd {MODULES / program.module} && go build {program.package})"
+            f"modules' sources; see it whole: cd {module} && go build {program.package})"
         )

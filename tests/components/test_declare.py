@@ -4,6 +4,7 @@ destroy.
 
 import base64
 import json
+import os
 
 import boto3
 import pytest
@@ -18,9 +19,12 @@ from lab.aws.cloud import Cloud
 from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
+from lab.kubernetes import binaries
+from lab.kubernetes.control_plane import ControlPlane
 from tests import pki
 from tests.components.projects import ROOT, On, done, project
 from tests.lab_cloud import allow_spot
+from tests.unit.kubernetes_stack import on_kubernetes
 
 IMAGE = "ami-0ba5e0000000000a1"
 
@@ -126,6 +130,34 @@ def test_a_capacity_blocks_nodes_are_not_replaced_by_the_next_up(engine, cloud):
     (fixed,) = cloud.instances()
     assert fixed.market == "capacity-block"
     done(engine("preview", "--expect-no-changes"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes")
+def test_a_stack_of_kubernetes_is_declared_in_cloud_and_cluster(engine, cloud):
+    plane = ControlPlane(f"t-declare-{os.getpid()}")
+    kubeconfig = plane.up(tied=True)
+
+    def of_the_lab(cluster):
+        on_kubernetes(cluster)
+        access = {"api_server": plane.layout().server, "admin_kubeconfig": f"file:{kubeconfig}"}
+        cluster["scheduler"] |= access | {"ca": plane.layout().authority.read_text()}
+
+    namespaces = "/api/v1/namespaces?labelSelector=pod-security.kubernetes.io/enforce=restricted"
+    try:
+        engine.declare(of_the_lab)
+        allow_spot(client(cloud.url, "iam"))
+        done(engine("stack", "init"))
+        done(engine("up", "--yes", "--skip-preview"))
+        (room,) = plane.api().call("GET", namespaces)["items"]
+        assert room["metadata"]["name"] == "ironburst-system"
+        read = json.loads(done(engine("stack", "output", "--json")))["cluster"]
+        assert read["scheduler"]["kind"] == "kubernetes" and "admin_kubeconfig" not in read["scheduler"]
+        done(engine("preview", "--expect-no-changes"))
+        done(engine("destroy", "--yes", "--skip-preview"))
+        assert plane.api().call("GET", namespaces)["items"] == []
+    finally:
+        plane.down()
 
 
 def test_each_type_of_a_pool_is_launched_from_a_template_of_its_own(engine, cloud):

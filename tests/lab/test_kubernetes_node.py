@@ -67,7 +67,8 @@ def play(inside, *options, ok=True, **values):
     )
     recap = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", done.stdout.rpartition("PLAY RECAP")[2])}
     assert (done.returncode == 0) == ok, done.stdout[-6000:] + done.stderr[-2000:]
-    return recap, " ".join((done.stdout + done.stderr).split())
+    said = " ".join((done.stdout + done.stderr).split())
+    return recap, said.partition("fatal:")[2] or said
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +83,12 @@ def out(site, command):
 def test_a_host_that_is_in_no_cluster_needs_a_token(inside):
     """Comes first: nothing is on the host yet."""
     _, said = play(inside, ok=False, kubernetes_node_bootstrap_token="")
-    assert (
-        "head is in no Kubernetes cluster: join it as your cluster's nodes are joined (kubeadm join), or give" in said
-    )
+    assert "head is in no Kubernetes cluster: join it as" in said
+    assert "or give a reference to a bootstrap token of it as kubernetes_node_bootstrap_token" in said
 
 
 def test_everything_is_applied_once(inside, applied):
-    assert applied["changed"] > 10 and applied["failed"] == 0
+    assert applied["changed"] >= 6 and applied["failed"] == 0
     assert play(inside)[0]["changed"] == 0
     assert play(inside, "--check", "--tags", "preflight,install,configure,runtime")[0]["changed"] == 0
 
@@ -129,7 +129,7 @@ def test_a_node_that_did_not_come_is_told_with_what_to_look_at(inside, applied):
 
 def test_settings_do_not_change_where_nobody_can_say_what_runs(inside, site, applied):
     """The node has joined, and its API server doesn't answer."""
-    site.ssh("head", "touch /etc/kubernetes/kubelet.conf")
+    site.ssh("head", "mkdir -p /var/lib/kubelet/pki && touch /var/lib/kubelet/pki/kubelet-client-current.pem")
     before = out(site, f"cat {SETTINGS}")
     _, said = play(inside, ok=False, kubernetes_node_settings={"maxPods": 64})
     assert "a setting of kubelet on head is to change: drain the node, then run this again; nothing was changed" in said

@@ -112,6 +112,7 @@ def test_what_cannot_be_put_back_is_never_over_quota_by_itself(head):
     [
         ("sbatch -A research --wrap true", "account research has no share of partition home"),
         ("sbatch -A vision --qos=nlp-guaranteed --wrap true", "Invalid qos"),
+        ("sbatch -A vision --qos=normal --wrap true", "QOS normal is none of partition home: leave --qos out"),
         ("sbatch -A vision -p home,burst-p5 --wrap true", "takes no jobs"),
     ],
 )

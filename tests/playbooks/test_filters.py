@@ -124,7 +124,7 @@ def test_share_changes_are_none_once_they_are_made():
     ]
     hosts = [{"name": "d2", "gpu": {"count": 8}}, {"name": "head", "gpu": None}]
     normal = "normal|Normal QOS default|0||"
-    lines = shares.share_changes(written, hosts, "lab", [normal], ["lab|root||normal||1|"])
+    lines = shares.share_changes(written, hosts, "lab", [normal], ["lab|root||normal||1|"], [])
     assert [line[3:6] for line in lines] == [
         ["add", "qos", "vision-over"],
         ["add", "qos", "vision-own"],
@@ -141,5 +141,5 @@ def test_share_changes_are_none_once_they_are_made():
     ]
     fairshare = next(each for each in lines[-1] if each.startswith("Fairshare=")).partition("=")[2]
     shown = f"lab|vision||normal,vision-guaranteed,vision-over,vision-own|vision-guaranteed|{fairshare}|gres/gpu=20"
-    assert shares.share_changes(written, hosts, "lab", qos, [shown]) == []
-    assert len(shares.share_changes([], hosts, "lab", qos, [shown])) == 4
+    assert shares.share_changes(written, hosts, "lab", qos, [shown], []) == []
+    assert len(shares.share_changes([], hosts, "lab", qos, [shown], [])) == 4

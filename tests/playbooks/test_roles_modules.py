@@ -228,6 +228,36 @@ def test_the_kernel_of_the_next_boot(tmp_path, monkeypatch, boot, grubby, kernel
     assert look.boot_kernel("6.1.0-running") == kernel
 
 
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ([], ""),
+        (["etc/ironburst/kubelet.yaml"], ""),  # configured, and not joined yet
+        (["etc/kubernetes/kubelet.conf"], "adopted"),
+        (["etc/kubernetes/kubelet.conf", "etc/ironburst/kubelet.yaml"], ""),  # it has asked for its certificate
+        (["var/lib/kubelet/pki/kubelet-client-current.pem", "etc/ironburst/kubelet.yaml"], "own"),
+        (["var/lib/kubelet/pki/kubelet-client-current.pem", "etc/kubernetes/kubelet.conf"], "adopted"),
+    ],
+)
+def test_whose_node_of_kubernetes_it_is(tmp_path, files, found):
+    assert host(tmp_path, dict.fromkeys(files, "x")).seen()["kubelet"] == found
+
+
+@pytest.mark.parametrize(
+    ("answer", "containers"),
+    [((0, ""), 0), ((1, "pods run here: default/train"), 2), ((None, "ironburst-kubelet can't be run"), 2)],
+)
+def test_containers_of_daemonsets_alone_are_none(tmp_path, monkeypatch, answer, containers):
+    look = host(tmp_path, {f"proc/{pid}/comm": "containerd-shim\n" for pid in ("7", "8")})
+    monkeypatch.setattr(look, "kubernetes_idle", lambda: answer[0] == 0)
+    assert look.seen()["containers"] == containers
+    asked = []
+    look = host(tmp_path, {})
+    monkeypatch.setattr(look, "run", lambda *argv: asked.append(argv) or answer)
+    assert look.kubernetes_idle() is (containers == 0)
+    assert asked == [("/usr/local/sbin/ironburst-kubelet", "idle")]
+
+
 def test_a_whole_look_at_a_host_without_gpus(tmp_path):
     seen = module("node_state").Look(root=str(tmp_path)).seen()
     assert seen["switches"]["how"] == "none" and seen["gpu_ids"] == [] and seen["hugepages"] is None

@@ -185,6 +185,8 @@ def test_a_job_is_tried_within_the_guarantee_first():
     assert '["nlp"] = { batch = "nlp-over", kept = "nlp-over" }' in text
     assert '["strict"] = { batch = "strict-guaranteed", kept = "strict-guaranteed" }' in text
     assert 'local OWN = { ["own-vision"] = "vision-own" }' in text
+    taken = re.search(r"local SHARED = { (.*) }", text)[1]
+    assert re.findall(r'"(.*?)"', taken) == ["nlp-over", "strict-guaranteed", "vision-guaranteed", "vision-over"]
 
 
 def test_gres_names_the_devices():

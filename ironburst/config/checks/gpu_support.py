@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import Findings, owned_nodes
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import GpuSupport, Kubernetes
 from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.software.solve import Solution
 
 GPU_CLUSTER_MIN = "1.34"  # of the GPU operator's GPUCluster (its documentation: 1.34.2)
+CLAIMS_DRIVER_MIN = 580  # NVIDIA/cloud-native-docs:gpu-operator (2026-08-21)
 BUILT_IN = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -38,8 +41,21 @@ def gpu_support(config: ClusterConfig) -> Findings:
         yield Finding(path_of("scheduler", "kind"), declared.kind, "tolerations", message, "warning")
 
 
+def drivers(config: ClusterConfig, solution: Solution) -> Findings:
+    """Claims that hand out GPUs need a driver branch; `solution` has each group's."""
+    if not isinstance(config.scheduler, Kubernetes) or config.scheduler.gpu_support.dra != "gpus":
+        return
+    by_name = {name: group.driver for name, group in solution.sets.items() if group.driver}
+    old = [f"{name} ({driver})" for name, driver in by_name.items() if _key(driver)[0] < CLAIMS_DRIVER_MIN]
+    if old:
+        needs = f"needs driver {CLAIMS_DRIVER_MIN} or newer, and these have an older one: {', '.join(old)}"
+        message = f"is gpus, which {needs}; write another driver, or compute-domains"
+        yield Finding(path_of("scheduler", "gpu_support", "dra"), "gpus", "claims-driver", message)
+
+
 def _together(config: ClusterConfig, support: GpuSupport) -> Findings:
     path, dra = path_of("scheduler", "gpu_support", "dra"), support.dra
+    strategy = path_of("scheduler", "gpu_support", "mig_strategy")
     if dra == "gpus" and support.plugin == "device-plugin":
         message = "is gpus beside the device plugin, and both would hand out the same ones: write compute-domains"
         yield Finding(path, dra, "gpus-twice", message)
@@ -51,9 +67,22 @@ def _together(config: ClusterConfig, support: GpuSupport) -> Findings:
         yield Finding(path, dra, "gpus-by-claim", message)
     if dra == "gpus" and support.mig_strategy != "none":
         message = "is the device plugin's, and with dra: gpus a claim asks for its MIG instance: leave it out"
-        yield Finding(
-            path_of("scheduler", "gpu_support", "mig_strategy"), support.mig_strategy, "mig-by-claim", message
+        yield Finding(strategy, support.mig_strategy, "mig-by-claim", message)
+    divided = list(_divided(config))
+    if support.plugin != "none" and dra != "gpus" and support.mig_strategy == "none" and divided:
+        message = (
+            f"is none, so pods get no MIG instance, and these nodes have some: {', '.join(divided)}; write single (as "
+            "nvidia.com/gpu) or mixed (by their profiles)"
         )
+        yield Finding(strategy, support.mig_strategy, "mig-unused", message, "warning")
+
+
+def _divided(config: ClusterConfig) -> Iterator[str]:
+    """What has MIG instances, by name; of owned nodes the first of each range."""
+    yield from (nodes.names[0] for _, _, nodes in owned_nodes(config) if nodes.mig)
+    if config.cloud:
+        yield from (group.name for group in config.cloud.groups if group.mig)
+        yield from (pool.name for pool in config.cloud.pools if pool.mig)
 
 
 def _charts(support: GpuSupport) -> list[str]:

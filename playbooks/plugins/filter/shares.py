@@ -14,15 +14,17 @@ def _shares(written: list[dict]) -> list[Share]:
 
 
 def share_changes(
-    written: list[dict], hosts: list[dict], cluster: str, qos: list[str], associations: list[str]
+    written: list[dict], hosts: list[dict], cluster: str, qos: list[str], associations: list[str], in_use: list[str]
 ) -> list[list[str]]:
     """The sacctmgr commands that are missing; none where the database is as declared. `written`: the document's shares;
-    `qos`, `associations`: lines of sacctmgr (ironburst.shares.slurm says which).
+    `qos`, `associations`: lines of sacctmgr (ironburst.shares.slurm says which); `in_use`: QOS that jobs run in.
     """
     shares = _shares(written)
     gpus = {host["name"]: host["gpu"]["count"] for host in hosts if host["gpu"]}
     own = {share.account: sum(gpus.get(node, 0) for node in share.nodes) for share in shares}
-    return slurm.changes(cluster, shares, own, slurm.shown_qos(qos), slurm.shown_accounts(associations, cluster))
+    return slurm.changes(
+        cluster, shares, own, slurm.shown_qos(qos), slurm.shown_accounts(associations, cluster), in_use
+    )
 
 
 def share_rules(written: list[dict]) -> dict:

@@ -192,10 +192,12 @@ class Look:
         return False
 
     def kubelet(self):
-        """own: the role kubernetes_node made this a node of its cluster; adopted: somebody else did; empty: none is."""
-        if self.text("/etc/kubernetes/kubelet.conf") is None:
-            return ""
-        return "own" if self.text("/etc/ironburst/kubelet.yaml") is not None else "adopted"
+        """own: the role kubernetes_node made this a node of its cluster; adopted: somebody else did; empty: it is none,
+        or not yet: kubelet writes its kubelet.conf before its certificate has come.
+        """
+        if self.text("/etc/ironburst/kubelet.yaml") is not None:
+            return "own" if self.text("/var/lib/kubelet/pki/kubelet-client-current.pem") is not None else ""
+        return "adopted" if self.text("/etc/kubernetes/kubelet.conf") is not None else ""
 
     def kubernetes_idle(self):
         """Whether all containers are of pods that keep no node: DaemonSets' and static ones."""

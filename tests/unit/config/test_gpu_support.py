@@ -1,10 +1,12 @@
 """GPU support of a Kubernetes cluster: what is refused, and what is told."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ironburst import catalog
 from ironburst.config import load
-from ironburst.config.checks.gpu_support import gpu_support
+from ironburst.config.checks.gpu_support import drivers, gpu_support
 from tests.unit.kubernetes_stack import on_kubernetes
 
 
@@ -72,6 +74,29 @@ def test_nothing_is_installed_where_pulumi_is_not_let_in(value):
     value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
     severity, message = found(value)["scheduler.gpu_support"]
     assert severity == "error" and "give scheduler.admin_kubeconfig" in message
+
+
+def test_mig_instances_that_no_pod_would_get_are_told(value):
+    value["cloud"]["pools"][0]["mig"] = [{"profiles": {"1g.10gb": 7}}]
+    value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
+    severity, message = found(value)["scheduler.gpu_support.mig_strategy"]
+    assert severity == "warning" and "these nodes have some: p5;" in message
+    value["scheduler"]["gpu_support"]["mig_strategy"] = "mixed"
+    assert found(value) == {}
+
+
+def test_claims_need_a_driver(value):
+    value["cloud"]["pools"] = []
+    value["scheduler"]["gpu_support"] = {"plugin": "gpu-operator", "dra": "gpus"}
+    sets = {
+        "hall-a/dgx[01-02]": SimpleNamespace(driver="570.172.08"),
+        "group/fixed": SimpleNamespace(driver="580.95.05"),
+    }
+    (finding,) = drivers(load.from_value(value), SimpleNamespace(sets=sets))
+    assert "hall-a/dgx[01-02] (570.172.08)" in finding.message and "group/fixed" not in finding.message
+    assert finding.severity == "error"
+    value["scheduler"]["gpu_support"]["dra"] = "none"
+    assert list(drivers(load.from_value(value), SimpleNamespace(sets=sets))) == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Quota follows real capacity: drained nodes, and what is rented."""
 
+from dataclasses import replace
+
 from ironburst.burst import Job, Node, Resources
 from ironburst.shares import Quota, Share
 from ironburst.shares.observed import quotas_now
@@ -40,6 +42,13 @@ def test_what_is_rented_counts_beside_home():
     nodes = [node("n1"), node("n2"), node("p5-1", partition="burst-p5"), node("p5-2", partition="burst-p5")]
     jobs = [job(1, "a", "n1"), job(2, "b", "n2"), job(3, "a", "p5-1"), job(4, "b", "p5-2")]
     assert now(nodes, jobs, over={3}) == {"a": Quota(8, 8), "b": Quota(16, 0)}
+
+
+def test_what_is_to_begin_later_asks_for_nothing_yet():
+    waits = job(1, "a", state="PENDING")
+    assert now([node("n1"), node("n2")], [waits, replace(waits, id=2)])["b"].over == 0
+    later = replace(waits, id=2, reason="BeginTime")
+    assert now([node("n1"), node("n2")], [waits, later])["b"].over == 8
 
 
 def test_others_and_held_jobs_ask_for_nothing():

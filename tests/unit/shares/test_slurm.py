@@ -117,6 +117,19 @@ def test_a_team_that_is_gone_leaves_no_rights(database, left):
     assert slurm.changes("lab", left, OWN, *database.shown()) == []
 
 
+def test_what_still_runs_can_still_be_ended(database):
+    """Seen in Slurm 24.11: a job whose QOS is deleted goes on with none, and nothing preempts it."""
+    left, running = [NLP, STRICT, IDLE], ["vision-over", "vision-guaranteed", "nlp-over"]
+    database.run(slurm.changes("lab", left, OWN, *database.shown(), running))
+    qos, accounts = database.shown()
+    assert {"vision-over", "vision-guaranteed"} <= set(qos) and "vision-own" not in qos
+    assert qos["nlp-guaranteed"].preempt == {"vision-over", "nlp-over", "idle-over"}
+    assert not qos["vision-guaranteed"].preempt and accounts["vision"].qos == {"normal"}  # nothing new starts
+    assert slurm.changes("lab", left, OWN, *database.shown(), running) == []
+    database.run(slurm.changes("lab", left, OWN, *database.shown(), ["nlp-over"]))
+    assert set(database.shown()[0]) == set(slurm.qos_of(left))
+
+
 def test_a_persons_own_qos_is_left_alone(database):
     database.qos["night"] = {"Description": "jobs of the night", "Priority": "5"}
     assert slurm.changes("lab", ALL, OWN, *database.shown()) == []

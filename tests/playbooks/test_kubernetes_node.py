@@ -1,0 +1,143 @@
+"""What the role kubernetes_node makes of the document, the lock and what a host shows, templated by Ansible itself."""
+
+import json
+import re
+
+import jinja2
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import filter_loader
+from ansible.template import Templar, trust_as_template
+from contract import tasks_of
+from programs import PLAYBOOKS
+
+from ironburst.adapters.kubernetes import site
+
+ROLE = PLAYBOOKS / "roles/kubernetes_node"
+SCHEDULER = {
+    "kind": "kubernetes",
+    "api_server": "https://10.0.0.5:6443",
+    "ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+    "cluster_dns": "10.96.0.10",
+    "cluster_domain": "cluster.local",
+    "shared_filesystem": "",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filters():
+    filter_loader.add_directory(str(PLAYBOOKS / "plugins" / "filter"))
+
+
+def value(name, role="kubernetes_node", found="", **changes):
+    """Variable `name` of a role, where the host's kubelet is `found`."""
+    loader = DataLoader()
+    packages = {"kubernetes_node": ["kubelet=1.36.*"], "container_runtime": ["containerd"], "slurm_node": []}
+    variables = {
+        "inventory_hostname": "gpu01",
+        "group_names": ["base", "container_runtime", "kubernetes_node"],
+        "node_kind": "bare_metal",
+        "node_software": {"kubernetes": "1.36", "packages": packages},
+        "cluster_scheduler": SCHEDULER,
+        "ansible_facts": {"node_seen": {"kubelet": found}},
+    }
+    for part in ("defaults", "vars"):
+        file = PLAYBOOKS / "roles" / role / part / "main.yml"
+        variables |= loader.load_from_file(str(file), trusted_as_template=True) or {}
+    return Templar(loader=loader, variables=variables | changes).template(trust_as_template("{{ " + name + " }}"))
+
+
+def test_settings_of_kubelet_are_closed_to_strangers():
+    settings = value("kubernetes_node_kubelet")
+    assert settings["authentication"]["anonymous"] == {"enabled": False}
+    assert settings["authorization"] == {"mode": "Webhook"}
+    assert settings["clusterDNS"] == ["10.96.0.10"] and settings["clusterDomain"] == "cluster.local"
+    assert settings["rotateCertificates"] is True and settings["cgroupDriver"] == "systemd"
+    assert "readOnlyPort" not in settings and "staticPodPath" not in settings
+
+
+def test_a_rented_node_registers_behind_the_controllers_taint():
+    assert "registerWithTaints" not in value("kubernetes_node_kubelet")
+    taints = value("kubernetes_node_kubelet", kubernetes_node_rented=True)["registerWithTaints"]
+    assert taints == [{"key": site.NOT_READY, "effect": "NoSchedule"}]
+
+
+def test_more_settings_come_from_the_inventory_and_leave_the_rest():
+    more = {"maxPods": 64, "authentication": {"webhook": {"cacheTTL": "1m"}}}
+    settings = value("kubernetes_node_kubelet", kubernetes_node_settings=more)
+    assert settings["maxPods"] == 64
+    assert settings["authentication"]["webhook"] == {"enabled": True, "cacheTTL": "1m"}
+    assert settings["authentication"]["anonymous"] == {"enabled": False}
+
+
+@pytest.mark.parametrize(("found", "adopted"), [("own", False), ("adopted", True), ("", False)])
+def test_a_node_of_another_hand_is_adopted(found, adopted):
+    assert value("kubernetes_node_adopted", found=found) is adopted
+
+
+def test_an_adopted_node_gets_no_task_that_touches_kubelet():
+    """But for those that read, and those of our own program and its timer."""
+    touching = {
+        "Settings of kubelet",
+        "Packages of the node",
+        "The node runs with its present settings",
+        "What kubelet asks for its certificate with",
+    }
+    conditions = {}
+    for task in tasks_of(ROLE / "tasks/main.yml"):
+        conditions[task.raw["name"]] = json.dumps(task.raw.get("when", ""))
+    for name in touching:
+        assert "not kubernetes_node_adopted" in conditions[name] or "node_seen.kubelet" in conditions[name], name
+    live = {
+        entry["path"] for entry in yaml.safe_load((ROLE / "vars/main.yml").read_text())["kubernetes_node_own_files"]
+    }
+    assert not any("kubelet.service.d" in path or "/etc/kubernetes" in path for path in live)
+
+
+@pytest.mark.parametrize(
+    ("found", "installed", "roles"),
+    [
+        ("adopted", [], ["kubernetes_node"]),
+        ("own", ["containerd", "kubelet=1.36.*"], ["container_runtime", "kubernetes_node"]),
+        ("", ["containerd", "kubelet=1.36.*"], ["container_runtime", "kubernetes_node"]),
+    ],
+)
+def test_the_site_leaves_the_runtime_of_an_adopted_node_alone(found, installed, roles):
+    play = yaml.safe_load((PLAYBOOKS / "site.yml").read_text())[0]
+    variables = {
+        name: trust_as_template(text) if isinstance(text, str) else text for name, text in play["vars"].items()
+    }
+    variables["packages_lines"] = ["x|1|installed|install"]
+    assert sorted(value("site_packages", found=found, **variables)) == sorted(installed)
+    loop = next(task["loop"] for task in play["tasks"] if "site_role" in json.dumps(task.get("loop_control", "")))
+    assert value(loop.strip("{} "), found=found, **variables) == roles
+
+
+def test_packages_are_held_by_their_names():
+    for specs in (["kubelet=1.36.*"], ["kubelet-1.36.*"], ["kubelet-1.36.3-*"]):
+        software = {"kubernetes": "1.36", "packages": {"kubernetes_node": specs}}
+        assert value("kubernetes_node_hold", node_software=software) == ["kubelet"]
+
+
+@pytest.mark.parametrize("rented", [True, False])
+def test_kubelet_starts_after_its_gate_and_a_rented_one_that_can_not_ends_its_node(rented):
+    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    changes = {"kubernetes_node_rented": rented, "node_kind": "cloud" if rented else "bare_metal"}
+    needs = value("kubernetes_node_needs", group_names=["data_sets"], **changes)
+    values = {"kubernetes_node_rented": rented, "kubernetes_node_needs": needs}
+    unit = environment.from_string((ROLE / "templates/kubelet.service.j2").read_text()).render(values)
+    wanted = {"ironburst-gate.service", "ironburst-data.service"}
+    wanted |= {"ironburst-metadata.service", "ironburst-join.service"} if rented else set()
+    assert set(re.search(r"^Requires=(.*)$", unit, re.MULTILINE)[1].split()) == wanted
+    assert wanted | {"containerd.service"} == set(re.search(r"^After=(.*)$", unit, re.MULTILINE)[1].split())
+    assert ("OnFailure=ironburst-join-failed.service" in unit) is rented
+    assert "containerd" not in re.search(r"^Requires=(.*)$", unit, re.MULTILINE)[1]  # its restart is not kubelet's
+    starts = re.findall(r"^ExecStart=(.*(?:\\\n.*)*)$", unit, re.MULTILINE)
+    assert starts[0] == "" and len(starts) == 2  # the package's own is taken away
+
+
+def test_the_gate_asks_for_no_shared_folder_where_there_is_none():
+    assert value("node_health_mounts", role="node_health") == []
+    shared = {**SCHEDULER, "shared_filesystem": "/shared"}
+    assert value("node_health_mounts", role="node_health", cluster_scheduler=shared) == ["/shared"]
