@@ -9,10 +9,10 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages kubernetes demo test test-fast test-slow bench check check-code check-playbooks schema lock clean-lab
+.PHONY: help setup lab-packages kubernetes demo demo-kubernetes test test-fast test-slow bench check check-code check-playbooks schema lock clean-lab
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
 	@echo
 	@echo "LAB_PREFIX=name    the lab to use (two names run side by side); default lab"
 	@echo "ENGINE=embedded|pulumi    force the deployment engine; default: pulumi where it is on PATH"
@@ -36,6 +36,9 @@ kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, o
 
 demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk)
 	$(PY) -m lab.demo
+
+demo-kubernetes: setup lab-packages kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
+	$(PY) -m lab.demo.kubernetes
 
 test: setup lab-packages ## all tests but the slow ones; those with hosts need root (what CI runs)
 	$(PY) -m pytest $(SPREAD) -m "not slow"

@@ -72,13 +72,15 @@ RIGHTS = {
     "lab.bmc": "",
     "lab.bmc.__main__": "lab.hosts",
     "lab.hosts": "lab.aws lab.bmc lab.names lab.system",
-    "lab.kubernetes": "cryptography requests yaml lab.hosts lab.system",
+    "lab.kubernetes": "cryptography requests yaml lab.aws lab.hosts lab.names lab.system",
     "lab.provider": "google grpc pulumi",
     "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
     "lab.packages": "lab.hosts lab.names lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
+    "lab.demo.kubernetes": ":adapters :controller :document :naming requests lab.demo lab.hosts lab.kubernetes "
+    "lab.names lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes",

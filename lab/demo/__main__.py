@@ -6,15 +6,14 @@ Exit codes: 0 done and nothing left, 1 a step failed or something is left, 2 thi
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, refusal, report, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, kept, refusal, summary, trace
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
@@ -32,18 +31,18 @@ def demo(prefix: str, engine_wanted: str) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     print(f"engine: {engine}")
-    steps, result, usage = Steps(), summary.Summary(engine=engine), figures.Usage(site.box.root, prefix)
-    code = 1
+    steps, result = Steps(), summary.Summary(engine=engine)
+    usage, code = figures.Usage(site.dir, figures.caches(site.box.root)), 1
     try:
         result.history = tell(site, command, steps, result)
         code = 0
         if not result.good():
-            _keep_logs(site)
+            kept.keep_logs(site.dir)
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
-        _keep_logs(site)
+        kept.keep_logs(site.dir)
     except Exception:
-        _keep_logs(site)
+        kept.keep_logs(site.dir)
         raise
     except KeyboardInterrupt:
         print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
@@ -55,7 +54,7 @@ def demo(prefix: str, engine_wanted: str) -> int:
     result.seconds = steps.seconds
     result.figures |= usage.stop()
     if code == 0:
-        folder = write(site.dir / "report", result)
+        folder = kept.write(site.dir / "report", result)
         print(summary.text(result, folder / "index.html"))
         code = 0 if result.good() else 1
     return code
@@ -80,29 +79,13 @@ def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -
         result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
         if came_up:
             result.figures |= {"boot_to_accepted_s": round(came_up.accepted_s, 1), "boot_path_s": dict(came_up.path)}
-        explain.explain(inside, history, steps.say)
+        explain.explain(inside, history, steps.say, ["--slurm-prefix", shlex.join(inside.head_prefix())])
     with steps.step("refuse", "Refuse: a gang that no zone has capacity for, while the hall is full"):
         result.refused = refusal.run(inside, ledger, steps.say)
         history = replace(history, facts=history.facts | {"Refused afterwards": result.refused.text()})
     with steps.step("give back", "Give back and destroy: no lease, no resource, no host"):
         result.leftovers = giveback.give_back(inside, pulumi, ledger, steps.say)
     return history
-
-
-def write(folder: Path, result: summary.Summary) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").write_text(json.dumps(summary.as_json(result), indent=1) + "\n")
-    (folder / "index.html").write_text(report.page(result.history, "ironburst: the main job on the lab"))
-    return folder
-
-
-def _keep_logs(site: Site) -> None:
-    """The end of each log, before the lab goes away."""
-    folder = site.dir / "report" / "log"
-    folder.mkdir(parents=True, exist_ok=True)
-    for log in (site.dir / "log").glob("*.log"):
-        (folder / log.name).write_bytes(log.read_bytes()[-200_000:])
-    print(f"demo: the logs are in {folder}", file=sys.stderr)
 
 
 if __name__ == "__main__":

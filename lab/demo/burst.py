@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ironburst.controller.ledger import Ledger, LedgerError
 from lab.demo import boot, service, trace
 from lab.demo.declare import control
-from lab.demo.inside import Inside
+from lab.demo.inside import Boxed, Inside
 from lab.system import LabError, wait_for
 
 TYPE = "p5.48xlarge"
@@ -75,7 +75,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
     service.install(inside)
     service.start(inside, "controller")
     say("the controller runs on the head: its own user, a sandboxed unit, administrator in Slurm's accounting")
-    ledger = wait_for(lambda: _ledger(inside), 30, "the controller (see controller.log)")
+    ledger = wait_for(lambda: open_ledger(inside), 30, "the controller (see controller.log)")
     jobs, head, faults = trace.jobs(), Head(inside), Faults()
     hour = f"{3600 / trace.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, submitted by alice with sbatch")
@@ -89,7 +89,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
         while todo and todo[0].submit_s <= now:
             job = todo.pop(0)
             submitted.ids[job.name] = head.submit(job)
-        _tell(ledger, told, submitted, say)
+        tell(ledger, told, submitted, say)
         if faults.interrupted is None:
             faults.interrupted = _interrupt_one(inside, head, ledger, say)
         if came_up is None and (came_up := boot.measure(inside, ledger)):
@@ -101,7 +101,7 @@ def run(inside: Inside, say: Callable[[str], None]) -> tuple[Submitted, Faults, 
         time.sleep(0.3)
 
 
-def _ledger(inside: Inside) -> Ledger | None:
+def open_ledger(inside: Boxed) -> Ledger | None:
     """The controller's ledger, as soon as it has made it."""
     try:
         return Ledger(inside.ledger, read_only=True)
@@ -109,7 +109,7 @@ def _ledger(inside: Inside) -> Ledger | None:
         return None
 
 
-def arguments(inside: Inside) -> list[str]:
+def arguments(inside: Boxed) -> list[str]:
     return ["--document", str(inside.document), "--ledger", str(inside.ledger)]
 
 
@@ -135,7 +135,7 @@ ENDING = ("interrupted", "requeued", "release", "terminated")
 SPOKEN = {*RENTING, *ENDING, "given_up", "needs_a_person", "trouble"}
 
 
-def _tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:
+def tell(ledger: Ledger, told: set[str], submitted: Submitted, say: Callable[[str], None]) -> None:
     """Say what the controller wrote down since the last look."""
     names = {id: name for name, id in submitted.ids.items()}
     for event in ledger.events(submitted.began - 1):

@@ -45,17 +45,21 @@ def history(
         done = bool(mine) and mine[-1].state == "COMPLETED" and results[job.name] == ""
         fate = "lost" if not done else "rented" if mine[-1].rented else "waited" if waited else "home"
         jobs.append(JobHistory(id, job.name, job.gpus, job.nodes, submit, mine, fate))
-    leases = [_lease(lease, began) for lease in ledger.leases(open_only=False) if lease.from_s is not None]
     return History(
         home_gpus=sum(host.gpu.count for host in home if host.gpu),
         gpus_per_node=trace.GPUS_PER_NODE,
         jobs=tuple(jobs),
-        leases=tuple(leases),
-        marks=_marks(ledger, submitted),
+        leases=leases_of(ledger, began),
+        marks=marks_of(ledger, submitted),
         run_twice=sum(_lines(shared / f"runs-{job.name}") > 1 for job in trace.jobs()),
         budget_usd=document.budget.usd_per_month if document.budget else 0.0,
         facts=facts,
     )
+
+
+def leases_of(ledger: Ledger, began: float) -> tuple[LeaseHistory, ...]:
+    """Every lease that was paid for."""
+    return tuple(_lease(lease, began) for lease in ledger.leases(open_only=False) if lease.from_s is not None)
 
 
 def _lease(lease: LeaseRow, began: float) -> LeaseHistory:
@@ -72,7 +76,7 @@ def _lease(lease: LeaseRow, began: float) -> LeaseHistory:
     )
 
 
-def _marks(ledger: Ledger, submitted: Submitted) -> tuple[Mark, ...]:
+def marks_of(ledger: Ledger, submitted: Submitted) -> tuple[Mark, ...]:
     """Every wait that was decided, and every event, by time."""
     began, names = submitted.began, {id: name for name, id in submitted.ids.items()}
     waits = [decision for decision in ledger.decisions() if decision.kind == "wait"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ironburst.adapters.pulumi import Pulumi, PulumiError
 from lab.demo import rights
-from lab.demo.inside import STACK, Inside
+from lab.demo.inside import Boxed, Inside
 from lab.hosts import rootfs
 from lab.site import Site
 from lab.system import CHECKOUT, LabError, wait_for
@@ -49,7 +49,7 @@ def choose_engine(wanted: str) -> tuple[str, list[str]]:
     return "lab/engine, a stand-in for the pulumi CLI", [sys.executable, "-m", "lab.engine"]
 
 
-def control(inside: Inside, verb: str, path: str, **body: object) -> object:
+def control(inside: Boxed, verb: str, path: str, **body: object) -> object:
     """One call of the lab cloud's switchboard (capacity, faults, interruptions, images, leftovers)."""
     arguments = [verb, path, *([json.dumps(body)] if verb == "POST" else [])]
     return json.loads(inside.run([sys.executable, "-m", "lab.aws.client", *arguments]))
@@ -77,16 +77,16 @@ def start_world(site: Site, say: Say) -> Inside:
     return inside
 
 
-def declare(inside: Inside, engine: list[str], say: Say) -> Pulumi:
+def declare(inside: Boxed, engine: list[str], say: Say) -> Pulumi:
     """validate, preview, up, publish: the product's own verbs."""
-    inside.run(inside.ironburst("validate", f"stacks/Pulumi.{STACK}.yaml"), log="declare")
-    say(f"stacks/Pulumi.{STACK}.yaml is valid")
-    pulumi = Pulumi(CHECKOUT, STACK, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
+    inside.run(inside.ironburst("validate", f"stacks/Pulumi.{inside.stack}.yaml"), log="declare")
+    say(f"stacks/Pulumi.{inside.stack}.yaml is valid")
+    pulumi = Pulumi(CHECKOUT, inside.stack, command=inside.argv(*engine), progress=lambda event: _tell(event, say))
     try:
         pulumi.stack_init()
         say(f"preview: {counts(pulumi.preview().changes)}")
         made = counts(pulumi.up().changes)
-        say(f"up: {made}; head, dgx01 and dgx02 were verified over Redfish before they were accepted")
+        say(f"up: {made}; the hall's nodes were verified over Redfish before they were accepted")
     except PulumiError as error:
         raise LabError(str(error)) from None
     outputs = pulumi.outputs()

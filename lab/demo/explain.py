@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lab.demo.burst import arguments
 from lab.demo.history import History
-from lab.demo.inside import Inside
+from lab.demo.inside import Boxed
 
 
-def explain(inside: Inside, history: History, say: Callable[[str], None]) -> None:
-    """`ironburst status`, then `ironburst explain` for one job that waited and one that was rented, gangs first."""
-    prefix = ["--slurm-prefix", shlex.join(inside.head_prefix())]
-    _show("status", inside.run(inside.ironburst("status", *arguments(inside), *prefix)), say)
+def explain(inside: Boxed, history: History, say: Callable[[str], None], reach: Sequence[str] = ()) -> None:
+    """`ironburst status`, then `ironburst explain` for one job that waited and one that was rented, gangs first.
+    `reach`: options that say where the scheduler is.
+    """
+    _show("status", inside.run(inside.ironburst("status", *arguments(inside), *reach)), say)
     for fate in ("waited", "rented"):
         jobs = sorted((job for job in history.jobs if job.fate == fate), key=lambda job: -job.nodes)
         if jobs:

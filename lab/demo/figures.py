@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from ironburst.controller.ledger import Ledger
@@ -37,6 +38,11 @@ def reaction(ledger: Ledger, history: History, began: float, tick_s: float) -> d
     }
 
 
+def caches(root: Path) -> tuple[Path, ...]:
+    """The images of a lab with hosts."""
+    return base_path(root), repo_path(root)
+
+
 class Usage:
     """Peaks of disk and memory while it runs, sampled every few seconds.
 
@@ -44,8 +50,8 @@ class Usage:
     uses it.
     """
 
-    def __init__(self, root: Path, prefix: str):
-        self._images, self._folder = (base_path(root), repo_path(root)), root / prefix
+    def __init__(self, folder: Path, images: Sequence[Path]):
+        self._images, self._folder = images, folder
         self._disk = self._memory = 0
         self._before = _available()
         self._stop = threading.Event()

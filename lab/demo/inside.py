@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lab import names
 from lab.hosts.bmcs import PASSWORD_FILE, PASSWORD_VARIABLE
+from lab.hosts.box import Box
 from lab.hosts.host import SSH_OPTIONS
 from lab.hosts.rootfs import ssh_key
 from lab.packages import repository
@@ -22,21 +23,14 @@ STACK = "lab"
 PLUGINS = [str(CHECKOUT / "lab" / name / "bin") for name in ("aws_plugin", "kubernetes_plugin")]
 
 
-class Inside:
-    """One lab's command line: how to run a program there, with which environment and files."""
+class Boxed:
+    """The command line in a box: how to run a program there, with which environment and files; of the stack `stack`."""
 
-    def __init__(self, site: Site):
-        self.site = site
-        self.document = site.dir / "run" / "document.json"
-        self.aws_config = site.dir / "run" / "aws-config"
-        self.ledger = site.dir / "shared" / "ironburst" / "ledger.sqlite"
-        self.state = site.dir / "run" / "pulumi"
-        self.ansible = site.dir / "run" / "ansible"
-        for folder in (self.state, self.ansible):
-            folder.mkdir(parents=True, exist_ok=True)
-        key = str(ssh_key(site.box.root))
-        shared = ("ControlMaster=auto", "ControlPersist=60", f"ControlPath={site.dir / 'run'}/ssh-%C")
-        self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
+    def __init__(self, box: Box, stack: str, ledger: Path):
+        self.box, self.stack, self.ledger = box, stack, ledger
+        run = box.dir / "run"
+        self.document, self.aws_config, self.state = run / "document.json", run / "aws-config", run / "pulumi"
+        self.state.mkdir(parents=True, exist_ok=True)
         self.env = {
             "PATH": os.pathsep.join([*PLUGINS, str(Path(sys.executable).parent), os.environ["PATH"]]),
             "AWS_ENDPOINT_URL": names.AWS_ENDPOINT,
@@ -46,25 +40,21 @@ class Inside:
             PASSWORD_VARIABLE: PASSWORD_FILE.read_text(),
             "PULUMI_BACKEND_URL": f"file://{self.state}",
             "PULUMI_CONFIG_PASSPHRASE": "lab",
-            "PULUMI_HOME": str(site.dir / "run" / "pulumi-home"),
+            "PULUMI_HOME": str(run / "pulumi-home"),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "ANSIBLE_HOME": str(self.ansible),
-            "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
             "IRONBURST_DOCUMENT": str(self.document),
-            "IRONBURST_STATE": str(site.dir / "run" / "state"),
-            "IRONBURST_SSH_KEY": key,
-            "IRONBURST_LAB_KEY_SHA256": repository.key_sha256(site.box.root),
+            "IRONBURST_STATE": str(run / "state"),
         }
 
     def argv(self, *command: str) -> list[str]:
         """`command` as it is run in the box, from the project's folder, with the lab's environment."""
         settings = [f"{name}={value}" for name, value in self.env.items()]
-        return [*self.site.box.enter_prefix(), "env", f"--chdir={CHECKOUT}", *settings, *command]
+        return [*self.box.enter_prefix(), "env", f"--chdir={CHECKOUT}", *settings, *command]
 
-    def head_prefix(self) -> list[str]:
-        """Command prefix that runs a command on the head, from inside the box."""
-        return [*self.ssh, f"root@{names.ADDRESSES['head']}"]
+    def log(self, name: str) -> Path:
+        """Where a program's output goes."""
+        return self.box.dir / "log" / f"{name}.log"
 
     def ironburst(self, verb: str, *arguments: str) -> list[str]:
         """The product's own command line."""
@@ -82,7 +72,7 @@ class Inside:
             capture_output=True,
         )
         if log:
-            with self.site.log(log).open("a") as file:
+            with self.log(log).open("a") as file:
                 file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
         if done.returncode not in ok:
             lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-12:]
@@ -95,4 +85,27 @@ class Inside:
     def spawn(self, command: Sequence[str], log: str) -> int:
         """Start a daemon in the box; its pid there."""
         settings = [f"{name}={value}" for name, value in self.env.items()]
-        return self.site.spawn(["env", f"--chdir={CHECKOUT}", *settings, *command], log)
+        return self.box.spawn(["env", f"--chdir={CHECKOUT}", *settings, *command], self.log(log))
+
+
+class Inside(Boxed):
+    """A lab with hosts, and what runs on its head."""
+
+    def __init__(self, site: Site):
+        super().__init__(site.box, STACK, site.dir / "shared" / "ironburst" / "ledger.sqlite")
+        self.site = site
+        self.ansible = site.dir / "run" / "ansible"
+        self.ansible.mkdir(parents=True, exist_ok=True)
+        key = str(ssh_key(site.box.root))
+        shared = ("ControlMaster=auto", "ControlPersist=60", f"ControlPath={site.dir / 'run'}/ssh-%C")
+        self.ssh = ["ssh", "-i", key, *SSH_OPTIONS, *(word for option in shared for word in ("-o", option))]
+        self.env |= {
+            "ANSIBLE_HOME": str(self.ansible),
+            "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
+            "IRONBURST_SSH_KEY": key,
+            "IRONBURST_LAB_KEY_SHA256": repository.key_sha256(site.box.root),
+        }
+
+    def head_prefix(self) -> list[str]:
+        """Command prefix that runs a command on the head, from inside the box."""
+        return [*self.ssh, f"root@{names.ADDRESSES['head']}"]

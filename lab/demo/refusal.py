@@ -13,10 +13,11 @@ from ironburst import document
 from ironburst.adapters.slurm import Slurm
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import EventRow
+from ironburst.document import ClusterDocument
 from ironburst.ports import Node
 from lab.demo.burst import Head, over
 from lab.demo.declare import control
-from lab.demo.inside import Inside
+from lab.demo.inside import Boxed, Inside
 from lab.system import LabError
 
 ANSWER_S = 1.0  # how late Slurm's slowest answer may be
@@ -38,37 +39,39 @@ class Refusal:
     """every zone that the declaration allows"""
     refused: frozenset[str] = frozenset()
     """those of which an event says that the cloud had no capacity there"""
-    squeue_s: list[float] = field(default_factory=list)
-    """seconds that each answer took, on the head"""
-    sbatch_s: list[float] = field(default_factory=list)
+    looks_s: list[float] = field(default_factory=list)
+    """seconds that the scheduler's answers took, to a user who looks, and to one who submits"""
+    submits_s: list[float] = field(default_factory=list)
     rented: int = 0
     """instances that exist afterwards and did not before"""
+    asked: tuple[str, str, str] = ("Slurm", "squeue", "sbatch")
+    """who, and what the two are called"""
     left: tuple[str, ...] = ()
     """jobs and leases that have not ended, nodes that are not as they were"""
 
     def good(self) -> bool:
-        """Refused everywhere, Slurm always in time, nothing rented, nothing left."""
-        in_time = bool(self.sbatch_s) and max(self.squeue_s + self.sbatch_s) < ANSWER_S
+        """Refused everywhere, the scheduler always in time, nothing rented, nothing left."""
+        in_time = bool(self.submits_s) and max(self.looks_s + self.submits_s) < ANSWER_S
         return bool(self.zones) and self.refused >= self.zones and in_time and not self.rented and not self.left
 
     def as_json(self) -> dict[str, Any]:
         return {
             "zones": {zone: zone in self.refused for zone in sorted(self.zones)},
-            "answers": len(self.squeue_s) + len(self.sbatch_s),
-            "slowest_squeue_s": round(max(self.squeue_s, default=0.0), 3),
-            "slowest_sbatch_s": round(max(self.sbatch_s, default=0.0), 3),
+            "answers": len(self.looks_s) + len(self.submits_s),
+            f"slowest_{self.asked[1]}_s": round(max(self.looks_s, default=0.0), 3),
+            f"slowest_{self.asked[2]}_s": round(max(self.submits_s, default=0.0), 3),
             "rented": self.rented,
             "left": list(self.left),
             "survived": self.good(),
         }
 
     def text(self) -> str:
-        said = self.as_json()
+        said, (who, look, submit) = self.as_json(), self.asked
         behind = f"; LEFT: {', '.join(self.left)}" if self.left else ""
         return (
-            f"a gang of {NODES} in {len(self.zones & self.refused)} of {len(self.zones)} zones; Slurm's slowest of "
-            f"{said['answers']} answers: squeue {said['slowest_squeue_s']} s, sbatch {said['slowest_sbatch_s']} s; "
-            f"{self.rented} instances{behind}"
+            f"a gang of {NODES} in {len(self.zones & self.refused)} of {len(self.zones)} zones; {who}'s slowest of "
+            f"{said['answers']} answers: {look} {said[f'slowest_{look}_s']} s, "
+            f"{submit} {said[f'slowest_{submit}_s']} s; {self.rented} instances{behind}"
         )
 
 
@@ -100,12 +103,8 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
     published = document.read(inside.document)
     zones = frozenset(place.zone for pool in published.pools for place in pool.zones)
     result, head = Refusal(zones), Head(inside)
-    before, began = _instances(inside), time.time()
-    for pool in published.pools:
-        for place in pool.zones:
-            for market in pool.markets:
-                none = {"instance_type": pool.instance_type, "zone": place.zone, "market": market, "count": 0}
-                control(inside, "POST", "/lab/capacity", **none)
+    before, began = instances(inside), time.time()
+    sell_nothing(inside, published)
     full = int(head.alice("sbatch --parsable", stdin=script("full-hall", 60)))
     _until(result, head, lambda: head.queue().get(full) == "RUNNING", "job full-hall runs")
     gang = int(head.alice("sbatch --parsable", stdin=script("refused-gang", 2)))
@@ -129,9 +128,18 @@ def run(inside: Inside, ledger: Ledger, say: Callable[[str], None]) -> Refusal:
         return not result.left
 
     _until(result, head, quiet, "both jobs and every lease have ended, and every node is as it was")
-    result.rented = len(_instances(inside) - before)
+    result.rented = len(instances(inside) - before)
     say(result.text())
     return result
+
+
+def sell_nothing(inside: Boxed, published: ClusterDocument) -> None:
+    """From now on no zone has capacity."""
+    for pool in published.pools:
+        for place in pool.zones:
+            for market in pool.markets:
+                none = {"instance_type": pool.instance_type, "zone": place.zone, "market": market, "count": 0}
+                control(inside, "POST", "/lab/capacity", **none)
 
 
 def _until(result: Refusal, head: Head, seen: Callable[[], bool], what: str) -> None:
@@ -141,12 +149,12 @@ def _until(result: Refusal, head: Head, seen: Callable[[], bool], what: str) -> 
         if time.monotonic() > end:
             raise LabError(f"within {LIMIT_S} s it did not come about that {what}: {result.text()}; see controller.log")
         squeue, sbatch = (int(number) / 1e9 for number in head.alice(PROBE).split())
-        result.squeue_s.append(squeue)
-        result.sbatch_s.append(sbatch)
+        result.looks_s.append(squeue)
+        result.submits_s.append(sbatch)
         time.sleep(0.2)
 
 
-def _instances(inside: Inside) -> set[str]:
+def instances(inside: Boxed) -> set[str]:
     """Ids of all instances, ended ones too."""
     shown: Any = control(inside, "GET", "/lab/instances")
     return {view["instance_id"] for view in shown}

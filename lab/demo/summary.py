@@ -17,6 +17,7 @@ from lab.demo.refusal import Refusal
 @dataclass
 class Summary:
     engine: str
+    scheduler: str = "Slurm"
     seconds: dict[str, float] = field(default_factory=dict)
     converge: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
@@ -126,9 +127,10 @@ def text(result: Summary, page: Path) -> str:
     for fate, row in by_fate(result.history).items() if result.history else []:
         lines.append(f"  {fate:11} {row['jobs']:2} jobs, {row['gpu_hours']:.3f} GPU-hours, ${row['usd']:.2f}")
     lines.append(f"  lost        {data['jobs']['lost']}, run twice {data['jobs']['run_twice']}")
-    first, second = (result.converge.get(run, {}) for run in ("first", "second"))
-    changed = sum(host["changed"] for host in second.values())
-    lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
+    if result.converge:
+        first, second = (result.converge.get(run, {}) for run in ("first", "second"))
+        changed = sum(host["changed"] for host in second.values())
+        lines.append(f"  converged   {len(first)} hosts; the second run changed {changed}")
     for name, fault in result.faults.items():
         missed = "NOT survived" if fault["met"] else "did not happen: nothing is shown of it"
         lines.append(f"  fault       {name}: {'survived' if fault['survived'] else missed}")
@@ -145,7 +147,7 @@ def text(result: Summary, page: Path) -> str:
     if "boot_to_accepted_s" in quick:
         longest = sorted(quick["boot_path_s"].items(), key=lambda pair: -pair[1])[:3]
         named = ", ".join(f"{unit.removesuffix('.service')} {seconds:.1f} s" for unit, seconds in longest)
-        accepted = f"accepted by Slurm {quick['boot_to_accepted_s']} s after it began"
+        accepted = f"accepted by {result.scheduler} {quick['boot_to_accepted_s']} s after it began"
         lines.append(f"  boot        {accepted}; on the critical path {named}")
     lines.append(
         f"  machine     at peak {quick['disk_peak_mb']:,.0f} MB of disk, {quick['memory_peak_mb']:,.0f} MB of memory"

@@ -5,6 +5,7 @@ What is left then (empty cgroup folders, files below .lab/<prefix>/) is removed 
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lab import names
@@ -23,6 +24,7 @@ MARK = Path("/run/lab-box")  # exists only in a box (its /run is private): says 
 KEPT = "report"  # the folder of a lab that `down` keeps
 APART = "kubernetes"  # a folder that isn't the box's: lab.kubernetes makes it, beside a box or without one
 NEW_NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--propagation", "private"]
+CLONE_NEWNET = 0x40000000
 SPAWN = 'log=$1; shift; setsid "$@" < /dev/null >> "$log" 2>&1 & echo $!'
 # forward between hall and VPC (the "VPN"); both are on one bridge, so tell nobody of a shorter way
 IPV4_SETTINGS = {
@@ -86,6 +88,18 @@ class Box:
         machine's.
         """
         return [] if self.inside() else ["nsenter", f"--net=/proc/{self.pid()}/ns/net", "--"]
+
+    @contextlib.contextmanager
+    def network(self) -> Iterator[None]:
+        """Meanwhile the calling thread, and those that it starts, are in the lab's network; for all else they are where
+        they were.
+        """
+        with Path("/proc/thread-self/ns/net").open() as before, Path(f"/proc/{self.pid()}/ns/net").open() as its:
+            _enter_network(its.fileno())
+            try:
+                yield
+            finally:
+                _enter_network(before.fileno())
 
     def enter_prefix(self) -> list[str]:
         """Command prefix that runs a command wholly in the box. Its working directory becomes /: pass absolute
@@ -252,6 +266,12 @@ class Box:
             except OSError:
                 networks.append(None)
         return networks
+
+
+def _enter_network(descriptor: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
+    if libc.setns(descriptor, CLONE_NEWNET):
+        raise LabError(f"the lab's network can't be entered: {os.strerror(ctypes.get_errno())}")
 
 
 def _bridge() -> list[str]:

@@ -23,7 +23,13 @@ What a kubelet does, and whether a stand-in node does it:
 | runs a DaemonSet's pods, which then do something to the node | they run, and do nothing |
 | resets extended resources to zero when it restarts | no |
 | reports image and node status every 5 minutes | no: the Lease alone |
-| gets its certificate by a signing request with a bootstrap token | rented nodes (`instance`); the others have none |
+| gets its certificate by a signing request with a bootstrap token | rented nodes do (`instance`) |
+
+A node whose instance ends while the API server is away falls silent only when that is back, and kwok may tell the end
+of its pods' work first: a real one couldn't.
+
+`instances` is the lab's AWS whose instances act as such nodes: they run the node's own programs, and have the rights of
+their instance and of their own certificate.
 
 There is no network between pods, no cloud controller manager (a terminated instance's Node stays until somebody deletes
 it) and no add-on (CoreDNS, kube-proxy, the NVIDIA device plugin, Kueue).

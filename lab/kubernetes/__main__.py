@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from lab.kubernetes import binaries
-from lab.kubernetes.commands import LOOPBACK, Options
+from lab.kubernetes.commands import LOOPBACK, ORDER, Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError
@@ -33,7 +33,9 @@ def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
     _build()
     users: dict[str, list[str]] = {name: [] for name in arguments.user}
-    print(ControlPlane(arguments.prefix).up(Options(users, address=arguments.address, port=arguments.port)))
+    known = arguments.known_authority
+    options = Options(users, address=arguments.address, port=arguments.port, known_authority=known)
+    print(ControlPlane(arguments.prefix).up(options))
     return 0
 
 
@@ -49,6 +51,15 @@ def status(arguments: argparse.Namespace) -> int:
     state = ControlPlane(arguments.prefix).status()
     print(json.dumps(state, indent=1))
     return 0 if state["up"] else 3
+
+
+def restart(arguments: argparse.Namespace) -> int:
+    """Kill one program, and start it again."""
+    plane = ControlPlane(arguments.prefix)
+    plane.kill(arguments.program)
+    time.sleep(arguments.pause)
+    plane.start(arguments.program)
+    return 0
 
 
 def user(arguments: argparse.Namespace) -> int:
@@ -93,8 +104,13 @@ def parser() -> argparse.ArgumentParser:
     starter.add_argument("--address", default=LOOPBACK, help="where the API server listens (%(default)s)")
     starter.add_argument("--port", type=int, default=0, help="and its port (default: any free one)")
     starter.add_argument("--user", action="append", default=[], metavar="NAME", help="as `user` makes; may be repeated")
+    told = "its certificates are signed by the authority that stacks/Pulumi.lab-kubernetes.yaml names"
+    starter.add_argument("--known-authority", action="store_true", help=told)
     verb(down, "end the control plane and remove its files")
     verb(status, "say what runs, as JSON; exit code 3 if not all does")
+    again = verb(restart, "kill one program and start it again, with its port and its data")
+    again.add_argument("program", choices=ORDER)
+    again.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="so long it is away")
     maker = verb(user, "make a user with a token and print its kubeconfig; RBAC says what it may do")
     maker.add_argument("name")
     maker.add_argument("--group", action="append", default=[], help="may be repeated")

@@ -21,6 +21,7 @@ class Options:
     `runtime_config`: {"scheduling.k8s.io/v1alpha2": "true"}. A node is Unknown `grace_s` seconds after its last
     heartbeat (Kubernetes has 50; there is one a second) and its pods are evicted `toleration_s` seconds after that,
     unless they tolerate more or less. The API server listens at `address` alone; `port` 0: any free one.
+    `known_authority`: that of the lab's stack, in the place of a new one.
     """
 
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class Options:
     toleration_s: int = 300
     address: str = LOOPBACK
     port: int = 0
+    known_authority: bool = False
 
 
 @dataclass(frozen=True)

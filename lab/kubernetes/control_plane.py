@@ -181,7 +181,7 @@ class ControlPlane:
         layout = self.layout()
         layout.stages.write_text(stages.text())
         layout.certificates.mkdir()
-        for name, text in authority.files(options.address).items():
+        for name, text in authority.files(options.address, options.known_authority).items():
             _write_private(layout.certificates / name, text)
         users = {**access.BUILT_IN, **options.users}
         accounts = [Account(name, secrets.token_hex(16), tuple(groups)) for name, groups in users.items()]

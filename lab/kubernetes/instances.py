@@ -96,12 +96,14 @@ class InstanceProcesses:
                 stdout=output,
                 stderr=output,
                 env=kept,
+                start_new_session=True,
             )
 
     def _power_off(self, view: InstanceView) -> None:
         process = self._running.pop(view.instance_id, None)
         if process is not None:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # it has powered itself off
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         _plug("delete", view.address)
         wait_for(lambda: self._silenced(view), SILENCE_S, f"the end of {view.instance_id}'s heartbeats", pause=0.5)

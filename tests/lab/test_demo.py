@@ -2,68 +2,22 @@
 moment.
 """
 
-import json
-import os
 import random
-import shutil
 import signal
-import subprocess
-import sys
-from contextlib import contextmanager
 
 import pytest
 
-from lab.hosts.box import Box
-from lab.system import CHECKOUT, LAB_ROOT, wait_for
+from lab.system import LAB_ROOT
+from tests.lab.demos import DEMO_S, clean, demo, leftovers, stop_at, summary
 from tests.sites import need_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-DEMO_S = 1200
 STEPS = ("1. Set up", "2. Declare", "3. Converge", "4. Burst", "5. Explain", "6. Refuse", "7. Give back")
 
 
 @pytest.fixture(autouse=True)
 def machine():
     need_lab()
-
-
-@contextmanager
-def demo(prefix):
-    """A demo that runs, and its output's path. The lab is down afterwards."""
-    output = LAB_ROOT / f"{prefix}.out"
-    with output.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lab.demo"],
-            cwd=CHECKOUT,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-            env=os.environ | {"LAB_PREFIX": prefix, "ENGINE": "embedded"},
-        )
-    try:
-        yield process, output
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        clean(prefix)
-        shutil.rmtree(LAB_ROOT / prefix, ignore_errors=True)  # its report
-        output.unlink()
-
-
-def clean(prefix):
-    subprocess.run(
-        ["make", "-s", "clean-lab", f"LAB_PREFIX={prefix}"], cwd=CHECKOUT, check=True, stdout=subprocess.DEVNULL
-    )
-
-
-def leftovers(prefix):
-    return {kind: count for kind, count in Box(prefix).leftovers().items() if count}
-
-
-def summary(prefix):
-    return json.loads((LAB_ROOT / prefix / "report" / "summary.json").read_text())
 
 
 def test_two_side_by_side_do_the_main_job():
@@ -82,16 +36,6 @@ def test_two_side_by_side_do_the_main_job():
             # one tick, and Slurm's own round of 1 s in which it hands a power_up over
             assert 0 < told["figures"]["rent_to_request_s"] <= told["figures"]["tick_s"] + 1
             assert "<svg" in (LAB_ROOT / prefix / "report" / "index.html").read_text()
-
-
-def stop_at(step, prefix, process, output, sig, after_s):
-    """Send `sig` some seconds after the step began."""
-    wait_for(
-        lambda: step in output.read_text() or process.poll() is not None, DEMO_S, f"{prefix}: step {step}", pause=0.1
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(after_s)
-    os.killpg(process.pid, sig)
 
 
 @pytest.mark.parametrize("step", STEPS[:4])

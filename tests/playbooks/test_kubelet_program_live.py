@@ -13,7 +13,7 @@ from programs import load
 from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
 from lab.kubernetes.control_plane import ControlPlane
-from lab.kubernetes.kubelet import CERTIFICATE, CSRS, Kubelet
+from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS, Kubelet
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
 from tests.pki import issue
@@ -55,8 +55,12 @@ class Node:
 
     def __init__(self, plane, name, root, patch):
         self.name, self.root, self.path = name, root, f"/api/v1/nodes/{name}"
-        self.kubelet = Kubelet(root, name, plane.layout().server)
-        self.kubelet.configure(plane.layout().authority.read_text(), ".".join(TOKEN))
+        join = load("roles/cloud_node/files/ironburst-join.py")
+        (root / "etc/ironburst").mkdir(parents=True)
+        (root / "etc/ironburst/cluster-ca.crt").write_text(plane.layout().authority.read_text())
+        (root / BOOTSTRAP).parent.mkdir()
+        (root / BOOTSTRAP).write_bytes(join.kubeconfig(plane.layout().server, ".".join(TOKEN)))
+        self.kubelet = Kubelet(root, name)
         request = self.kubelet.request()
         body = plane.api().call("GET", f"{CSRS}/{request}")
         said = {"type": "Approved", "status": "True", "reason": "Test", "message": "by hand"}
@@ -65,8 +69,6 @@ class Node:
         patch.setenv("IRONBURST_KUBELET_ROOT", str(root))
         patch.setenv("IRONBURST_KUBELET_GATE", str(root / "gate"))
         self.program = load("roles/kubernetes_node/files/ironburst-kubelet.py")
-        (root / "etc/ironburst").mkdir()
-        (root / "etc/ironburst/cluster-ca.crt").write_text(plane.layout().authority.read_text())
         self.cluster(name, plane.layout().server)
         self.gate(REPORT)
 

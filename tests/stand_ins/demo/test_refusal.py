@@ -15,7 +15,7 @@ BOTH = frozenset({"us-east-1a", "us-east-1b"})
 
 
 def seen(**other):
-    well = {"zones": BOTH, "refused": BOTH, "squeue_s": [0.03, 0.05], "sbatch_s": [0.06, 0.04]}
+    well = {"zones": BOTH, "refused": BOTH, "looks_s": [0.03, 0.05], "submits_s": [0.06, 0.04]}
     return Refusal(**(well | other))
 
 
@@ -40,9 +40,9 @@ def test_every_place_was_refused_in_time_and_nothing_is_left():
     [
         {"zones": frozenset()},
         {"refused": frozenset({"us-east-1a"})},
-        {"squeue_s": [], "sbatch_s": []},
-        {"squeue_s": [0.03, 1.0]},
-        {"sbatch_s": [10.2, 0.04]},
+        {"looks_s": [], "submits_s": []},
+        {"looks_s": [0.03, 1.0]},
+        {"submits_s": [10.2, 0.04]},
         {"rented": 1},
         {"left": ("node p5-0001 IDLE+CLOUD",)},
     ],

@@ -4,19 +4,26 @@ import base64
 import ipaddress
 import os
 import re
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from lab.hosts.box import Box
-from lab.kubernetes import access, binaries, commands, nodes, stages
+from lab.kubernetes import access, authority, binaries, commands, nodes, stages
 from lab.kubernetes.access import Account
 from lab.kubernetes.binaries import KUBERNETES, MODULES, PROGRAMS
 from lab.kubernetes.commands import ALIVE, LISTENERS, NOBODYS, ORDER, Layout, Options
 from lab.kubernetes.control_plane import ControlPlane, free_ports
+from lab.kubernetes.instance import PROGRAMS as NODE_PROGRAMS
+from lab.kubernetes.instance import Machine, Times
 from lab.kubernetes.nodes import DEVICES, NodeSpec
-from lab.system import LabError
+from lab.kubernetes.relay import Relay
+from lab.system import CHECKOUT, LabError
 
 LAYOUT = Layout(Path("/lab/k"), Path("/cache/k"), {name: 20000 + n for n, name in enumerate(LISTENERS)})
 
@@ -50,6 +57,69 @@ def test_the_api_refuses_what_a_real_one_refuses():
     assert given["authorization-mode"] == "Node,RBAC"
     assert given["enable-admission-plugins"] == "NodeRestriction"
     assert not {"disable-admission-plugins", "anonymous-auth", "insecure-port"} & set(given)
+
+
+def test_a_stranger_gets_in_by_a_bootstrap_token_and_is_signed_by_the_authority():
+    api, manager = flags("kube-apiserver"), flags("kube-controller-manager")
+    authority = str(LAYOUT.authority)
+    assert api["enable-bootstrap-token-auth"] == "true"
+    assert api["client-ca-file"] == manager["cluster-signing-cert-file"] == manager["root-ca-file"] == authority
+    assert manager["controllers"] == "*,bootstrapsigner,tokencleaner"  # as kubeadm has it
+
+
+def test_the_api_alone_listens_elsewhere_if_it_is_told_so():
+    there = replace(LAYOUT, address="10.78.0.1")
+    heard = {program: " ".join(commands.command(program, there, Options())) for program in ORDER}
+    assert [program for program, argv in heard.items() if "10.78.0.1" in argv] == ["kube-apiserver"]
+    assert there.server == "https://10.78.0.1:20002" and commands.health(there, "kube-apiserver").startswith(
+        there.server
+    )
+    assert "127.0.0.1" in commands.health(there, "kube-scheduler")
+
+
+# --- the authority ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_servers_certificate_is_signed_for_its_address(known):
+    made = authority.files("10.78.0.1", known)
+    root, leaf = (x509.load_pem_x509_certificate(made[f"{name}.crt"].encode()) for name in ("ca", "apiserver"))
+    leaf.verify_directly_issued_by(root)
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ipaddress.ip_address("10.78.0.1") in names.get_values_for_type(x509.IPAddress)
+    key = serialization.load_pem_private_key(made["ca.key"].encode(), None)
+    assert key.public_key() == root.public_key()
+
+
+def test_the_known_authority_is_the_one_that_the_labs_stack_names_and_others_are_new():
+    stack = yaml.safe_load((CHECKOUT / "stacks/Pulumi.lab-kubernetes.yaml").read_text())
+    named = stack["config"]["ironburst:cluster"]["scheduler"]["ca"]
+    assert named == authority.files("127.0.0.1", known_authority=True)["ca.crt"]
+    assert len({named, authority.files("127.0.0.1")["ca.crt"], authority.files("127.0.0.1")["ca.crt"]}) == 3
+
+
+# --- instances -------------------------------------------------------------------------------------------------
+
+
+def test_a_relay_goes_on_from_the_instances_address():
+    with socket.create_server(("127.0.0.1", 0)) as target:
+        port = int(Relay("127.0.0.9", target.getsockname()[:2]).url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), 5) as near:
+            near.sendall(b"question")
+            near.shutdown(socket.SHUT_WR)
+            far, (address, _) = target.accept()
+            with far:
+                assert (address, far.recv(100), far.recv(100)) == ("127.0.0.9", b"question", b"")
+                far.sendall(b"answer")
+            assert near.recv(100) == b"answer"
+
+
+def test_an_image_has_the_programs_as_the_roles_have_them(tmp_path):
+    Machine(tmp_path, "http://aws", "http://imds", Times()).image()
+    for name, source in NODE_PROGRAMS.items():
+        there, own = ((path.read_text().partition("\n")) for path in (tmp_path / "usr/local/sbin" / name, source))
+        assert there[2] == own[2] and own[0] == "#!/usr/bin/python3"
+        assert os.access(tmp_path / "usr/local/sbin" / name, os.X_OK)
 
 
 def test_gates_and_versions_reach_the_programs_that_know_them():

@@ -1,0 +1,129 @@
+"""Step 3: the trace is submitted as Jobs, and the controller rents for what is worth it, through its faults."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ironburst.adapters.kubernetes.gangs import Gang
+from ironburst.controller.ledger import Ledger
+from lab.demo import rights
+from lab.demo.burst import CAPACITY, NOTICE_S, TYPE, Faults, Submitted, arguments, open_ledger, tell
+from lab.demo.declare import control
+from lab.demo.inside import Boxed
+from lab.demo.kubernetes import pods
+from lab.demo.kubernetes.world import Cluster
+from lab.system import LabError, wait_for
+
+LIMIT_S = 420
+AWAY_S = 6.0  # so long the API server is away
+Say = Callable[[str], None]
+
+
+def start_controller(inside: Boxed) -> None:
+    """`ironburst run`, with the kubeconfig that the document names and the role that the declaration made."""
+    settings = [f"AWS_CONFIG_FILE={inside.aws_config}", f"AWS_PROFILE={rights.PROFILE}"]
+    nobodys = ["env", "-u", "AWS_ACCESS_KEY_ID", "-u", "AWS_SECRET_ACCESS_KEY", *settings]
+    inside.spawn([*nobodys, *inside.ironburst("run", *arguments(inside))], "controller")
+
+
+def id_of(job: dict[str, Any]) -> int:
+    """What the controller calls a Job of ours."""
+    return Gang(f"job {job['metadata']['uid']}", "", (), 1).id
+
+
+def finished(job: dict[str, Any]) -> bool:
+    """Complete or Failed for good."""
+    conditions = job.get("status", {}).get("conditions") or ()
+    return any(each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in conditions)
+
+
+def run(inside: Boxed, cluster: Cluster, say: Say, api_dies: bool) -> tuple[Submitted, Faults]:
+    """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have
+    ended.
+    """
+    for (zone, market), count in CAPACITY.items():
+        control(inside, "POST", "/lab/capacity", instance_type=TYPE, zone=zone, market=market, count=count)
+    start_controller(inside)
+    ledger = wait_for(lambda: open_ledger(inside), 30, f"the controller (see {inside.log('controller')})")
+    say("the controller runs: as a user of the cluster with its rights alone, and under its own role in AWS")
+    jobs, faults, told = pods.jobs(), Faults(), set[str]()
+    hour = f"{3600 / pods.COMPRESSION:.0f} s"
+    say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, as Jobs of {pods.NAMESPACE}")
+    submitted, todo = Submitted(began=time.time()), list(jobs)
+    death = ApiDeath(inside, say) if api_dies else None
+    while True:
+        now = time.time() - submitted.began
+        if now > LIMIT_S:
+            raise LabError(f"the burst did not end within {LIMIT_S} s: {_unfinished(cluster, ledger)}")
+        try:
+            while todo and todo[0].submit_s <= now:
+                submitted.ids[todo[0].name] = id_of(cluster.submit(pods.of(todo[0])))
+                todo.pop(0)
+            there = cluster.jobs()
+        except LabError:  # as a user does: again
+            there = []
+        tell(ledger, told, submitted, say)
+        if faults.interrupted is None:
+            faults.interrupted = _interrupt_one(inside, cluster, ledger, say)
+        if death:
+            death.look(cluster, ledger, faults.interrupted)
+        if not todo and len(there) == len(jobs) and all(map(finished, there)) and not ledger.leases():
+            if death and not death.done:
+                raise LabError("the API server was not killed: no pod ran on a rented node after the spot interruption")
+            say("every job has ended and every lease is given back")
+            return submitted, faults
+        time.sleep(0.3)
+
+
+def on_node(cluster: Cluster, node: str) -> list[str]:
+    """Jobs that run there."""
+    return [pod.job for pod in cluster.record.pods().values() if pod.node == node and pod.ran and pod.ended is None]
+
+
+def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) -> str | None:
+    """Take back the first spot instance on which a pod has been running."""
+    for lease in ledger.leases():
+        ready = lease.market == "spot" and lease.state == "ready"
+        if ready and lease.instance_id and (there := on_node(cluster, lease.node)):
+            control(inside, "POST", "/lab/interrupt", instance_id=lease.instance_id, notice_s=NOTICE_S)
+            notice = f"spot interruption, {NOTICE_S} s notice"
+            say(f"AWS takes {lease.node} back ({notice}) while {', '.join(there)} runs on it")
+            return lease.instance_id
+    return None
+
+
+class ApiDeath:
+    """The API server is killed once, while a rented node has pods, and starts again `AWAY_S` later. Not while an
+    instance ends: kwok would still tell its pods' end (lab/kubernetes/__init__.py).
+    """
+
+    def __init__(self, inside: Boxed, say: Say):
+        self.inside, self.say, self.done = inside, say, False
+
+    def look(self, cluster: Cluster, ledger: Ledger, interrupted: str | None) -> None:
+        """Do it, if it is time to. `interrupted`: the instance that AWS took back, which has to be over."""
+        leases = ledger.leases()
+        rented = [lease.node for lease in leases if lease.state == "ready"]
+        over = interrupted and interrupted not in {lease.instance_id for lease in leases}
+        if self.done or not over or not any(on_node(cluster, node) for node in rented):
+            return
+        self.done = True
+        self.say(f"the API server is killed, and starts again in {AWAY_S:g} s")
+        pause = ["--pause", f"{AWAY_S:g}"]
+        self.inside.run(
+            [sys.executable, "-m", "lab.kubernetes", "restart", "kube-apiserver", *pause, *_prefix(self.inside)]
+        )
+        self.say("the API server is back, with the same data")
+
+
+def _prefix(inside: Boxed) -> list[str]:
+    return ["--prefix", inside.box.prefix]
+
+
+def _unfinished(cluster: Cluster, ledger: Ledger) -> str:
+    jobs = [f"job {job['metadata']['name']}" for job in cluster.jobs() if not finished(job)]
+    leases = [f"lease {lease.node} {lease.state}" for lease in ledger.leases()]
+    return f"{', '.join(jobs + leases) or 'nothing is left'}; see controller.log"
