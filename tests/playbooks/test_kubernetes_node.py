@@ -141,3 +141,17 @@ def test_the_gate_asks_for_no_shared_folder_where_there_is_none():
     assert value("node_health_mounts", role="node_health") == []
     shared = {**SCHEDULER, "shared_filesystem": "/shared"}
     assert value("node_health_mounts", role="node_health", cluster_scheduler=shared) == ["/shared"]
+
+
+@pytest.mark.parametrize("kubelet", ["", "ours", "adopted"])
+def test_the_roles_of_a_host_run_in_the_declared_order(kubelet):
+    """slurmd needs the gate's unit, that needs the driver's; Ansible's `difference` keeps no order."""
+    (play, *_) = yaml.safe_load((PLAYBOOKS / "site.yml").read_text())
+    roles = play["vars"]["site_roles"]
+    (task,) = [each for each in play["tasks"] if each["name"] == "Roles of this host"]
+    known = {"group_names": sorted(roles), "ansible_facts": {"node_seen": {"kubelet": kubelet, "packages": []}}}
+    given = {
+        name: trust_as_template(value) if isinstance(value, str) else value for name, value in play["vars"].items()
+    }
+    looped = Templar(loader=DataLoader(), variables=given | known).template(trust_as_template(task["loop"]))
+    assert looped == [role for role in roles if role != "container_runtime" or kubelet != "adopted"]
