@@ -315,6 +315,6 @@ def test_it_joins_though_the_api_server_was_away(world, api, plane):
         world.says(instance, "had no answer")
     finally:
         plane.start("kube-apiserver")
-    joined(api, "p5-9")
+    assert conditions(joined(api, "p5-9"))[GATE] == "True"
     world.end(instance)
     api.call("DELETE", "/api/v1/nodes/p5-9")
