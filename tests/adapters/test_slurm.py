@@ -51,6 +51,28 @@ def test_the_nodes_of_every_version_read_the_same(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("reason", "states", "known"),
+    [
+        ("Not responding", ["DOWN", "CLOUD"], True),
+        ("bob: its fan is loud : Not responding", ["DOWN", "CLOUD", "DRAIN"], True),
+        ("Not responding", ["IDLE", "CLOUD"], False),  # it is back
+        ("Not responding : its fan is loud", ["DOWN", "CLOUD"], False),  # the time is of the last words
+        ("Low RealMemory", ["DOWN", "CLOUD"], False),
+    ],
+)
+def test_since_when_slurm_holds_a_node_for_dead(version, reason, states, known):
+    raw = load(version, "nodes")
+    of = {node["name"]: node for node in raw["nodes"]}
+    of["gpu6"]["reason_changed_at"] = of["gpu8"]["reason_changed_at"]
+    of["gpu6"] |= {"reason": reason, "state": states}
+    nodes = {node.name: node for node in slurm_json.nodes(raw)}
+    assert nodes["gpu6"].silent_s == (1795258766.0 if known else None)
+    of["gpu6"]["reason_changed_at"] = "soon"
+    assert all(node.silent_s is None for node in slurm_json.nodes(raw)), "it isn't worth the node's record"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_who_is_on_which_node_reads_the_same_in_every_version(version):
     nodes = slurm_json.occupancy(load(version, "squeue"), load(version, "nodes"))
     assert nodes["gpu2"].jobs == (1,) and nodes["gpu2"].busy and nodes["gpu2"].registered and nodes["gpu2"].available

@@ -26,11 +26,17 @@ class FakeNode:
     since: float = 0.0  # of the power state
     comment: str = ""
     reason_by: str = ""  # who set the reason
+    reason_s: float = 0.0  # when it was set
+
+    def adds(self, words: str, now_s: float) -> None:
+        """As set_node_reason of slurmctld: behind what somebody said before, and it signs for all of it."""
+        self.reason = f"{self.reason} : {words}" if self.reason else words
+        self.reason_by, self.reason_s = "slurm", now_s
 
     def record(self) -> Node:
-        return Node(
-            self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address, self.reason_by
-        )
+        silent_s = self.reason_s if "DOWN" in self.states and self.reason.endswith("Not responding") else None
+        states = tuple(sorted(self.states))
+        return Node(self.name, self.partitions, NODE, states, self.reason, self.address, self.reason_by, silent_s)
 
 
 @dataclass
@@ -160,7 +166,8 @@ class FakeSlurm:
         if now - fake.ended_at >= self.silent_s:
             node.states |= {"NOT_RESPONDING"}
         if now - fake.ended_at >= self.down_s and "DOWN" not in node.states:
-            node.states, node.reason = (node.states - {"IDLE"}) | {"DOWN"}, "Not responding"
+            node.states = (node.states - {"IDLE"}) | {"DOWN"}
+            node.adds("Not responding", now)
             for job in self._on(node.name):
                 self._requeued(job) if job.job.requeue else self._end(job, "NODE_FAIL")
 
