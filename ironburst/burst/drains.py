@@ -12,7 +12,14 @@ _OURS = ("", "no lease", "release", "given up", "POWER_DOWN_ASAP")
 _SCHEDULER = ("slurm",)
 _BEHIND = " : "
 # what it adds behind " : " to words that are there already, and signs all of it (set_node_reason in its node_mgr.c)
-_ADDED = ("Not responding", "ResumeTimeout reached", "reboot timed out", "reboot complete", "Prolog error", "Epilog error")
+_ADDED = (
+    "Not responding",
+    "ResumeTimeout reached",
+    "reboot timed out",
+    "reboot complete",
+    "Prolog error",
+    "Epilog error",
+)
 HELD = "held: "  # the head's SuspendProgram puts it before a person's words when it drains the node again
 
 

@@ -66,7 +66,8 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
                 _detach(site, lease, instance, restored=restored)
         if own is None:
             own = _add(site, instance, instance.id, node.name, jobs, until_s, f"{instance.id} had no lease")
-        waits = node.has("DRAIN") and drains.first_words(node.reason) == _UNUSED and not jobs  # not behind a person's drain
+        unused = drains.first_words(node.reason) == _UNUSED  # not behind a person's drain
+        waits = node.has("DRAIN") and unused and not jobs
         state = records.JOINED if waits else records.READY
         it = {
             "node": node.name,
