@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from benchmarks.shares_kubernetes import apply, pod_of
 from ironburst.adapters.slurm import Slurm
-from ironburst.shares import Job, Share, kubernetes, quotas, slurm
+from ironburst.shares import Job, Share, kubernetes, quotas
 from ironburst.shares.observed import quotas_now
 from ironburst.shares.placing import schedule
 from ironburst.shares.quota import capacity
@@ -137,8 +137,6 @@ class InSlurm:
     def __init__(self, inside: Inside):
         self.head = inside.site.host("head")
         self.slurm = Slurm(inside.argv(*inside.head_prefix()))
-        show = "sacctmgr --noheader --parsable2 show qos format=Name,Description,Priority,GrpTRES,Preempt"
-        self.qos = slurm.shown_qos(self.head.ssh(show).stdout.splitlines())
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """By the account alone, all at once: each may begin at its time."""
@@ -153,16 +151,7 @@ class InSlurm:
     def control(self, _: float) -> Mapping[str, int]:
         """As `ironburst run` would."""
         seen = self.slurm.observe()
-        words = (line.split() for line in self.head.ssh("squeue -h -r -t R -o '%A %q'").stdout.splitlines())
-        over = {int(job) for job, qos in words if qos.endswith("-over")}
-        now = quotas_now(SHARES, "home", seen.nodes, seen.jobs, over)
-        lines = slurm.limits(SHARES, now, self.qos)
-        if lines:
-            self.head.ssh(" && ".join(" ".join(line) for line in lines))
-            self.qos = {
-                **self.qos,
-                **{name: each for name, each in slurm.qos_of(SHARES, now).items() if name in self.qos},
-            }
+        self.slurm.limit(SHARES, quotas_now(SHARES, "home", seen.nodes, seen.jobs, seen.shares))
         found = dict.fromkeys(DEMAND, 0)
         for job in seen.jobs:
             if job.state == "RUNNING" and job.account in found:

@@ -4,6 +4,9 @@ Each sequence has nodes and namespaces of its own; a batch of them goes on step 
 Its class is guaranteed or over quota, as its user chose; one that the API server refuses for its quota is sent again,
 as a Job's controller would. Quotas are written anew after each step from what is there (ironburst.shares.quotas). The
 nodes are kwok's, a stand-in: pods start and end there as their status says, and a deleted one has a second's grace.
+
+A pod that the API server took counts in its quota while it waits, too: one that fits nowhere keeps its own team's later
+ones away. Nobody else has taken anything from the team then; how often it happens is counted beside (`behind_own`).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError, wait_for
 
-BATCH = 10
+BATCH = 40
 SETTLE_S = 180.0  # the scheduler's rounds; kube-scheduler tries a pod again after 10 s, but this machine may be busy
 PAUSE_S = 0.5
 SEQUENCE = "lab.ironburst/sequence"  # label of a sequence's nodes
@@ -51,6 +54,7 @@ class Running:
     bound: dict[int, str] = field(default_factory=dict)  # job: node, as seen last
     drained: set[str] = field(default_factory=set)
     hard: dict[tuple[str, str], int] = field(default_factory=dict)  # quotas as written
+    behind: int = 0  # jobs at the ends of steps that wait for their team's own earlier pods
 
     @classmethod
     def of(cls, seed: int) -> Running:
@@ -75,14 +79,16 @@ def figures_of(seeds: Iterable[int]) -> Json:
     plane = ControlPlane(f"shares-{os.getpid()}")
     plane.up(tied=True)
     try:
-        played: list[Played] = []
+        played, behind = list[Played](), 0
         found = figures(played)
         for first in range(0, len(all_seeds), BATCH):
             batch = [Running.of(seed) for seed in all_seeds[first : first + BATCH]]
             _play(plane, batch)
             played += [each.played for each in batch]
+            behind += sum(each.behind for each in batch)
             slowest = max((each.slowest_s for each in played), default=0.0)
-            found = figures(played, slowest_guarantee_s=round(slowest, 1), wall_s=round(time.monotonic() - begun))
+            wall_s = round(time.monotonic() - begun)
+            found = figures(played, behind_own=behind, slowest_guarantee_s=round(slowest, 1), wall_s=wall_s)
             print(f"so far: {found}", file=sys.stderr, flush=True)
     finally:
         plane.down()
@@ -179,6 +185,8 @@ def _settle(api: Api, batch: Sequence[Running]) -> None:
         for each, _ in broken:
             each.played.slowest_s = max(each.played.slowest_s, took)
         if quiet and not broken:
+            for each in batch:
+                each.behind += len(deprived(each.shares, each.nodes(), each.now()))
             return
         if took > SETTLE_S:
             for each, job in broken:
@@ -190,8 +198,19 @@ def _settle(api: Api, batch: Sequence[Running]) -> None:
         time.sleep(PAUSE_S)
 
 
-def _deprived(each: Running) -> tuple[Job, ...]:
-    return deprived(each.shares, each.nodes(), each.now())
+def _deprived(each: Running) -> list[Job]:
+    """The jobs for which a guarantee is broken: that wait as pods, or for which the quota has room."""
+    found = []
+    for job in deprived(each.shares, each.nodes(), each.now()):
+        held = sum(
+            other.gpus
+            for other in each.jobs.values()
+            if other.id in each.sent and other.account == job.account and not other.over
+        )
+        hard = each.hard[each.team(job.account), kubernetes.GUARANTEED]
+        if job.id in each.sent or held + job.gpus <= hard:
+            found.append(job)
+    return found
 
 
 def _look(api: Api, batch: Sequence[Running]) -> bool:
