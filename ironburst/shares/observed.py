@@ -9,6 +9,11 @@ from ironburst import burst
 from ironburst.shares.model import OVER, OWN, Job, Quota, Share
 from ironburst.shares.quota import capacity, quotas
 
+COMING = ("Waiting", "Nominated")
+"""reasons of pods that nothing is rented for, and that want GPUs now: kube-scheduler makes room for them or hasn't seen
+them yet, or a Job makes them anew, as one does whose pods the API server refused
+"""
+
 
 def quotas_now(
     shares: Sequence[Share],
@@ -51,4 +56,5 @@ def quotas_now(
 
 def _later(job: burst.Job) -> bool:
     """Whether a waiting job asks for nothing yet."""
-    return job.held or bool(job.dependency) or job.reason_word == "BeginTime"
+    held = job.held and job.reason_word not in COMING
+    return held or bool(job.dependency) or job.reason_word == "BeginTime"

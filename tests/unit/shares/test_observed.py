@@ -70,6 +70,15 @@ def test_what_is_to_begin_later_asks_for_nothing_yet():
     assert now([node("n1"), node("n2")], [waits, later])["b"].over == 8
 
 
+def test_a_pod_that_is_to_be_made_asks_already():
+    held = replace(job(1, "a", state="PENDING"), held=True)
+    other = replace(held, id=2)
+    nodes = [node("n1"), node("n2")]
+    for reason, over in (("Waiting: the scheduler hasn't looked at it yet", 0), ("Nominated: n1", 0), ("Held", 16)):
+        jobs = [replace(each, reason=reason) for each in (held, other)]
+        assert now(nodes, jobs)["b"].over == over
+
+
 def test_others_and_held_jobs_ask_for_nothing():
     jobs = [job(1, "nobody"), job(2, "a", state="COMPLETED")]
     assert now([node("n1"), node("n2")], jobs) == {"a": Quota(8, 16), "b": Quota(8, 16)}
