@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Protocol
 
 from ironburst import document
 from ironburst.adapters.slurm import Slurm
+from ironburst.burst import Job
 from ironburst.config import load
 from ironburst.document import build
 from ironburst.shares import Share
@@ -92,8 +94,12 @@ class InSlurm:
         """As the controller's tick does."""
         seen = self.slurm.observe()
         self.slurm.limit(self.shares, quotas_now(self.shares, "home", seen.nodes, seen.jobs, seen.shares))
-        found = {share.account: 0 for share in self.shares}
-        for job in seen.jobs:
-            if job.state == "RUNNING" and job.account in found:
-                found[job.account] += job.nodes * job.each.gpus
-        return found
+        return in_use(seen.jobs)
+
+
+def in_use(jobs: Iterable[Job]) -> Mapping[str, int]:
+    """{account: GPUs}"""
+    found: Counter[str] = Counter()
+    for job in jobs:
+        found[job.account] += job.nodes * job.each.gpus if job.state == "RUNNING" else 0
+    return found

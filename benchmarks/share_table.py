@@ -1,9 +1,10 @@
 """The same lines of config in Slurm and in Kubernetes: which shares are reached? python -m benchmarks.share_table
 
-One workload of three teams on two nodes of eight GPUs, in real time: in the lab's Slurm (real slurmctld on lab hosts;
-root), in the lab's Kubernetes (real API server and scheduler, kwok's nodes), and by the rules alone. In the middle of
-it the team with the largest guarantee submits nothing; then it comes back. What each team may have now is written to
-both schedulers every few seconds, as a controller would. Printed: each team's part of the GPU-seconds in each third.
+One workload of three teams on two nodes of eight GPUs, in real time and side by side: in the lab's Slurm (real
+slurmctld on lab hosts; root), in the lab's Kubernetes (real API server and scheduler, kwok's nodes), and by the rules
+alone. In the middle of it the team with the largest guarantee submits nothing; then it comes back. What each team may
+have now is written to both every few seconds, by the controller's own adapters. Printed: each team's part of the
+GPU-seconds in each third.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from benchmarks import share_lab
-from benchmarks.shares_kubernetes import apply, pod_of
+from benchmarks.share_lab import InSlurm, in_use
+from benchmarks.shares_kubernetes import apply, everything, fits, pod_of
+from ironburst import burst
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
 from ironburst.shares import Job, Share, kubernetes, quotas
+from ironburst.shares.observed import quotas_now
 from ironburst.shares.placing import schedule
-from ironburst.shares.quota import capacity
 from lab.hosts.check import check
 from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
@@ -56,6 +61,11 @@ class Task:
         """As the arithmetic has it."""
         return Job(self.id, self.account, 1, self.gpus, self.at_s, over=over)
 
+    def waits(self) -> burst.Job:
+        """As the controller sees a job that waits."""
+        each = burst.Resources(self.gpus)
+        return burst.Job(self.id, "", "", "PENDING", self.at_s, 1, each, None, ("home",), account=self.account)
+
 
 class Place(Protocol):
     """Where the workload is played."""
@@ -88,8 +98,8 @@ def play(place: Place, tasks: Sequence[Task]) -> list[dict[str, float]]:
     last = 0.0
     while (now := time.monotonic() - begun) < LENGTH_S:
         running = place.control(now)
-        for account, gpus in running.items():
-            used[_third(now)][account] += gpus * (now - last)
+        for account in DEMAND:
+            used[_third(now)][account] += running.get(account, 0) * (now - last)
         last = now
         time.sleep(max(0.0, CONTROL_S - (time.monotonic() - begun - now)))
     return [_parts(each) for each in used]
@@ -134,18 +144,20 @@ def by_the_rules(tasks: Sequence[Task]) -> list[dict[str, float]]:
 
 class InKubernetes:
     """The lab's cluster. A user asks for the guarantee first, and over quota where that is used; what is refused in
-    both is sent again, as is what was ended.
+    both is sent again once there is room, and what was ended, too: every CONTROL_S, where a Job's controller waits 1 to
+    60 s, for the jobs here are short. The controller knows what was refused, as it does of Jobs.
     """
 
     def __init__(self, plane: ControlPlane):
         self.api = plane.api()
+        self.kube = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), Site("shares"))
         self.coming: list[Task] = []
         self.tasks: dict[int, Task] = {}
-        self.sent: dict[int, Job] = {}
+        self.sent: set[int] = set()
         for thing in kubernetes.objects(SHARES, {}, quotas(SHARES, sum(NODES.values()), [])):
             apply(self.api, thing)
         for name, gpus in NODES.items():
-            plane.add_node(NodeSpec(name, {}, {"nvidia.com/gpu": str(gpus), "cpu": "64"}, devices_after_s=0.1))
+            plane.add_node(NodeSpec(name, {}, {kubernetes.GPU: str(gpus), "cpu": "64"}, devices_after_s=0.1))
         accounts = [f"/api/v1/namespaces/{share.account}/serviceaccounts" for share in SHARES]
         wait_for(lambda: all(self.api.call("GET", each)["items"] for each in accounts), 60, "the namespaces")
 
@@ -154,38 +166,32 @@ class InKubernetes:
         self.coming = list(tasks)
 
     def control(self, now_s: float) -> Mapping[str, int]:
-        """See, write, send."""
+        """As the controller's tick does; then what the users do."""
         while self.coming and self.coming[0].at_s <= now_s:
             task = self.coming.pop(0)
             self.tasks[task.id] = task
-        pods = {
-            int(pod["metadata"]["name"][1:]): pod
-            for share in SHARES
-            for pod in self.api.call("GET", f"/api/v1/namespaces/{share.account}/pods")["items"]
-        }
-        found, jobs = dict.fromkeys(DEMAND, 0), list[Job]()
-        for id, job in list(self.sent.items()):
-            pod = pods.get(id)
-            if pod is None:
-                del self.sent[id]  # ended for somebody's guarantee
-            elif pod["status"].get("phase") in ("Succeeded", "Failed"):
-                del self.sent[id], self.tasks[id]
-            else:
-                node = pod["spec"].get("nodeName", "")
-                jobs.append(replace(job, on=(node,) if node else ()))
-                found[job.account] += job.gpus if node else 0
-        waiting = [task.job() for task in self.tasks.values() if task.id not in self.sent]
-        now = quotas(SHARES, capacity(NODES, jobs), [*jobs, *waiting])
-        for thing in kubernetes.quotas_of(SHARES, {}, now):
-            apply(self.api, thing)
-        for task in sorted(self.tasks.values(), key=lambda task: task.at_s):
-            if task.id not in self.sent and task.id not in pods:
-                self._send(task)
-        return found
+        seen = self.kube.observe()
+        refused = [task.waits() for task in self.tasks.values() if task.id not in self.sent]
+        now = quotas_now(SHARES, "home", seen.nodes, [*seen.jobs, *refused], seen.shares)
+        self.kube.limit(SHARES, now)
+        self._send()
+        return in_use(seen.jobs)
 
-    def _send(self, task: Task) -> None:
-        for over in (False, True):
-            pod = pod_of(task.job(over))
+    def _send(self) -> None:
+        pods, room = everything(self.api, "pods"), everything(self.api, "resourcequotas")
+        there = {int(name[1:]): pod for (_, name), pod in pods.items()}
+        self.sent &= there.keys()  # the others were ended for somebody's guarantee
+        for id in [id for id, pod in there.items() if pod["status"].get("phase") == "Succeeded"]:
+            self.tasks.pop(id, None)
+        for task in sorted(self.tasks.values(), key=lambda task: task.at_s):
+            if task.id not in there and (job := self._taken(task, room)):
+                self.sent.add(job.id)
+
+    def _taken(self, task: Task, room: Mapping[tuple[str, str], Json]) -> Job | None:
+        for job in (task.job(over=False), task.job(over=True)):
+            if not fits(job, task.account, room):
+                continue
+            pod = pod_of(job)
             pod["metadata"]["annotations"] = {f"{NOTE}run-seconds": str(task.seconds)}
             try:
                 self.api.call("POST", f"/api/v1/namespaces/{task.account}/pods", pod)
@@ -193,19 +199,22 @@ class InKubernetes:
                 if "exceeded quota" not in str(refusal):
                     raise
             else:
-                self.sent[task.id] = task.job(over)
-                return
+                return job
+        return None
 
 
 # ---- the table
 
 
-def in_kubernetes(tasks: Sequence[Task]) -> list[dict[str, float]]:
-    """In a control plane of its own."""
+def measured(tasks: Sequence[Task], prefix: str | None) -> Json:
+    """All three, both schedulers at the same time."""
     plane = ControlPlane(f"shares-{os.getpid()}")
     plane.up(tied=True)
     try:
-        return play(InKubernetes(plane), tasks)
+        with share_lab.converged(SHARES, prefix) as inside, ThreadPoolExecutor(2) as pool:
+            places: dict[str, Place] = {"slurm": InSlurm(inside, SHARES), "kubernetes": InKubernetes(plane)}
+            played = {name: pool.submit(play, place, tasks) for name, place in places.items()}
+            return table({"rules": by_the_rules(tasks), **{name: each.result() for name, each in played.items()}})
     finally:
         plane.down()
 
@@ -231,11 +240,7 @@ def main(argv: list[str] | None = None) -> int:
     if lacks := missing():
         print(json.dumps({"skipped": lacks}))
         return 0
-    tasks = workload()
-    by = {"rules": by_the_rules(tasks), "kubernetes": in_kubernetes(tasks)}
-    with share_lab.converged(SHARES, arguments.lab) as inside:
-        by["slurm"] = play(share_lab.InSlurm(inside, SHARES), tasks)
-    found = table(by)
+    found = measured(workload(), arguments.lab)
     print(json.dumps(found, indent=None if arguments.json else 1))
     return int(found["largest_difference"] > ASKED)
 

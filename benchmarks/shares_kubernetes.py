@@ -25,12 +25,14 @@ from ironburst.shares import Job, Share, kubernetes, quotas
 from ironburst.shares.placing import deprived
 from ironburst.shares.quota import capacity
 from lab.kubernetes.access import Api, Refused
+from lab.kubernetes.commands import Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import LabError, wait_for
 
 BATCH = 40
 AT_ONCE = 6  # sequences whose calls go side by side
+GRACE_S = 80  # no node goes away here, and a hundred of them needn't say so each second
 SETTLE_S = 180.0  # the scheduler's rounds; kube-scheduler tries a pod again after 10 s, but this machine may be busy
 PAUSE_S = 0.5
 SEQUENCE = "lab.ironburst/sequence"  # label of a sequence's nodes
@@ -81,7 +83,7 @@ def figures_of(seeds: Iterable[int]) -> Json:
     """Plays them all, a batch at a time, and counts."""
     begun, all_seeds = time.monotonic(), list(seeds)
     plane = ControlPlane(f"shares-{os.getpid()}")
-    plane.up(tied=True)
+    plane.up(Options(grace_s=GRACE_S), tied=True)
     try:
         played, behind = list[Played](), 0
         found = figures(played)
@@ -224,11 +226,11 @@ def _deprived(each: Running) -> list[Job]:
 
 def _look(api: Api, batch: Sequence[Running]) -> bool:
     """See which pods are where, write the quotas, and send what isn't there. True: nothing is under way."""
-    pods, room = _all(api, "pods"), _all(api, "resourcequotas")
+    pods, room = everything(api, "pods"), everything(api, "resourcequotas")
     return all(_each(batch, lambda each: _look_at(api, each, pods, room)))
 
 
-def _all(api: Api, kind: str) -> dict[tuple[str, str], Json]:
+def everything(api: Api, kind: str) -> dict[tuple[str, str], Json]:
     """By namespace and name."""
     items = api.call("GET", f"/api/v1/{kind}")["items"]
     return {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
@@ -303,7 +305,7 @@ def _send(api: Api, each: Running, pods: dict[tuple[str, str], Json], room: dict
         namespace = each.team(job.account)
         if job.id in each.sent or (namespace, f"j{job.id}") in pods:
             continue
-        if job.id in each.refused and not _fits(job, namespace, room):
+        if job.id in each.refused and not fits(job, namespace, room):
             continue
         try:
             api.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod_of(job, str(each.seed)))
@@ -317,7 +319,7 @@ def _send(api: Api, each: Running, pods: dict[tuple[str, str], Json], room: dict
     return went
 
 
-def _fits(job: Job, namespace: str, room: dict[tuple[str, str], Json]) -> bool:
+def fits(job: Job, namespace: str, room: dict[tuple[str, str], Json]) -> bool:
     """Whether all quotas that count a job have room for it by their status."""
     for name in (kubernetes.OVER_QUOTA if job.over else kubernetes.GUARANTEED, "ironburst-most"):
         status = room.get((namespace, name), {}).get("status", {})

@@ -163,12 +163,12 @@ def _as(kubeconfig: Path, layout: Layout, program: str) -> dict[str, object]:
     }
 
 
-def _kwok(layout: Layout, _: Options) -> dict[str, object]:
+def _kwok(layout: Layout, options: Options) -> dict[str, object]:
     return {
         "kubeconfig": layout.kubeconfig("kwok"),
         "config": layout.stages,
         "manage-nodes-with-label-selector": f"{ALIVE}=true",
-        "node-lease-duration-seconds": 4,  # it renews them four times as often
+        "node-lease-duration-seconds": max(4, options.grace_s // 2),  # it renews them four times as often
         "node-ip": NOBODYS,
         "cidr": PODS,
         "server-address": f"{LOOPBACK}:{layout.ports['kwok']}",
