@@ -21,6 +21,7 @@ pytestmark = [
 ]
 LIMIT_S = 60
 VISION, NLP = Share("vision", 8, nodes=("own-1",)), Share("nlp", 8)
+PROMISED = {"vision": Quota(8, 16), "nlp": Quota(8, 16)}
 SHARES, OWN = [VISION, NLP], {"vision": 8, "nlp": 0}
 
 
@@ -162,7 +163,7 @@ def test_work_over_quota_ends_for_a_guarantee_and_nothing_else_does(api):
 
 def test_the_guarantees_follow_the_nodes(api, kube):
     """A node is cordoned, and comes back; a team's own node counts for nobody else."""
-    wait_for(lambda: hold(kube) == {"vision": Quota(8, 16), "nlp": Quota(8, 16)}, LIMIT_S, "what was promised")
+    wait_for(lambda: hold(kube) == PROMISED, LIMIT_S, "what was promised")
     api.call("PATCH", "/api/v1/nodes/n2", {"spec": {"unschedulable": True}})
     try:
         wait_for(lambda: hold(kube) == {"vision": Quota(4, 8, 4), "nlp": Quota(4, 8, 4)}, LIMIT_S, "half of it")
@@ -177,9 +178,8 @@ def test_the_guarantees_follow_the_nodes(api, kube):
 
 
 def test_a_job_whose_pods_the_api_server_refuses_asks_for_its_part(api, kube):
-    """It has no pod; its Job says what it would be. vision has all that is idle, and gives nothing for it: but nobody
-    gets more before nlp has its half.
-    """
+    """It has no pod; its Job says what it would be. vision keeps what runs, and gets no more until nlp has half."""
+    wait_for(lambda: hold(kube) == PROMISED, LIMIT_S, "what was promised")
     for number in range(4):
         submit(api, "vision", f"over{number}", 4, kubernetes.OVER_QUOTA)
     wait_for(lambda: all(on(api, "vision", f"over{n}") for n in range(4)), LIMIT_S, "all GPUs in use")
