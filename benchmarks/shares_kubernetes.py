@@ -244,6 +244,8 @@ def _look_at(api: Api, each: Running, pods: dict[tuple[str, str], Json], room: d
             quiet = False
             if pod is None:
                 _ended(each, job)
+            elif pod["status"].get("phase") in ("Succeeded", "Failed"):
+                each.bound.pop(job, None)  # its containers have ended: kube-scheduler gives its GPUs away already
             continue
         node = pod["spec"].get("nodeName", "")
         if node and job not in each.bound:
