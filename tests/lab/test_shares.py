@@ -4,8 +4,10 @@ rights. Three teams on the hall's sixteen GPUs, as the role slurm_head tells Slu
 
 import pytest
 
+from benchmarks import share_table
 from ironburst import document
 from ironburst.shares import Share, quotas, slurm
+from lab.kubernetes import binaries
 from lab.system import wait_for
 from tests.playbooks import sample
 from tests.sites import NAMES, converge
@@ -148,6 +150,13 @@ def test_limits_follow_the_nodes(head):
         for name, qos in promised.items():
             head.ssh(["sacctmgr", "-i", "modify", "qos", "where", f"Name={name}", "set", *qos.settings()])
     assert shown() == promised
+
+
+@pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes")
+def test_both_schedulers_reach_the_same_shares(inside, head):
+    """The same workload in Slurm and in Kubernetes, nine minutes: the table of benchmarks.share_table."""
+    found = share_table.measured(share_table.workload(), inside.site.prefix)
+    assert found["largest_difference"] <= share_table.ASKED, found["parts"]
 
 
 def test_a_team_that_is_gone_has_no_rights(inside, head):
