@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
+from ironburst.shares.slurm import kind_of
 
 T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
@@ -68,6 +69,20 @@ def spelled(answer: Any) -> dict[int, str]:
         if job and array and task is not None:
             tasks[int(job)] = f"{int(array)}_{int(task)}"
     return tasks
+
+
+def shares(answer: Any) -> dict[int, str]:
+    """What the running jobs count in of their teams' shares, by id, from `squeue --json`: their QOS says it. One that
+    waits is tried in several.
+    """
+    found = {}
+    for raw in _rows(answer, "jobs", "squeue"):
+        try:
+            if base_state(_words(raw["job_state"])) in _ON_NODES:
+                found[int(number(raw["job_id"]) or 0)] = kind_of(raw["account"] or "", raw["qos"] or "")
+        except _SHAPES:
+            continue  # told already, where the jobs are read
+    return {job: kind for job, kind in found.items() if kind}
 
 
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:

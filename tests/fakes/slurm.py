@@ -73,6 +73,8 @@ class FakeSlurm:
         self.beats = 0
         self.unreadable: list[str] = []  # what an answer says of what it couldn't read
         self.refused: dict[tuple[int, str], str] = {}  # (job, partition) that isn't started there, and its reason
+        self.limits: list[dict] = []  # of the teams, as written
+        self.counted: dict[int, str] = {}  # what jobs count in of their teams' shares
         self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
@@ -228,7 +230,7 @@ class FakeSlurm:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
         nodes = tuple(map(self._record, self.nodes.values()))
-        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable))
+        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable), dict(self.counted))
 
     def claim(self, owner, said, stale_s):
         self._takes()
@@ -296,6 +298,9 @@ class FakeSlurm:
             raise SchedulerError(f"job {job} isn't pending")
         eligible = self.clock.now() if begin_now else fake.job.eligible_s
         fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
+
+    def limit(self, shares, now):
+        self.limits.append(dict(now))
 
     def beat(self, nodes, at_s):
         """It stays in the node's record, also through power cycles."""

@@ -55,6 +55,7 @@ class PodView:
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
     one_per_node: bool = False  # it shares no node with its own kind
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
+    share: str = ""  # what it counts in of its team's share, by its priority class: ironburst.shares.model
 
 
 @dataclass(frozen=True, slots=True)
