@@ -9,7 +9,8 @@ from ironburst import catalog
 from ironburst.config.checks.common import Findings, unknown
 from ironburst.config.cloud_models import CapacityBlock, Cloud, Group, Pool
 from ironburst.config.load import Finding, path_of
-from ironburst.config.models import ClusterConfig
+from ironburst.config.models import Burst, ClusterConfig
+from ironburst.config.types import duration_text
 
 BOUGHT = ("capacity_block", "capacity_reservation", "capacity_reservation_group")
 ZONE_MISSING = "has no time zone; write for example 2026-12-01T11:30:00Z"
@@ -77,6 +78,7 @@ def capacity(config: ClusterConfig, now: datetime) -> Findings:
         yield from _of_group(group, ("cloud", "groups", g), now)
     for p, pool in enumerate(config.cloud.pools):
         yield from _of_pool(pool, ("cloud", "pools", p), now)
+        yield from _in_time(pool, ("cloud", "pools", p), config.burst)
 
 
 def _of_group(group: Group, here: tuple[str | int, ...], now: datetime) -> Findings:
@@ -98,6 +100,14 @@ def _of_pool(pool: Pool, here: tuple[str | int, ...], now: datetime) -> Findings
         over = f"the pool's capacity ended at {pool.capacity_ends}; nothing could be rented in it"
         yield from _ended(path_of(*here, "capacity_ends"), pool.capacity_ends, now, over)
     yield from _markets(pool, here)
+
+
+def _in_time(pool: Pool, here: tuple[str | int, ...], burst: Burst) -> Findings:
+    """Until it has joined it hears no heartbeat: its data are copied, its gate runs."""
+    if pool.boot >= burst.dead_man:
+        alone = duration_text(burst.dead_man)
+        message = f"until it joins a node hears nobody, and ends itself after burst.dead_man, {alone}: raise that"
+        yield Finding(path_of(*here, "boot"), duration_text(pool.boot), "dead-man", message)
 
 
 def _markets(pool: Pool, here: tuple[str | int, ...]) -> Findings:

@@ -9,7 +9,6 @@ from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.config.types import duration_text
 
 SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
 ROLE_NAME = 64 - 8  # characters of an IAM role's name, without those that make it unique
@@ -56,7 +55,3 @@ def _copied(config: ClusterConfig, where: tuple[str, int], nodes: Group | Pool) 
     if len(role := naming.logical(config.name, kind, nodes.name)) > ROLE_NAME:
         message = f"its nodes read data by a role of their own, {role}: IAM's names are shorter, so shorten this one"
         yield Finding(path_of("cloud", *where, "name"), nodes.name, "role-name", message)
-    if isinstance(nodes, Pool) and nodes.boot >= config.burst.dead_man:
-        alone = duration_text(config.burst.dead_man)
-        message = f"a node that copies data hears nobody, and ends itself after burst.dead_man, {alone}: raise that"
-        yield Finding(path_of("cloud", *where, "boot"), duration_text(nodes.boot), "dead-man", message)

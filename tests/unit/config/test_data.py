@@ -98,13 +98,14 @@ def test_each_has_a_folder_of_its_own(said, one, other, words):
     assert not got if words is None else (got[0][:2] == ("cloud.data.other.path", "error") and words in got[0][2])
 
 
-def test_a_node_that_copies_longer_than_the_dead_mans_time_would_end_itself(said, declared):
+@pytest.mark.parametrize("used", [["imagenet"], ["genomes"], []], ids=["copied", "mounted", "none"])
+def test_a_node_that_joins_later_than_the_dead_mans_time_would_end_itself(said, declared, used):
     data = {"imagenet": {"s3": "training-data"}, "genomes": FSX}
-    (only,) = said(data, ["imagenet"], boot="30m")
+    (only,) = said(data, used, boot="30m")
     assert only[0] == "cloud.pools[0].boot" and "burst.dead_man, 30m: raise that" in only[2]
-    assert said(data, ["genomes"], boot="30m") == []
+    assert said(data, used, boot="29m") == []
     declared["burst"] = {**declared.get("burst", {}), "dead_man": "1h"}
-    assert said(data, ["imagenet"], boot="30m") == []
+    assert said(data, used, boot="30m") == []
 
 
 def test_the_name_of_a_role_has_room(said, declared):
