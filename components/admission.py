@@ -61,6 +61,28 @@ def pods(user: str) -> Spec:
     )
 
 
+def workloads(user: str, check: str) -> Spec:
+    """Of a Workload's status, our own check's entry alone."""
+    others = f"filter(c, c.name != {_text(check)})"
+    old = f"(has(oldObject.status.admissionChecks) ? oldObject.status.admissionChecks.{others} : [])"
+    new = f"(has(object.status.admissionChecks) ? object.status.admissionChecks.{others} : [])"
+    both = "has(object.status) && has(oldObject.status)"
+    return _policy(
+        user,
+        "kueue.x-k8s.io",
+        "workloads/status",
+        ["UPDATE"],
+        (
+            f"{both} && {_same('status', ('admissionChecks',))}",
+            "ironburst's controller may change nothing of a workload's status but its checks",
+        ),
+        (
+            f"{both} && {new} == {old}",
+            f"ironburst's controller may answer no check but {check}",
+        ),
+    )
+
+
 def tokens(user: str) -> Spec:
     """Of Secrets, new bootstrap tokens that rented nodes join with: to authenticate, in our group, for a time. The
     data is compared as it is kept, in base64, which the language can't decode. Nor does it know the time of day: a

@@ -23,12 +23,20 @@ from ironburst.adapters.kubernetes.nodes import Record, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
 from ironburst.adapters.kubernetes.views import PodView, View
-from ironburst.ports import Claim, Observation, SchedulerError, WrongShape
+from ironburst.ports import Claim, Job, Observation, SchedulerError, WrongShape
 
 Json = dict[str, Any]
 T = TypeVar("T")
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
+KEPT = {  # what is known of a cluster, by its kind
+    "pods": "pods",
+    "nodes": "nodes",
+    "jobs": "jobs",
+    "groups": "podgroups",
+    "claims": "persistentvolumeclaims",
+    "volumes": "persistentvolumes",
+}
 _AT_ONCE = 8  # requests side by side
 _SETTLE_S = 1.0  # after a cordon, until kube-scheduler has surely seen it
 _RELEASED, _UNUSED = "release", "no lease"  # why we cordoned it; the policy knows these words as ours
@@ -80,22 +88,22 @@ class Kubernetes:
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         kept, seen = record.read(self._client, self._site), self.objects()
-        jobs = queue.jobs_of(seen, self._site, self._memo)
+        jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
         return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen))
 
     def objects(self) -> Objects:
         """What the cluster has now. Raises SchedulerError where that isn't known."""
+        return Objects(**self._copies(KEPT))
+
+    def _copies(self, kept: Mapping[str, str]) -> dict[str, Any]:
+        """By their names in Objects: {name there: kind}."""
         copies = cast(Mapping[str, Any], self._cache.copies(self._first_s))
-        return Objects(
-            pods=copies["pods"],
-            nodes=copies["nodes"],
-            jobs=copies["jobs"],
-            groups=copies["podgroups"],
-            claims=copies["persistentvolumeclaims"],
-            volumes=copies["persistentvolumes"],
-        )
+        return {name: copies[kind] for name, kind in kept.items()}
+
+    def _jobs(self, seen: Objects) -> list[Job]:
+        return queue.jobs_of(seen, self._site, self._memo)
 
     # ---- the controller's own
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:

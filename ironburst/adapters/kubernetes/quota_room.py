@@ -1,0 +1,130 @@
+"""Which workloads that are held for rented nodes Kueue would start at home now. Pure.
+
+Kueue never looks at the other flavors again once it has reserved one (0.19.2, tried: home stood empty and the workload
+was held). `Retry` gives the quota back, and it looks again, from the first flavor on: half a second later it has
+started at home. So Retry is answered where home has room, by what Kueue itself says is reserved; where that was wrong,
+the workload is held again a moment later. Not counted: what preemption would free, fair sharing, taints, affinity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from ironburst.adapters.kubernetes.kueue_views import PENDING, PodSet, QueueView, Quota, WorkloadView
+from ironburst.adapters.kubernetes.workloads import Queued
+
+_Taken = dict[tuple[str, str, str], float]  # (queue, flavor, resource): by those before, in this round
+_NONE = Quota(0.0)
+
+
+def start_at_home(seen: Queued) -> list[WorkloadView]:
+    """Those that fit together, in Kueue's order: by priority, then by age. Workloads whose queue tries all flavors side
+    by side need no help.
+    """
+    held = [
+        each
+        for each in seen.workloads.values()
+        if not seen.waits(each) and each.checks[seen.check].state == PENDING and each.admitted_s is None
+    ]
+    taken: _Taken = {}
+    found = []
+    for each in sorted(held, key=lambda each: (-each.priority, each.created_s, each.key)):
+        queue = seen.queues[each.cluster_queue]
+        if not queue.variants and (chosen := _chosen(each, queue, seen, taken)) is not None:
+            found.append(each)
+            for flavor, resource, amount in chosen:
+                key = queue.key, flavor, resource
+                taken[key] = taken.get(key, 0.0) + amount
+    return found
+
+
+def _chosen(
+    workload: WorkloadView, queue: QueueView, seen: Queued, taken: _Taken
+) -> list[tuple[str, str, float]] | None:
+    """The flavors of home that it would get, with what it takes of them; None: it doesn't fit."""
+    cloud = queue.checks[seen.check] or frozenset(name for group in queue.groups for name in group)
+    found = list[tuple[str, str, float]]()
+    for group in queue.groups:
+        resources = {resource for flavor in group.values() for resource in flavor}
+        for each in workload.sets:
+            if not any(each.flavors.get(resource) in cloud for resource in resources):
+                continue
+            asked = {name: amount for name in resources if (amount := _asked(each, name))}
+            home = [flavor for flavor in _before(group, cloud) if _allows(seen, flavor, each)]
+            flavor = next((name for name in home if _fits(name, asked, queue, seen, taken, found)), None)
+            if flavor is None:
+                return None
+            found += [(flavor, name, amount) for name, amount in asked.items()]
+    return found
+
+
+def _asked(each: PodSet, resource: str) -> float:
+    return each.count * (1.0 if resource == "pods" else each.asks.get(resource, 0.0))
+
+
+def _before(group: Mapping[str, object], cloud: frozenset[str]) -> Iterator[str]:
+    """Flavors that Kueue tries before the cloud's."""
+    for flavor in group:
+        if flavor in cloud:
+            return
+        yield flavor
+
+
+def _allows(seen: Queued, flavor: str, each: PodSet) -> bool:
+    """Kueue gives no flavor whose labels are others than the pods name."""
+    labels = seen.flavors[flavor].labels if flavor in seen.flavors else {}
+    return all(labels.get(key, value) == value for key, value in each.selector.items())
+
+
+def _fits(
+    flavor: str,
+    asked: Mapping[str, float],
+    queue: QueueView,
+    seen: Queued,
+    taken: _Taken,
+    also: Iterable[tuple[str, str, float]],
+) -> bool:
+    own = {(flavor, name): sum(n for f, r, n in also if (f, r) == (flavor, name)) for name in asked}
+    return all(
+        amount + own[flavor, name] <= _free(flavor, name, queue, seen, taken) + 1e-6 for name, amount in asked.items()
+    )
+
+
+def _free(flavor: str, resource: str, queue: QueueView, seen: Queued, taken: _Taken) -> float:
+    """What the queue may still reserve: of its own, and of its cohort within its borrowing limit."""
+    quota = _quota(queue, flavor, resource)
+    mine = quota.nominal - _reserved(queue, flavor, resource, taken)
+    if not queue.cohort:
+        return mine
+    root = _root(queue, seen)
+    members = [each for each in seen.queues.values() if each.cohort and _root(each, seen) == root]
+    free = sum(
+        _quota(each, flavor, resource).nominal for name, each in seen.cohorts.items() if _root_of(name, seen) == root
+    )
+    for each in members:
+        left = _quota(each, flavor, resource).nominal - _reserved(each, flavor, resource, taken)
+        lends = _quota(each, flavor, resource).lending
+        free += left if each.key == queue.key or lends is None else min(left, lends)
+    return min(free, math.inf if quota.borrowing is None else mine + quota.borrowing)
+
+
+def _quota(queue: QueueView, flavor: str, resource: str) -> Quota:
+    return next((group[flavor][resource] for group in queue.groups if resource in group.get(flavor, ())), _NONE)
+
+
+def _reserved(queue: QueueView, flavor: str, resource: str, taken: _Taken) -> float:
+    return queue.reserved.get((flavor, resource), 0.0) + taken.get((queue.key, flavor, resource), 0.0)
+
+
+def _root(queue: QueueView, seen: Queued) -> str:
+    return _root_of(queue.cohort, seen)
+
+
+def _root_of(cohort: str, seen: Queued) -> str:
+    """The topmost cohort above one; a ring, which Kueue refuses, ends somewhere."""
+    for _ in range(len(seen.cohorts) + 1):
+        if not (above := seen.cohorts.get(cohort)) or not above.cohort:
+            break
+        cohort = above.cohort
+    return cohort
