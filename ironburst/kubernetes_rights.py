@@ -57,7 +57,7 @@ def answering(check: str) -> tuple[Rule, ...]:
 
 
 def cluster(queue: str, check: str) -> tuple[Rule, ...]:
-    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: it gets its tolerations from Kueue."""
+    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
     if queue != "kueue":
         return CLUSTER
     pods = Rule("", ("pods",), ("list", "watch", "delete"))

@@ -51,9 +51,8 @@ def patch(raw: Json, check: str, answer: Json, now_s: float) -> Json:
 
 def active(raw: Json, now_s: float) -> Json | None:
     """Of an AdmissionCheck: somebody answers. None: it says so already."""
-    conditions = [each for each in (raw.get("status") or {}).get("conditions") or () if each["type"] != "Active"]
-    was = next((each for each in (raw.get("status") or {}).get("conditions") or () if each["type"] == "Active"), {})
-    if was.get("status") == "True":
+    found: list[Json] = (raw.get("status") or {}).get("conditions") or []
+    if any(each["type"] == "Active" and each["status"] == "True" for each in found):
         return None
     mine = {
         "type": "Active",
@@ -63,4 +62,4 @@ def active(raw: Json, now_s: float) -> Json | None:
         "lastTransitionTime": micro_time(now_s),
         "observedGeneration": raw["metadata"].get("generation", 1),
     }
-    return {"status": {"conditions": [*conditions, mine]}}
+    return {"status": {"conditions": [*(each for each in found if each["type"] != "Active"), mine]}}

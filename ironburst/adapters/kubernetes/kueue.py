@@ -128,9 +128,8 @@ class Kueue(Kubernetes):
 
     def _send_home(self, seen: Queued) -> None:
         """Those that Kueue would start at home now; after a vain try the next one comes later."""
-        self._sent = {
-            uid: known for uid, known in self._sent.items() if any(w.uid == uid for w in seen.workloads.values())
-        }
+        uids = {each.uid for each in seen.workloads.values()}
+        self._sent = {uid: known for uid, known in self._sent.items() if uid in uids}
         due = {each.key: each for each in quota_room.start_at_home(seen) if self._due(each)}
 
         def send(key: str) -> None:
@@ -143,7 +142,7 @@ class Kueue(Kubernetes):
     def _due(self, each: WorkloadView) -> bool:
         at_s, times = self._sent.get(each.uid, (-float("inf"), 0))
         first_s, most_s = _AGAIN_S
-        return self._clock() - at_s >= min(first_s * 2 ** (times - 1), most_s)
+        return self._clock() - at_s >= min(first_s * 2.0 ** (times - 1), most_s)
 
     # ---- answers to the policy
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
@@ -167,7 +166,9 @@ class Kueue(Kubernetes):
                 self._retry(now, _LOST)
             return
         if len(pools) > 1:
-            raise SchedulerError(f"job {job} ({name}) can't be let on pools {', '.join(p.name for p in pools)} at once")
+            raise SchedulerError(
+                f"job {job} ({name}) can't be let on pools {', '.join(pool.partition for pool in pools)} at once"
+            )
         if before.state == READY:
             if before.tolerates != {seen.rented[node] for node in wanted}:
                 self._retry(now, _CHANGED)
@@ -175,7 +176,7 @@ class Kueue(Kubernetes):
         self._open(now, seen, pools[0].partition, wanted)
 
     def _open(self, now: WorkloadView, seen: Queued, site: str, nodes: Sequence[str]) -> None:
-        sets = seen.rented(now)
+        sets = seen.cloud_sets(now)
         gang = next(gang for gang in seen.gangs[0] if gang.key == f"workload {now.parent or now.uid}")
         if any(site not in pod.pools for pod in gang.pods):
             raise SchedulerError(f"workload {now.key} can't start in {site}: its labels or its flavor's say otherwise")
@@ -203,7 +204,7 @@ class Kueue(Kubernetes):
         return value
 
     def requeue(self, *jobs: int) -> dict[int, str]:
-        """Kueue ends all pods of a workload and puts it into the queue again; pods that are none of Kueue's are evicted."""
+        """Kueue ends all pods of a workload and puts it into the queue again; other pods are evicted."""
         seen, refused, others = self.objects(), dict[int, str](), list[int]()
         keys = {gang.id: gang.key for gang in seen.gangs[0]}
         for job in jobs:
@@ -239,11 +240,9 @@ class Kueue(Kubernetes):
         def changed(raw: Json) -> Json:
             now = kueue_views.read_workload(raw, self._site)
             entry = now.checks.get(check)
-            same = now.uid == workload.uid and now.cluster_queue == workload.cluster_queue and now.sets == workload.sets
+            same = (now.uid, now.reserved_s, now.sets) == (workload.uid, workload.reserved_s, workload.sets)
             if not same or now.reserved_s is None or now.evicted or entry is None or entry.state not in only:
-                raise SchedulerError(
-                    f"workload {workload.key} is another one by now: it isn't answered {answer['state']}"
-                )
+                raise SchedulerError(f"workload {workload.key} has changed: it isn't answered {answer['state']}")
             return check_states.patch(raw, check, answer, self.now())
 
         path = f"{_API}/namespaces/{checked(space)}/workloads/{checked(name)}/status"

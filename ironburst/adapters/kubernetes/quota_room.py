@@ -99,9 +99,8 @@ def _free(flavor: str, resource: str, queue: QueueView, seen: Queued, taken: _Ta
         return mine
     root = _root(queue, seen)
     members = [each for each in seen.queues.values() if each.cohort and _root(each, seen) == root]
-    free = sum(
-        _quota(each, flavor, resource).nominal for name, each in seen.cohorts.items() if _root_of(name, seen) == root
-    )
+    cohorts = [each for name, each in seen.cohorts.items() if _root_of(name, seen) == root]
+    free = sum(_quota(each, flavor, resource).nominal for each in cohorts)
     for each in members:
         left = _quota(each, flavor, resource).nominal - _reserved(each, flavor, resource, taken)
         lends = _quota(each, flavor, resource).lending

@@ -151,13 +151,17 @@ class View(Protocol):
     """What is kept of any object."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Namespace and name."""
 
     @property
-    def uid(self) -> str: ...
+    def uid(self) -> str:
+        """Of the object."""
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """Its resourceVersion."""
 
     @property
-    def error(self) -> str: ...
+    def error(self) -> str:
+        """What of it can't be read."""

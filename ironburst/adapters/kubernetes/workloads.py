@@ -15,6 +15,7 @@ What Kueue does that isn't obvious (0.19.2, tried):
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,10 +91,9 @@ class Queued(Objects):
         mine: dict[str, list[PodView]] = {}
         others = []
         for pod in self.pods.values():
-            names = (f"{pod.namespace}/{pod.queued_as}", pod.uid, pod.owner.uid if pod.owner else "")
-            found = next(
-                (key for name in (*names, f"jobset {pod.namespace}/{pod.jobset}") if (key := known.get(name))), ""
-            )
+            own = f"{pod.namespace}/{pod.queued_as}", f"jobset {pod.namespace}/{pod.jobset}"
+            names = (*own, pod.uid, pod.owner.uid if pod.owner else "")
+            found = next((key for name in names if (key := known.get(name))), "")
             (mine.setdefault(found, []) if found else others).append(pod)
         return mine, others
 
@@ -102,14 +102,11 @@ class Queued(Objects):
         """Workloads, and the pods that are none of Kueue's; no pod twice."""
         mine, others = self.owned
         owned = {uid for each in self.workloads.values() for uid in each.owners}
-        plain, twice = grouped(
-            others, (job for job in self.jobs.values() if job.uid not in owned), self.groups.values()
-        )
+        jobs = [job for job in self.jobs.values() if job.uid not in owned]
+        plain, _ = grouped(others, jobs, self.groups.values())
         found = [gang for family in self.families.values() if (gang := self._gang(family, mine.get(family.key, [])))]
-        ids = [gang.id for gang in (*found, *plain)]
-        return [*found, *plain], twice | frozenset(id for id in ids if ids.count(id) > 1) if len(set(ids)) < len(
-            ids
-        ) else twice
+        counted = Counter(gang.id for gang in (*found, *plain))
+        return [*found, *plain], frozenset(id for id, count in counted.items() if count > 1)
 
     def _gang(self, family: Family, pods: list[PodView]) -> Gang | None:
         now = family.now
@@ -117,7 +114,7 @@ class Queued(Objects):
         if not bound and (now.finished or not now.active):
             return None
         jobs = tuple(job for job in self.jobs.values() if job.uid in now.owners) if now.owners else ()
-        sets = self.rented(now) or now.sets
+        sets = self.cloud_sets(now) or now.sets
         size = sum(each.count for each in sets)
         if not bound:
             waits = self.waits(now)
@@ -145,7 +142,7 @@ class Queued(Objects):
         )
 
     # ---- what Kueue waits for
-    def rented(self, workload: WorkloadView) -> tuple[PodSet, ...]:
+    def cloud_sets(self, workload: WorkloadView) -> tuple[PodSet, ...]:
         """Its pod sets that are on a flavor with our check."""
         return tuple(each for each in workload.sets if self.cloud(workload) & set(each.flavors.values()))
 
@@ -232,8 +229,8 @@ def misdeclared(seen: Queued, controller: str) -> Iterable[str]:
         yield f"there is no AdmissionCheck {seen.check}: `pulumi up` with admin_kubeconfig makes it, or make it by hand"
     elif declared.controller != controller:
         yield (
-            f"AdmissionCheck {seen.check} belongs to {declared.controller}, not to {controller}: two owners of launching; "
-            "delete it, so that it is made anew, or set scheduler.queue to pods"
+            f"AdmissionCheck {seen.check} belongs to {declared.controller}, not to {controller}, and launching has one "
+            "owner: delete it, so that it is made anew, or set scheduler.queue to pods"
         )
     for name, each in sorted(seen.queues.items()):
         if each.error:
