@@ -54,6 +54,7 @@ class WorkloadView:
     name: str = ""
     created_s: float = 0.0
     owners: frozenset[str] = frozenset()  # uids: a Job, a JobSet, the pods of a group
+    called: str = ""  # as its user calls it: by the name of its owner
     jobset: str = ""  # name of the JobSet that owns it
     parent: str = ""  # uid of the Workload that this one is a variant of
     is_parent: bool = False
@@ -153,6 +154,7 @@ def _workload(raw: Json, site: Site) -> Json:
         "name": meta["name"],
         "created_s": seconds(meta["creationTimestamp"]),
         "owners": frozenset(each["uid"] for each in owners),
+        "called": next((each["name"] for each in owners if each.get("controller")), meta["name"]),
         "jobset": next((each["name"] for each in owners if each["kind"] == "JobSet"), ""),
         "parent": next((each["uid"] for each in owners if each["kind"] == "Workload"), ""),
         "is_parent": (meta.get("labels") or {}).get(_PARENT) == "true",

@@ -26,6 +26,7 @@ from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.kueue_views import (
     PENDING,
     READY,
+    Check,
     CheckView,
     FlavorView,
     PodSet,
@@ -75,7 +76,8 @@ class Queued(Objects):
             return each.admitted_s is not None, asked, each.reserved_s is not None, each.active, not each.finished
 
         first = next((each for each in members if each.uid == uid), members[0])
-        return Family(f"workload {uid}", first.key, max(variants, key=rank))
+        name = f"{first.key.partition('/')[0]}/{first.called}"
+        return Family(f"workload {uid}", name, max(variants, key=rank))
 
     @cached_property
     def owned(self) -> tuple[dict[str, list[PodView]], list[PodView]]:
@@ -89,11 +91,11 @@ class Queued(Objects):
             if each.jobset:
                 known[f"jobset {each.key.partition('/')[0]}/{each.jobset}"] = key
         mine: dict[str, list[PodView]] = {}
-        others = []
+        others = list[PodView]()
         for pod in self.pods.values():
             own = f"{pod.namespace}/{pod.queued_as}", f"jobset {pod.namespace}/{pod.jobset}"
             names = (*own, pod.uid, pod.owner.uid if pod.owner else "")
-            found = next((key for name in names if (key := known.get(name))), "")
+            found = next((known[name] for name in names if name in known), "")
             (mine.setdefault(found, []) if found else others).append(pod)
         return mine, others
 
@@ -135,7 +137,7 @@ class Queued(Objects):
             each.pod,
             owner=owner,
             waits=waits,
-            reason=f"Kueue: {of.said or waits or 'held for rented nodes'}",
+            reason=f"Kueue: {of.said or waits or _held(answer)}",
             pools=pools,
             together=each.pod.together or ("" if waits else SITE_KEY),  # the answer puts all of them on one side
             tolerates=answer.tolerates if answer and answer.state == READY else frozenset(),
@@ -183,6 +185,10 @@ class Queued(Objects):
             if name != self.check and found and found.controller in RIVALS:
                 return name
         return ""
+
+
+def _held(answer: Check | None) -> str:
+    return "let on rented nodes" if answer and answer.state == READY else "held for rented nodes"
 
 
 def jobs_of(seen: Queued, site: Site) -> list[Job]:
