@@ -15,11 +15,12 @@ from ironburst import naming
 from ironburst.adapters.kubernetes import check_states, joining, kueue_views, objects, quota_room, taints, workloads
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
+from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VERSION, WorkloadView
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.scheduler import KEPT, Kubernetes, kinds
-from ironburst.adapters.kubernetes.site import Site
+from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.ports import Claim, Job, Observation, SchedulerError
 
@@ -122,7 +123,7 @@ class Kueue(Kubernetes):
             if not seen.waits(each)
             and (answer := each.checks[seen.check]).state == READY
             and not answer.tolerates & there
-            and f"workload {each.parent or each.uid}" not in started
+            and workloads.key_of(each) not in started
         }
         self._each(lost, lambda key: self._retry(lost[key], _LOST))
 
@@ -152,39 +153,36 @@ class Kueue(Kubernetes):
         """
         del begin_now
         seen = self.objects()
-        family = self._family(job, seen)
-        now, name = family.now, family.name
-        if why := seen.waits(now) or self._started(job, seen):
+        gang = self._gang(job, seen)
+        now, name = seen.known.get(gang.key), gang.name
+        if now is None:
+            raise SchedulerError(f"job {job} ({name}) isn't in Kueue's queue: nothing is rented for it")
+        started = "some of its pods have a node" if any(pod.node for pod in gang.pods) else ""
+        if why := seen.waits(now) or started:
             raise SchedulerError(f"job {job} ({name}) isn't pending for rented nodes: {why}")
         pools = [pool for pool in self._site.pools if pool.partition in partitions]
         wanted = sorted({node for pool in pools for node in pool.nodes} - set(excluded))
         if missing := [node for node in wanted if node not in seen.rented]:
             raise SchedulerError(f"job {job} ({name}) can't be let on {', '.join(missing)}: not in service")
-        before = now.checks[seen.check]
-        if not wanted:
-            if before.state == READY:
-                self._retry(now, _LOST)
-            return
+        if now.checks[seen.check].state == READY:
+            if not wanted or now.checks[seen.check].tolerates != seen.exactly(wanted):
+                self._retry(now, _CHANGED if wanted else _LOST)
+        elif wanted:
+            self._open(now, gang, seen, pools, wanted)
+
+    def _open(self, now: WorkloadView, gang: Gang, seen: Queued, pools: Sequence[Pool], nodes: Sequence[str]) -> None:
+        site = pools[0].partition
         if len(pools) > 1:
             raise SchedulerError(
-                f"job {job} ({name}) can't be let on pools {', '.join(pool.partition for pool in pools)} at once"
+                f"{gang.name} can't be let on {' and '.join(pool.partition for pool in pools)} at once"
             )
-        if before.state == READY:
-            if before.tolerates != {seen.rented[node] for node in wanted}:
-                self._retry(now, _CHANGED)
-            return
-        self._open(now, seen, pools[0].partition, wanted)
-
-    def _open(self, now: WorkloadView, seen: Queued, site: str, nodes: Sequence[str]) -> None:
-        sets = seen.cloud_sets(now)
-        gang = next(gang for gang in seen.gangs[0] if gang.key == f"workload {now.parent or now.uid}")
         if any(site not in pod.pools for pod in gang.pods):
-            raise SchedulerError(f"workload {now.key} can't start in {site}: its labels or its flavor's say otherwise")
-        values = sorted({seen.rented[node] for node in nodes})
-        if len(values) > check_states.MOST_TOLERATIONS:
-            values = [self._one_value(now, seen, nodes)]
-        answer = check_states.ready([each.name for each in sets], site, values)
-        self._answer(now, answer, (PENDING,))
+            raise SchedulerError(f"{gang.name} can't start in {site}: its node labels or its flavor's say otherwise")
+        values = seen.exactly(nodes)
+        if values is None or len(values) > check_states.MOST_TOLERATIONS:
+            values = frozenset([self._one_value(now, seen, nodes)])
+        sets = [each.name for each in seen.cloud_sets(now)]
+        self._answer(now, check_states.ready(sets, site, sorted(values)), (PENDING,))
 
     def _one_value(self, now: WorkloadView, seen: Queued, nodes: Sequence[str]) -> str:
         """Give all of these nodes' taints the same new value."""
@@ -208,24 +206,15 @@ class Kueue(Kubernetes):
         seen, refused, others = self.objects(), dict[int, str](), list[int]()
         keys = {gang.id: gang.key for gang in seen.gangs[0]}
         for job in jobs:
-            family = seen.families.get(keys.get(job, ""))
-            if family is None or not seen.ours(family.now):
+            now = seen.known.get(keys.get(job, ""))
+            if now is None or not seen.ours(now):
                 others.append(job)
-            else:
-                try:
-                    self._retry(family.now, "its rented nodes go")
-                except SchedulerError as error:
-                    refused[job] = str(error)
+                continue
+            try:
+                self._retry(now, "its rented nodes go")
+            except SchedulerError as error:
+                refused[job] = str(error)
         return {**refused, **(super().requeue(*others) if others else {})}
-
-    def _family(self, job: int, seen: Queued) -> workloads.Family:
-        gang = self._gang(job, seen)
-        if family := seen.families.get(gang.key):
-            return family
-        raise SchedulerError(f"job {job} ({gang.name}) isn't in Kueue's queue: nothing is rented for it")
-
-    def _started(self, job: int, seen: Queued) -> str:
-        return "some of its pods have a node" if any(pod.node for pod in self._gang(job, seen).pods) else ""
 
     def _retry(self, workload: WorkloadView, message: str) -> None:
         self._answer(workload, check_states.retry(message), (PENDING, READY))

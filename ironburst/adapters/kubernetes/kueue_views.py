@@ -56,8 +56,8 @@ class WorkloadView:
     owners: frozenset[str] = frozenset()  # uids: a Job, a JobSet, the pods of a group
     called: str = ""  # as its user calls it: by the name of its owner
     jobset: str = ""  # name of the JobSet that owns it
-    parent: str = ""  # uid of the Workload that this one is a variant of
-    is_parent: bool = False
+    variant: bool = False  # of another Workload (Concurrent Admission), which stands for it
+    has_variants: bool = False
     active: bool = True
     finished: bool = False
     priority: int = 0
@@ -91,7 +91,7 @@ class QueueView:
     groups: tuple[Mapping[str, Mapping[str, Quota]], ...] = ()  # flavors in their order, each by resource
     reserved: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (flavor, resource)
     checks: Mapping[str, frozenset[str]] = field(default_factory=dict)  # flavors of a check; none: all of them
-    variants: bool = False  # it tries the flavors side by side, as workloads of their own
+    variants: bool = False  # it tries the flavors side by side (Concurrent Admission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,8 @@ def _workload(raw: Json, site: Site) -> Json:
         "owners": frozenset(each["uid"] for each in owners),
         "called": next((each["name"] for each in owners if each.get("controller")), meta["name"]),
         "jobset": next((each["name"] for each in owners if each["kind"] == "JobSet"), ""),
-        "parent": next((each["uid"] for each in owners if each["kind"] == "Workload"), ""),
-        "is_parent": (meta.get("labels") or {}).get(_PARENT) == "true",
+        "variant": any(each["kind"] == "Workload" for each in owners),
+        "has_variants": (meta.get("labels") or {}).get(_PARENT) == "true",
         "active": spec.get("active", True) is not False,
         "finished": "Finished" in on,
         "priority": int(spec.get("priority") or 0),

@@ -19,9 +19,7 @@ _NONE = Quota(0.0)
 
 
 def start_at_home(seen: Queued) -> list[WorkloadView]:
-    """Those that fit together, in Kueue's order: by priority, then by age. Workloads whose queue tries all flavors side
-    by side need no help.
-    """
+    """Those that fit together, in Kueue's order: by priority, then by age."""
     held = [
         each
         for each in seen.workloads.values()
@@ -31,7 +29,7 @@ def start_at_home(seen: Queued) -> list[WorkloadView]:
     found = []
     for each in sorted(held, key=lambda each: (-each.priority, each.created_s, each.key)):
         queue = seen.queues[each.cluster_queue]
-        if not queue.variants and (chosen := _chosen(each, queue, seen, taken)) is not None:
+        if (chosen := _chosen(each, queue, seen, taken)) is not None:
             found.append(each)
             for flavor, resource, amount in chosen:
                 key = queue.key, flavor, resource

@@ -1,6 +1,6 @@
 """Kueue's workloads as jobs of the policy. Pure.
 
-A job is a Workload with its variants (Concurrent Admission), whatever pods it has. It waits for us where Kueue has
+A job is a Workload, whatever pods it has. It waits for us where Kueue has
 reserved quota for it on a flavor with our check and asks: the check is Pending. Everywhere else Kueue holds it, or has
 let it start at home, and nothing is rented for it.
 
@@ -11,15 +11,16 @@ What Kueue does that isn't obvious (0.19.2, tried):
   until these are gone (a second and more). Who answers Ready then answers for what is just ending.
 - Without Active in the AdmissionCheck's status, and without the AdmissionCheck, the whole ClusterQueue is out of
   service, home too. A check without onFlavors is on every flavor, home too.
+- Concurrent Admission (alpha) runs one workload a flavor, and a parent above them. What our check says of the pods
+  stays with the variant: the job starts without it, and never reaches its nodes. Nothing is rented in such queues.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from ironburst.adapters.kubernetes import queue
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
@@ -41,14 +42,6 @@ from ironburst.ports import Job
 RIVALS = ("kueue.x-k8s.io/provisioning-request", "kueue.x-k8s.io/multikueue")  # check controllers that bring nodes, too
 
 
-class Family(NamedTuple):
-    """A workload and the one that speaks for it now: itself, or one of its variants."""
-
-    key: str  # that the job is known by
-    name: str
-    now: WorkloadView
-
-
 @dataclass(frozen=True)
 class Queued(Objects):
     """A cluster whose queue is Kueue's, at one moment. `check`: the name of our AdmissionCheck."""
@@ -61,41 +54,24 @@ class Queued(Objects):
     check: str
 
     @cached_property
-    def families(self) -> dict[str, Family]:
-        """By the gang's key."""
-        members: dict[str, list[WorkloadView]] = {}
-        for each in self.workloads.values():
-            members.setdefault(each.parent or each.uid, []).append(each)
-        return {(family := self._family(uid, each)).key: family for uid, each in members.items()}
-
-    def _family(self, uid: str, members: list[WorkloadView]) -> Family:
-        variants = [each for each in members if not each.is_parent] or members
-
-        def rank(each: WorkloadView) -> tuple[bool, ...]:
-            asked = not self.waits(each)
-            return each.admitted_s is not None, asked, each.reserved_s is not None, each.active, not each.finished
-
-        first = next((each for each in members if each.uid == uid), members[0])
-        name = f"{first.key.partition('/')[0]}/{first.called}"
-        return Family(f"workload {uid}", name, max(variants, key=rank))
+    def known(self) -> dict[str, WorkloadView]:
+        """By the key of their gangs; without variants, for which another workload stands."""
+        return {key_of(each): each for each in self.workloads.values() if not each.variant}
 
     @cached_property
     def owned(self) -> tuple[dict[str, list[PodView]], list[PodView]]:
-        """The pods of each family, and the pods of none."""
-        known: dict[str, str] = {}
-        for each in self.workloads.values():
-            if each.parent:
-                continue
-            key = f"workload {each.uid}"
-            known |= {each.key: key, **dict.fromkeys(each.owners, key)}
+        """The pods of each workload, by its gang's key, and the pods of none."""
+        of: dict[str, str] = {}
+        for key, each in self.known.items():
+            of |= {each.key: key, **dict.fromkeys(each.owners, key)}
             if each.jobset:
-                known[f"jobset {each.key.partition('/')[0]}/{each.jobset}"] = key
+                of[f"jobset {each.key.partition('/')[0]}/{each.jobset}"] = key
         mine: dict[str, list[PodView]] = {}
         others = list[PodView]()
         for pod in self.pods.values():
             own = f"{pod.namespace}/{pod.queued_as}", f"jobset {pod.namespace}/{pod.jobset}"
             names = (*own, pod.uid, pod.owner.uid if pod.owner else "")
-            found = next((known[name] for name in names if name in known), "")
+            found = next((of[name] for name in names if name in of), "")
             (mine.setdefault(found, []) if found else others).append(pod)
         return mine, others
 
@@ -106,12 +82,12 @@ class Queued(Objects):
         owned = {uid for each in self.workloads.values() for uid in each.owners}
         jobs = [job for job in self.jobs.values() if job.uid not in owned]
         plain, _ = grouped(others, jobs, self.groups.values())
-        found = [gang for family in self.families.values() if (gang := self._gang(family, mine.get(family.key, [])))]
+        made = (self._gang(key, each, mine.get(key, [])) for key, each in self.known.items())
+        found = [gang for gang in made if gang]
         counted = Counter(gang.id for gang in (*found, *plain))
         return [*found, *plain], frozenset(id for id, count in counted.items() if count > 1)
 
-    def _gang(self, family: Family, pods: list[PodView]) -> Gang | None:
-        now = family.now
+    def _gang(self, key: str, now: WorkloadView, pods: list[PodView]) -> Gang | None:
         bound = [pod for pod in pods if pod.node]
         if not bound and (now.finished or not now.active):
             return None
@@ -123,7 +99,8 @@ class Queued(Objects):
             pods = [pod for each in sets for pod in [self._waiting(each, now, jobs, waits)] * each.count]
         if not pods:
             return None
-        return Gang(family.key, family.name, tuple(pods), max(size, len(pods)), jobs=jobs, remade=self.ours(now))
+        name = f"{now.key.partition('/')[0]}/{now.called}"
+        return Gang(key, name, tuple(pods), max(size, len(pods)), jobs=jobs, remade=self.ours(now))
 
     def _waiting(self, each: PodSet, of: WorkloadView, jobs: tuple[JobView, ...], waits: str) -> PodView:
         """A pod of a set that has none yet, or none with a node. What Kueue gives it, it will have: the labels of its
@@ -142,6 +119,11 @@ class Queued(Objects):
             together=each.pod.together or ("" if waits else SITE_KEY),  # the answer puts all of them on one side
             tolerates=answer.tolerates if answer and answer.state == READY else frozenset(),
         )
+
+    def exactly(self, nodes: Collection[str]) -> frozenset[str] | None:
+        """The values of the taints of these rented nodes; None: other nodes have one of them, too."""
+        values = frozenset(self.rented[node] for node in nodes)
+        return None if any(value in values for name, value in self.rented.items() if name not in nodes) else values
 
     # ---- what Kueue waits for
     def cloud_sets(self, workload: WorkloadView) -> tuple[PodSet, ...]:
@@ -167,6 +149,8 @@ class Queued(Objects):
             return "unreadable"
         if not workload.active:
             return "it is deactivated"
+        if workload.has_variants:
+            return "its ClusterQueue has a concurrentAdmissionPolicy"
         if workload.reserved_s is None:
             return "it waits for quota"
         if workload.evicted:
@@ -187,6 +171,11 @@ class Queued(Objects):
         return ""
 
 
+def key_of(workload: WorkloadView) -> str:
+    """What its gang is known by for as long as it lives."""
+    return f"workload {workload.uid}"
+
+
 def _held(answer: Check | None) -> str:
     return "let on rented nodes" if answer and answer.state == READY else "held for rented nodes"
 
@@ -199,8 +188,8 @@ def jobs_of(seen: Queued, site: Site) -> list[Job]:
         if any(pod.gpus or pod.node in site.pool_of for pod in gang.pods) and (
             job := queue.job_of(gang, seen, site, twice=gang.id in twice)
         ):
-            family = seen.families.get(gang.key)
-            found.append(_of_workload(job, family.now) if family else _beside(job))
+            workload = seen.known.get(gang.key)
+            found.append(_of_workload(job, workload) if workload else _beside(job))
     return found
 
 
@@ -243,6 +232,11 @@ def misdeclared(seen: Queued, controller: str) -> Iterable[str]:
             yield each.error
         if seen.check not in each.checks:
             continue
+        if each.variants:
+            yield (
+                f"ClusterQueue {name} has a concurrentAdmissionPolicy: Kueue then drops the node selector and the "
+                "tolerations of our check, so nothing is rented for it; make the queue anew without that"
+            )
         cloud = each.checks[seen.check]
         if not cloud:
             yield f"ClusterQueue {name}: check {seen.check} names no onFlavors, so it holds home, too: name the cloud's"
