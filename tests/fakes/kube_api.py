@@ -35,6 +35,11 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
         ("metadata.name", "spec.signerName"),
     ),
     "scheduling.k8s.io/v1alpha2 podgroups": ("PodGroup", True, ("metadata.name",)),
+    "kueue.x-k8s.io/v1beta2 workloads": ("Workload", True, ("metadata.name",)),
+    "kueue.x-k8s.io/v1beta2 clusterqueues": ("ClusterQueue", False, ("metadata.name",)),
+    "kueue.x-k8s.io/v1beta2 cohorts": ("Cohort", False, ("metadata.name",)),
+    "kueue.x-k8s.io/v1beta2 resourceflavors": ("ResourceFlavor", False, ("metadata.name",)),
+    "kueue.x-k8s.io/v1beta2 admissionchecks": ("AdmissionCheck", False, ("metadata.name",)),
 }
 PATH = re.compile(r"^/(?:api/(v1)|apis/([^/]+/[^/]+))(?:/namespaces/([^/]+)(?=/))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?$")
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
@@ -313,6 +318,8 @@ class KubeApi:
             return self.evict(key, body)
         if sub == "approval":
             return self.approve(key, body, manager)
+        if sub == "status" and method == "patch":  # whatever else is in the body isn't looked at
+            body = {"metadata": body.get("metadata", {}), "status": body.get("status", {})}
         if method == "get":
             return self._found(key)
         if method == "list":
