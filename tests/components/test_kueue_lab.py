@@ -107,26 +107,15 @@ def test_the_controller_answers_its_own_check_and_no_other(api, controller, held
 
 def test_the_controller_admits_nothing_and_changes_no_workload(api, controller, held):
     path = f"{WORKLOADS}/held/status"
-    admitted = {
-        "type": "Admitted",
-        "status": "True",
-        "reason": "x",
-        "message": "",
-        "lastTransitionTime": "2026-11-23T07:00:00Z",
-    }
+    at = {"lastTransitionTime": "2026-11-23T07:00:00Z"}
+    admitted = {"type": "Admitted", "status": "True", "reason": "x", "message": "", **at}
     for status in ({"conditions": [admitted]}, {"admission": None}, {"requeueState": {"count": 1}}):
-        assert "nothing of a workload's status but" in refused(
-            lambda status=status: controller.call("PATCH", path, {"status": status})
-        )
-    assert "cannot patch" in refused(lambda: controller.call("PATCH", f"{WORKLOADS}/held", {"spec": {"active": False}}))
-    assert "cannot create" in refused(
-        lambda: controller.call("POST", WORKLOADS, {"metadata": {"name": "x"}, "spec": {}})
-    )
-    queue = f"{API}/clusterqueues/team-a"
-    assert "cannot patch" in refused(lambda: controller.call("PATCH", queue, {"spec": {}}))
-    assert "cannot patch" in refused(
-        lambda: controller.call("PATCH", f"{API}/admissionchecks/other/status", {"status": {}})
-    )
+        said = refused(lambda status=status: controller.call("PATCH", path, {"status": status}))
+        assert "nothing of a workload's status but" in said
+    made = {"metadata": {"name": "x"}, "spec": {}}
+    assert "cannot create" in refused(lambda: controller.call("POST", WORKLOADS, made))
+    for other in (f"{WORKLOADS}/held", f"{API}/clusterqueues/team-a", f"{API}/admissionchecks/other/status"):
+        assert "cannot patch" in refused(lambda other=other: controller.call("PATCH", other, {"spec": {}}))
     assert "cannot patch" in refused(
         lambda: controller.call("PATCH", "/api/v1/namespaces/default/pods/x", {"metadata": {"labels": {"a": "b"}}})
     )
@@ -164,10 +153,9 @@ def test_the_server_takes_the_adapters_answers(plane, api, held, tmp_path):
 
 
 def _said(controller, path, body):
-    """What a call that changes nothing is told; it is allowed once the policy is there, so one is tried that isn't."""
-    checks = [
-        {**each, "message": "x"} if each["name"] == "other" else each for each in body["status"]["admissionChecks"]
-    ]
+    """What a call is told that isn't allowed once the policy is in force, and changes nothing before."""
+    found = body["status"]["admissionChecks"]
+    checks = [{**each, "message": "x"} if each["name"] == "other" else each for each in found]
     try:
         controller.call("PATCH", f"{path}?dryRun=All", {"status": {"admissionChecks": checks}})
     except access.Refused as refusal:

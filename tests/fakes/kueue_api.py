@@ -9,7 +9,7 @@ import copy
 import json
 from pathlib import Path
 
-from tests.fakes.kube_api import KubeApi, Refusal, _time
+from tests.fakes.kube_api import RESOURCES, KubeApi, Refusal, _time
 
 RECORDED = json.loads((Path(__file__).parents[1] / "adapters/kubernetes/kueue_recorded.json").read_text())
 API = "kueue.x-k8s.io/v1beta2"
@@ -17,10 +17,19 @@ WORKLOADS, QUEUES, FLAVORS, CHECKS = (
     f"{API} {plural}" for plural in ("workloads", "clusterqueues", "resourceflavors", "admissionchecks")
 )
 CHECK = "ironburst-lab"
+KINDS = {
+    WORKLOADS: ("Workload", True, ("metadata.name",)),
+    QUEUES: ("ClusterQueue", False, ("metadata.name",)),
+    FLAVORS: ("ResourceFlavor", False, ("metadata.name",)),
+    CHECKS: ("AdmissionCheck", False, ("metadata.name",)),
+    f"{API} cohorts": ("Cohort", False, ("metadata.name",)),
+}
 
 
 class KueueApi(KubeApi):
     """With the recorded ClusterQueue team-a (home: 8 GPUs, then cloud), its flavors and our AdmissionCheck."""
+
+    resources = {**RESOURCES, **KINDS}  # noqa: RUF012
 
     def __init__(self, **more):
         super().__init__(**more)

@@ -11,7 +11,7 @@ from ironburst.adapters.kubernetes.client import Client
 from ironburst.ports import Resources, SchedulerError
 from lab.system import wait_for
 from tests.adapters.kubernetes.conftest import kubeconfig_of
-from tests.fakes import kube_api
+from tests.fakes.kube_api import RESOURCES
 from tests.fakes.kube_objects import GATED, may, node, pod
 from tests.fakes.kueue_api import CHECK, CHECKS, QUEUES, RECORDED, WORKLOADS, KueueApi
 
@@ -319,9 +319,8 @@ def test_what_is_wrong_with_a_queue_is_told(api, kube, change, said):
     assert (said in told[0] and len(told) == 1) if said else told == ()
 
 
-def test_a_cluster_without_kueue_is_told_at_once(api, kubeconfig, monkeypatch):
-    known = {name: each for name, each in kube_api.RESOURCES.items() if "kueue" not in name}
-    monkeypatch.setattr(kube_api, "RESOURCES", known)
+def test_a_cluster_without_kueue_is_told_at_once(api, kubeconfig):
+    api.resources = RESOURCES
     it, began_s = Kueue(Client(Access(kubeconfig)), SITE, first_s=30.0), time.monotonic()
     try:
         with pytest.raises(SchedulerError, match=r"no Kueue that this ironburst knows .*install Kueue 0.15 or newer"):
