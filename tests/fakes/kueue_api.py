@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from tests.fakes.kube_api import RESOURCES, KubeApi, Refusal, _time
+from tests.fakes.kube_objects import node
 
 RECORDED = json.loads((Path(__file__).parents[1] / "adapters/kubernetes/kueue_recorded.json").read_text())
 API = "kueue.x-k8s.io/v1beta2"
@@ -27,7 +28,7 @@ KINDS = {
 
 
 class KueueApi(KubeApi):
-    """With the recorded ClusterQueue team-a (home: 8 GPUs, then cloud), its flavors and our AdmissionCheck."""
+    """With a node of 8 GPUs, the recorded ClusterQueue team-a (home: 8 GPUs, then cloud), its flavors and our check."""
 
     resources = {**RESOURCES, **KINDS}  # noqa: RUF012
 
@@ -40,6 +41,7 @@ class KueueApi(KubeApi):
         del check["status"]
         self.put(CHECKS, check)
         self.reserve("home", 8)
+        self.put("v1 nodes", node("home-1"))
 
     def write(self, key, new, manager):
         if key[0] == WORKLOADS:

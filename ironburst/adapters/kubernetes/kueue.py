@@ -131,7 +131,7 @@ class Kueue(Kubernetes):
         """Those that Kueue would start at home now; after a vain try the next one comes later."""
         uids = {each.uid for each in seen.workloads.values()}
         self._sent = {uid: known for uid, known in self._sent.items() if uid in uids}
-        due = {each.key: each for each in quota_room.start_at_home(seen) if self._due(each)}
+        due = {each.key: each for each in quota_room.start_at_home(seen, self._site) if self._due(each)}
 
         def send(key: str) -> None:
             each = due[key]

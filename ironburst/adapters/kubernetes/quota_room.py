@@ -2,8 +2,10 @@
 
 Kueue never looks at the other flavors again once it has reserved one (0.19.2, tried: home stood empty and the workload
 was held). `Retry` gives the quota back, and it looks again, from the first flavor on: half a second later it has
-started at home. So Retry is answered where home has room, by what Kueue itself says is reserved; where that was wrong,
-the workload is held again a moment later. Not counted: what preemption would free, fair sharing, taints, affinity.
+started at home. So Retry is answered where home has room, by what Kueue itself says is reserved, and by the GPUs that
+are free on home's nodes: quota knows nothing of drained ones, and who starts at home by quota alone waits there for
+good. Where that was wrong, the workload is held again a moment later. Not counted: what preemption would free, fair
+sharing, taints, affinity.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from ironburst.adapters.kubernetes.kueue_views import PENDING, PodSet, QueueView, Quota, WorkloadView
+from ironburst.adapters.kubernetes.site import Site
 from ironburst.adapters.kubernetes.workloads import Queued
 
 _Taken = dict[tuple[str, str, str], float]  # (queue, flavor, resource): by those before, in this round
 _NONE = Quota(0.0)
 
 
-def start_at_home(seen: Queued) -> list[WorkloadView]:
+def start_at_home(seen: Queued, site: Site) -> list[WorkloadView]:
     """Those that fit together, in Kueue's order: by priority, then by age."""
     held = [
         each
@@ -26,15 +29,28 @@ def start_at_home(seen: Queued) -> list[WorkloadView]:
         if not seen.waits(each) and each.checks[seen.check].state == PENDING and each.admitted_s is None
     ]
     taken: _Taken = {}
-    found = []
+    found, gpus = [], free_gpus(seen, site) if held else 0
     for each in sorted(held, key=lambda each: (-each.priority, each.created_s, each.key)):
         queue = seen.queues[each.cluster_queue]
-        if (chosen := _chosen(each, queue, seen, taken)) is not None:
+        asked = sum(one.count * one.pod.gpus for one in seen.cloud_sets(each))
+        if asked <= gpus and (chosen := _chosen(each, queue, seen, taken)) is not None:
             found.append(each)
+            gpus -= asked
             for flavor, resource, amount in chosen:
                 key = queue.key, flavor, resource
                 taken[key] = taken.get(key, 0.0) + amount
     return found
+
+
+def free_gpus(seen: Queued, site: Site) -> int:
+    """On home's nodes that take pods, less what is there and what Kueue has let start and has no node yet."""
+    home = {name: node for name, node in seen.nodes.items() if name not in site.pool_of}
+    open_ = {name for name, node in home.items() if node.ready == "True" and not node.cordoned and not node.deleting}
+    free = sum(home[name].gpus for name in open_)
+    for key, pods in seen.owned[0].items():
+        if not seen.ours(seen.known[key]):
+            free -= sum(pod.gpus for pod in pods if not pod.node)
+    return free - sum(pod.gpus for pod in seen.pods.values() if pod.node in open_)
 
 
 def _chosen(

@@ -8,13 +8,17 @@ import pytest
 
 from ironburst.adapters.kubernetes import Pool, Site, quota_room
 from ironburst.adapters.kubernetes.kueue_views import read_check, read_flavor, read_queue, read_workload
+from ironburst.adapters.kubernetes.objects import read_node
+from ironburst.adapters.kubernetes.pods import read_pod
 from ironburst.adapters.kubernetes.workloads import Queued, jobs_of
 from ironburst.ports import Resources
+from tests.fakes.kube_objects import node, pod
 
 RECORDED = json.loads((Path(__file__).parent / "kueue_recorded.json").read_text())
 POOL = Pool("burst-p5", ("p5-1", "p5-2"), Resources(8, 96, 1_000_000), "h100", {"ironburst.io/site": "burst-p5"})
 SITE = Site("lab", (POOL,))
 GPU = "nvidia.com/gpu"
+HOME = node("home-1", gpus=64)
 
 
 def recorded(state, **spec):
@@ -23,10 +27,12 @@ def recorded(state, **spec):
     return raw
 
 
-def seen(*workloads, queues=(RECORDED["queue"],), cohorts=(), flavors=RECORDED["flavors"]):
+def seen(*workloads, queues=(RECORDED["queue"],), cohorts=(), flavors=RECORDED["flavors"], nodes=(), pods=()):
     views = [read_workload(each, SITE) for each in workloads]
     return Queued(
-        **{key: {} for key in ("pods", "nodes", "jobs", "groups", "claims", "volumes")},
+        **{key: {} for key in ("jobs", "groups", "claims", "volumes")},
+        nodes={each["metadata"]["name"]: read_node(each) for each in nodes},
+        pods={view.key: view for view in (read_pod(each, SITE) for each in pods)},
         workloads={each.key: each for each in views},
         queues={view.key: view for view in map(read_queue, queues)},
         cohorts={view.key: view for view in map(read_queue, cohorts)},
@@ -120,6 +126,10 @@ def queue(name="team-a", *, home=8, used=0, cohort="", **limits):
     return raw
 
 
+def sent(*workloads, nodes=(HOME,), **more):
+    return [each.name for each in quota_room.start_at_home(seen(*workloads, nodes=nodes, **more), SITE)]
+
+
 def cohort(name="all", *, home=0, parent=""):
     resources = [{"name": GPU, "nominalQuota": str(home)}] + [
         {"name": each, "nominalQuota": "1M"} for each in ("cpu", "memory")
@@ -149,23 +159,38 @@ def cohort(name="all", *, home=0, parent=""):
 )
 def test_home_has_room_by_quota(queues, cohorts, fits):
     """For two pods of 8 GPUs."""
-    found = quota_room.start_at_home(seen(recorded("held"), queues=queues, cohorts=cohorts))
-    assert bool(found) is fits
+    assert bool(sent(recorded("held"), queues=queues, cohorts=cohorts)) is fits
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "fits"),
+    [
+        ([node("home-1", gpus=16)], [], True),
+        ([node("home-1", gpus=8)], [], False),
+        ([node("home-1", gpus=16, unschedulable=True)], [], False),
+        ([node("home-1", gpus=16, ready="False")], [], False),
+        ([node("home-1", gpus=8), node("p5-1", gpus=8)], [], False),
+        ([node("home-1", gpus=16)], [pod("there", node="home-1", gpus=1)], False),
+        ([node("home-1", gpus=17)], [pod("there", node="home-1", gpus=1)], True),
+    ],
+)
+def test_home_has_room_by_its_nodes(nodes, pods, fits):
+    """Kueue's quota stays what it is when a node is drained."""
+    assert bool(sent(recorded("held"), queues=[queue(home=99)], nodes=nodes, pods=pods)) is fits
 
 
 def test_room_is_given_away_once_and_in_kueues_order():
     first, second = recorded("held"), recorded("held", priority=3)
     second["metadata"] |= {"name": "second", "uid": "second"}
-    found = quota_room.start_at_home(seen(first, second, queues=[queue(home=24)]))
-    assert [each.name for each in found] == ["second"]
+    assert sent(first, second, queues=[queue(home=24)]) == ["second"]
 
 
 def test_nobody_is_sent_to_a_home_that_his_selector_excludes():
     raw = recorded("held")
     raw["spec"]["podSets"][0]["template"]["spec"]["nodeSelector"] = {"ironburst.io/site": "burst-p5"}
-    assert not quota_room.start_at_home(seen(raw, queues=[queue(home=16)]))
+    assert not sent(raw, queues=[queue(home=16)])
 
 
 @pytest.mark.parametrize("state", ["let_on", "being_taken_back", "home", "unasked"])
 def test_only_who_is_held_is_sent_home(state):
-    assert not quota_room.start_at_home(seen(recorded(state), queues=[queue(home=99)]))
+    assert not sent(recorded(state), queues=[queue(home=99)])
