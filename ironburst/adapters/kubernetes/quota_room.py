@@ -12,13 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ironburst.adapters.kubernetes.kueue_views import PENDING, PodSet, QueueView, Quota, WorkloadView
 from ironburst.adapters.kubernetes.site import Site
 from ironburst.adapters.kubernetes.workloads import Queued
 
-_Taken = dict[tuple[str, str, str], float]  # (queue, flavor, resource): by those before, in this round
+_At = tuple[str, str, str]  # queue or root of its cohort, flavor, resource
 _NONE = Quota(0.0)
+
+
+@dataclass
+class _Room:
+    """Of one round: what was there before it, as far as it was asked for, and what those before have taken."""
+
+    known: dict[_At, tuple[float, float]] = field(default_factory=dict)
+    taken: dict[_At, float] = field(default_factory=dict)
 
 
 def start_at_home(seen: Queued, site: Site) -> list[WorkloadView]:
@@ -28,17 +37,18 @@ def start_at_home(seen: Queued, site: Site) -> list[WorkloadView]:
         for each in seen.workloads.values()
         if not seen.waits(each) and each.checks[seen.check].state == PENDING and each.admitted_s is None
     ]
-    taken: _Taken = {}
+    room = _Room()
     found, gpus = [], free_gpus(seen, site) if held else 0
     for each in sorted(held, key=lambda each: (-each.priority, each.created_s, each.key)):
         queue = seen.queues[each.cluster_queue]
         asked = sum(one.count * one.pod.gpus for one in seen.cloud_sets(each))
-        if asked <= gpus and (chosen := _chosen(each, queue, seen, taken)) is not None:
+        if asked <= gpus and (chosen := _chosen(each, queue, seen, room)) is not None:
             found.append(each)
             gpus -= asked
             for flavor, resource, amount in chosen:
-                key = queue.key, flavor, resource
-                taken[key] = taken.get(key, 0.0) + amount
+                for of in {queue.key, f"cohort {_root(queue, seen)}"}:
+                    key = of, flavor, resource
+                    room.taken[key] = room.taken.get(key, 0.0) + amount
     return found
 
 
@@ -53,9 +63,7 @@ def free_gpus(seen: Queued, site: Site) -> int:
     return free - sum(pod.gpus for pod in seen.pods.values() if pod.node in open_)
 
 
-def _chosen(
-    workload: WorkloadView, queue: QueueView, seen: Queued, taken: _Taken
-) -> list[tuple[str, str, float]] | None:
+def _chosen(workload: WorkloadView, queue: QueueView, seen: Queued, room: _Room) -> list[tuple[str, str, float]] | None:
     """The flavors of home that it would get, with what it takes of them; None: it doesn't fit."""
     cloud = queue.checks[seen.check] or frozenset(name for group in queue.groups for name in group)
     found = list[tuple[str, str, float]]()
@@ -66,7 +74,7 @@ def _chosen(
                 continue
             asked = {name: amount for name in resources if (amount := _asked(each, name))}
             home = [flavor for flavor in _before(group, cloud) if _allows(seen, flavor, each)]
-            flavor = next((name for name in home if _fits(name, asked, queue, seen, taken, found)), None)
+            flavor = next((name for name in home if _fits(name, asked, queue, seen, room, found)), None)
             if flavor is None:
                 return None
             found += [(flavor, name, amount) for name, amount in asked.items()]
@@ -96,38 +104,44 @@ def _fits(
     asked: Mapping[str, float],
     queue: QueueView,
     seen: Queued,
-    taken: _Taken,
+    room: _Room,
     also: Iterable[tuple[str, str, float]],
 ) -> bool:
     own = {(flavor, name): sum(n for f, r, n in also if (f, r) == (flavor, name)) for name in asked}
     return all(
-        amount + own[flavor, name] <= _free(flavor, name, queue, seen, taken) + 1e-6 for name, amount in asked.items()
+        amount + own[flavor, name] <= _free(flavor, name, queue, seen, room) + 1e-6 for name, amount in asked.items()
     )
 
 
-def _free(flavor: str, resource: str, queue: QueueView, seen: Queued, taken: _Taken) -> float:
+def _free(flavor: str, resource: str, queue: QueueView, seen: Queued, room: _Room) -> float:
     """What the queue may still reserve: of its own, and of its cohort within its borrowing limit."""
+    at = queue.key, flavor, resource
+    if at not in room.known:
+        room.known[at] = _before_this_round(flavor, resource, queue, seen)
+    together, alone = room.known[at]
+    root = f"cohort {_root(queue, seen)}" if queue.cohort else queue.key
+    return min(together - room.taken.get((root, flavor, resource), 0.0), alone - room.taken.get(at, 0.0))
+
+
+def _before_this_round(flavor: str, resource: str, queue: QueueView, seen: Queued) -> tuple[float, float]:
+    """What is left to its cohort together, and to the queue alone by its limits."""
     quota = _quota(queue, flavor, resource)
-    mine = quota.nominal - _reserved(queue, flavor, resource, taken)
+    mine = quota.nominal - queue.reserved.get((flavor, resource), 0.0)
     if not queue.cohort:
-        return mine
+        return mine, mine
     root = _root(queue, seen)
-    members = [each for each in seen.queues.values() if each.cohort and _root(each, seen) == root]
     cohorts = [each for name, each in seen.cohorts.items() if _root_of(name, seen) == root]
     free = sum(_quota(each, flavor, resource).nominal for each in cohorts)
-    for each in members:
-        left = _quota(each, flavor, resource).nominal - _reserved(each, flavor, resource, taken)
-        lends = _quota(each, flavor, resource).lending
-        free += left if each.key == queue.key or lends is None else min(left, lends)
-    return min(free, math.inf if quota.borrowing is None else mine + quota.borrowing)
+    for each in seen.queues.values():
+        if each.cohort and _root(each, seen) == root:
+            its = _quota(each, flavor, resource)
+            left = its.nominal - each.reserved.get((flavor, resource), 0.0)
+            free += left if each.key == queue.key or its.lending is None else min(left, its.lending)
+    return free, math.inf if quota.borrowing is None else mine + quota.borrowing
 
 
 def _quota(queue: QueueView, flavor: str, resource: str) -> Quota:
     return next((group[flavor][resource] for group in queue.groups if resource in group.get(flavor, ())), _NONE)
-
-
-def _reserved(queue: QueueView, flavor: str, resource: str, taken: _Taken) -> float:
-    return queue.reserved.get((flavor, resource), 0.0) + taken.get((queue.key, flavor, resource), 0.0)
 
 
 def _root(queue: QueueView, seen: Queued) -> str:
