@@ -8,12 +8,12 @@ budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 decide: how long one decision takes
 mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
 schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
+shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
+share_table: the shares that the same lines of config reach in Slurm and in Kubernetes (root; a lab of its own)
 
 Not among them, for they give no ratio, or need more than this machine's Python:
 
 converge: how long hosts take to converge (root; a lab of its own)
 days: whether random days with accidents lose jobs or money, and how long nodes outlive a dead controller
-shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
-share_table: the shares that the same lines of config reach in Slurm and in Kubernetes
 digest: whether the decisions are still the same, before and after a change
 """

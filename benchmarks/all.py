@@ -44,6 +44,9 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
         "mix": ["benchmarks.mix"],
         "schedulers": ["benchmarks.schedulers", *([] if full else ["--jobs", "5000"])],
+        "shares": ["benchmarks.shares"],
+        "shares-kubernetes": ["benchmarks.shares", "--kubernetes", "--sequences", "200" if full else "40"],
+        "shares-table": ["benchmarks.share_table"],
         "mix-x86": ["benchmarks.mix", "--without", "g5g", "--no-karpenter"],
     }
     for gpus in (512, 384, 640):

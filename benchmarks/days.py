@@ -392,6 +392,19 @@ def _one(seed: int, **more: Any) -> Outcome:
         return Day(seed, Path(folder), **more).run()
 
 
+def kept(path: Path | None) -> list[Outcome]:
+    """The days that an earlier run has kept. Whoever changes the code in between starts a new file."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return [Outcome(**said | {"accidents": Counter(said["accidents"])}) for said in map(json.loads, lines)]
+
+
+def keep(path: Path | None, outcome: Outcome) -> None:
+    """One line of a file."""
+    if path:
+        with path.open("a") as file:
+            file.write(json.dumps(vars(outcome)) + "\n")
+
+
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """What counts, over all days."""
     return {
@@ -419,6 +432,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dead", action="store_true", help="the controller is killed for ever on the way")
     parser.add_argument("--only", default="", choices=["", *ACCIDENTS], help="this accident alone", metavar="ACCIDENT")
     parser.add_argument("--processes", type=int, default=1)
+    said = "each day that has ended goes there, and isn't played again: a run that was stopped goes on"
+    parser.add_argument("--keep", type=Path, metavar="FILE", help=said)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.days < 1:
@@ -427,10 +442,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--processes is {arguments.processes}; it must be 1 or more")
     begun = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.days)
-    outcomes = []
     day = {"dead": arguments.dead, "only": arguments.only, "hours": arguments.hours}
-    for outcome in play(seeds, arguments.processes, **day):
+    outcomes = [outcome for outcome in kept(arguments.keep) if outcome.seed in seeds]
+    left = sorted(set(seeds) - {outcome.seed for outcome in outcomes})
+    for outcome in play(left, arguments.processes, **day):
         outcomes.append(outcome)
+        keep(arguments.keep, outcome)
         if outcome.wrong or len(outcomes) % 50 == 0:  # a thousand take more than an hour
             said = ", ".join(outcome.wrong) or "good"
             print(f"day {len(outcomes)}, seed {outcome.seed}: {said}", file=sys.stderr, flush=True)

@@ -98,11 +98,13 @@ TITLES = (
     "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
     "Instances for 20,000 pending pods (openb): cost over the certified bound, cost and seconds over karpenter's",
     "A trace as a queue of pods and as one of Slurm's jobs: jobs that begin otherwise",
+    "Random sequences of submit, finish, kill and drain: times that a team's guarantee was broken",
+    "The same shares in Slurm and in Kubernetes, one workload: the largest difference, in parts of the GPU-seconds",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the fourteen rows."""
+    """(title, lines) of the sixteen rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -119,6 +121,8 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _days(results, dead=True),
         _mix(results),
         _schedulers(_with(results, "schedulers")),
+        _shares(results),
+        _share_table(_with(results, "largest_difference")),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -206,6 +210,26 @@ def _schedulers(result: Result | None) -> Iterator[Line]:
     for name, case in (("kubernetes", "Kubernetes' objects"), ("records", "the policy's own records")):
         otherwise = result and float(result["schedulers"][name]["jobs_otherwise"])
         yield Line(f"{case}, against Slurm's", 0.0, None, otherwise, note, result)
+
+
+def _shares(results: list[dict[str, Any]]) -> Iterator[Line]:
+    for name, case in (("rules", "the rules alone"), ("kubernetes", "kube-apiserver and kube-scheduler")):
+        played = [each for each in results if "guarantees_broken" in each and each["scheduler"] == name]
+        result, note = max(played, key=lambda one: one["sequences"], default=None), ""
+        if result:
+            note = f"{result['sequences']} sequences, {result['steps']:,} steps, {result['preempted']} jobs ended"
+            note += f"; guarantees met within {result['slowest_guarantee_s']:g} s" if name == "kubernetes" else ""
+        yield Line(case, 0.0, None, result and float(result["guarantees_broken"]), note, result)
+
+
+def _share_table(result: Result | None) -> Iterator[Line]:
+    for n, part in enumerate(result["parts"] if result else ("all parts",)):
+        note = ""
+        if result:
+            rows = ((place, result["parts"][part][place]) for place in ("slurm", "kubernetes", "rules"))
+            note = "; ".join(f"{place} {', '.join(f'{value:.3f}' for value in row.values())}" for place, row in rows)
+            note += f" ({', '.join(result['parts'][part]['rules'])})" if not n else ""
+        yield Line(part, 0.05, None, result and result["differences"][part], note, result)
 
 
 def _mix_note(result: Result | None) -> str:

@@ -20,6 +20,7 @@ from benchmarks import shares_kubernetes
 from benchmarks.share_sequences import NODES, Played, Step, figures, overfull, shares_of, steps_of
 from ironburst.shares import Job
 from ironburst.shares.placing import deprived, schedule
+from lab.kubernetes import binaries
 
 ROUNDS = 20  # in which the rules come to rest
 
@@ -72,9 +73,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.kubernetes:
+        if not binaries.built():
+            print(json.dumps({"skipped": "the lab's Kubernetes isn't built: make kubernetes"}))
+            return 0
         found = shares_kubernetes.figures_of(range(arguments.sequences))
     else:
         found = figures([play(seed) for seed in range(arguments.sequences)])
+    found = {"scheduler": "kubernetes" if arguments.kubernetes else "rules", **found}
     print(json.dumps(found) if arguments.json else "\n".join(f"{name}: {value}" for name, value in found.items()))
     return 1 if found["guarantees_broken"] else 0
 

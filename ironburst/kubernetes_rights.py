@@ -32,6 +32,7 @@ CLUSTER = (
     Rule("", ("pods/eviction",), ("create",)),
     Rule("", ("nodes",), ("get", "list", "watch", "patch", "delete")),
     Rule("", ("persistentvolumeclaims", "persistentvolumes"), ("list", "watch")),
+    Rule("", ("resourcequotas",), ("get", "patch"), ("ironburst-guaranteed", "ironburst-over-quota")),
     Rule("batch", ("jobs",), ("list", "watch")),
     Rule("scheduling.k8s.io", ("podgroups",), ("list", "watch")),
     # rented nodes join: a ValidatingAdmissionPolicy bounds what Secrets may be made

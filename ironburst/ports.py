@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ironburst.burst import Job, Node, Resources
 from ironburst.service import SchedulerError, SchedulerMissing
+from ironburst.shares import Quota, Share
 
 __all__ = [
     "ALIVE",
@@ -29,12 +30,14 @@ __all__ = [
     "Node",
     "Observation",
     "OutcomeUnknown",
+    "Quota",
     "QuotaReached",
     "Refused",
     "Resources",
     "Scheduler",
     "SchedulerError",
     "SchedulerMissing",
+    "Share",
     "Throttled",
     "TokenMismatch",
     "TooExpensive",
@@ -101,6 +104,7 @@ class Observation:
     nodes: tuple[Node, ...]
     permits: frozenset[str] = frozenset()
     unreadable: tuple[str, ...] = ()  # sentences: jobs and nodes of which less is known than should be
+    shares: Mapping[int, str] = field(default_factory=dict)  # what jobs count in: ironburst.shares.model
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
@@ -173,6 +177,11 @@ class Scheduler(Protocol):
 
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Stop jobs and put them back into the queue, all that can be. The others, and why not."""
+
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+        """Hold each team to what it may have now ({account: quota}), where the scheduler doesn't already. What the role
+        or a person has to make first, and isn't there, is an error, after the rest was written.
+        """
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """Tell these nodes that the controller lives, and for how many seconds each is paid; `at_s` makes this

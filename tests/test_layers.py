@@ -26,7 +26,7 @@ RIGHTS = {
     "ironburst.kubernetes_rights": "",
     "ironburst.shares": ":burst",
     "ironburst.service": ":node_states",
-    "ironburst.ports": ":burst :service",
+    "ironburst.ports": ":burst :service :shares",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
@@ -38,14 +38,14 @@ RIGHTS = {
     "ironburst.signals": "",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
-    "ironburst.controller": ":burst :document :naming :node_states :ports",
+    "ironburst.controller": ":burst :document :naming :node_states :ports :shares",
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :kubernetes_rights :naming :ports "
-    ":service :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    ":service :shares :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
     "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",

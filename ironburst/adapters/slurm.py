@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironburst.adapters import slurm_json
-from ironburst.ports import Claim, Observation, SchedulerError, SchedulerMissing, WrongShape
+from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
 from ironburst.service import Occupancy
+from ironburst.shares import slurm as shared
 
 SPOOL = "/var/spool/ironburst"
 # FILE OWNER STALE_S SAID: says the age and the text of the claim that is there, then makes it OWNER's if that may be.
@@ -61,7 +62,8 @@ class Slurm:
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
         ).split()
         unreadable = jobs.unreadable + nodes.unreadable
-        return Observation(tuple(jobs.items), tuple(nodes.items), frozenset(permits), unreadable)
+        counted = slurm_json.shares(queue)
+        return Observation(tuple(jobs.items), tuple(nodes.items), frozenset(permits), unreadable, counted)
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService).
@@ -153,6 +155,14 @@ class Slurm:
         if not refused:  # it is about none of them: slurmctld was not reached
             raise self._failed(("scontrol", "requeue", ",".join(called)), done)
         return refused
+
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+        """As GrpTRES of the teams' QOS."""
+        qos = shared.shown_qos(self._call(*shared.SHOW_QOS).splitlines())
+        if lines := shared.limits(shares, now, qos):
+            self._call("sh", "-c", " && ".join(map(shlex.join, lines)))
+        if missing := sorted(set(shared.qos_of(shares, now)) - set(qos)):
+            raise SchedulerError(f"Slurm has no QOS {', '.join(missing)}: converge the head, which makes them")
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In the nodes' comment: one `scontrol` for all, with one update for those that have as long."""

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
+from ironburst.shares.slurm import kind_of
 
 T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
 _MAX_HOSTS = 65536
+_SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
 _SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
 
 
@@ -67,6 +69,20 @@ def spelled(answer: Any) -> dict[int, str]:
         if job and array and task is not None:
             tasks[int(job)] = f"{int(array)}_{int(task)}"
     return tasks
+
+
+def shares(answer: Any) -> dict[int, str]:
+    """What the running jobs count in of their teams' shares, by id, from `squeue --json`: their QOS says it. One that
+    waits is tried in several.
+    """
+    found = {}
+    for raw in _rows(answer, "jobs", "squeue"):
+        try:
+            if base_state(_words(raw["job_state"])) in _ON_NODES:
+                found[int(number(raw["job_id"]) or 0)] = kind_of(raw["account"] or "", raw["qos"] or "")
+        except _SHAPES:
+            continue  # told already, where the jobs are read
+    return {job: kind for job, kind in found.items() if kind}
 
 
 def occupancy(queue: Any, shown: Any) -> dict[str, Occupancy]:
@@ -226,15 +242,28 @@ def _node(raw: dict[str, Any]) -> Node:
         total = Resources(
             sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", raw["gres"])), total.cpus, total.memory_mb
         )
+    reason, states = raw.get("reason") or "", _words(raw["state"])
     return Node(
         name=str(raw["name"]),
         partitions=tuple(partitions.split(",") if isinstance(partitions, str) else partitions),
         total=total,
-        states=tuple(sorted(_words(raw["state"]))),
-        reason=raw.get("reason") or "",
+        states=tuple(sorted(states)),
+        reason=reason,
         address=raw.get("address") or "",
         reason_by=str(raw.get("reason_set_by_user") or ""),
+        silent_s=_silent_s(raw) if "DOWN" in states and reason.endswith(_SILENT) else None,
     )
+
+
+def _silent_s(raw: dict[str, Any]) -> float | None:
+    """When slurmctld set a node down that hadn't answered for SlurmdTimeout: its reason's time, as set_node_down in
+    slurmctld's node_mgr.c writes both together.
+    """
+    try:
+        at_s = number(raw["reason_changed_at"])
+    except _SHAPES:
+        return None
+    return float(at_s) if at_s and math.isfinite(at_s) else None
 
 
 # ---- values

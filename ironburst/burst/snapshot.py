@@ -11,6 +11,7 @@ from functools import cached_property
 
 from ironburst import node_states
 from ironburst.burst import drains
+from ironburst.burst.codec import IF_SAID
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ class Node:
     reason: str = ""
     address: str = ""
     reason_by: str = ""  # the user who set it; empty: not known
+    # since when the scheduler has held it for dead, as it doesn't answer; None: it answers, or that isn't known
+    silent_s: float | None = field(default=None, metadata=IF_SAID)
 
     def has(self, *states: str) -> bool:
         """Whether it is in all of `states`."""

@@ -39,12 +39,14 @@ class Owner:
 
 
 class Running(NamedTuple):
-    """What a controller says of an instance that it pays for."""
+    """What a controller says of an instance that it pays for, or asked for without an answer."""
 
-    instance: str
+    instance: str  # empty: there was no answer
     account: str
     usd_per_hour: float
     until_s: float  # money is set aside until then
+    launch: str = ""
+    asked_s: float | None = None  # a call without an answer: when it was made; that isn't in what was spent
 
 
 @dataclass(frozen=True)
@@ -140,12 +142,15 @@ def _words(site: Site, owner: Owner) -> str:
 
 def _running(site: Site) -> tuple[Running, ...]:
     rates = spending.rates(site.ledger, site.now)
-    paid = [lease for lease in site.ledger.leases() if lease.instance_id and lease.to_s is None]
-    last = [(lease, money.rates_of(lease, rates)[-1]) for lease in paid]
-    return tuple(
-        Running(lease.instance_id or "", rate.account, rate.usd_per_hour, round(lease.committed_until_s))
-        for lease, rate in last[:_MOST_RUNNING]
-    )
+    running = []
+    for lease in site.ledger.leases():
+        rate = money.rates_of(lease, rates)[-1]
+        of = (rate.account, rate.usd_per_hour, round(lease.committed_until_s))
+        if lease.instance_id and lease.to_s is None:
+            running.append(Running(lease.instance_id, *of))
+        elif lease.state == records.REQUESTED:
+            running.append(Running("", *of, lease.launch, lease.changed_s))
+    return tuple(running[:_MOST_RUNNING])
 
 
 def _said(site: Site, owner: Owner) -> Said:

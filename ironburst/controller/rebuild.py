@@ -7,9 +7,10 @@ instance's own tags and launch time. What the predecessor had spent is taken ove
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from dataclasses import replace
 
-from ironburst.burst import Job, Launch, Node
+from ironburst.burst import Job, Launch, Node, drains
 from ironburst.controller import money, ownership, records, sightings, spending
 from ironburst.controller.ownership import Said
 from ironburst.controller.records import LeaseRow
@@ -65,7 +66,8 @@ def _take(site: Site, node: Node, instance: Instance, jobs: list[Job], *, restor
                 _detach(site, lease, instance, restored=restored)
         if own is None:
             own = _add(site, instance, instance.id, node.name, jobs, until_s, f"{instance.id} had no lease")
-        waits = node.has("DRAIN") and node.reason == _UNUSED and not jobs  # not behind a person's drain
+        unused = drains.first_words(node.reason) == _UNUSED  # not behind a person's drain
+        waits = node.has("DRAIN") and unused and not jobs
         state = records.JOINED if waits else records.READY
         it = {
             "node": node.name,
@@ -200,14 +202,23 @@ def _carry(site: Site, heard: Said) -> None:
 
 
 def _ran_on(site: Site, heard: Said) -> None:
-    """Count what ran when that was said, and has ended unseen: until now, or as long as money was set aside for it."""
-    shown = {instance.id for instance in site.instances.values() if instance.alive}
-    shown |= {lease.instance_id for lease in site.ledger.leases() if lease.instance_id}
+    """Count what ran when that was said, and has ended unseen: until now, or as long as money was set aside for it. Of
+    a call without an answer the worst is believed, as far as no instance of it lives.
+    """
+    living, leases = [each for each in site.instances.values() if each.alive], site.ledger.leases()
+    shown = {instance.id for instance in living} | {lease.instance_id for lease in leases if lease.instance_id}
+    arrived, asked_still = Counter(instance.launch for instance in living), {lease.launch for lease in leases}
     with site.ledger.transaction():
         for each in heard.running:
-            hours = (min(site.now, each.until_s) - heard.at_s) / 3600
-            if each.instance not in shown and hours > 0:
-                _count(site, each.account, hours * each.usd_per_hour, heard.at_s, heard.at_s + hours * 3600)
+            from_s = heard.at_s if each.asked_s is None else each.asked_s
+            hours = (min(site.now, each.until_s) - from_s) / 3600
+            if each.asked_s is None:
+                counted = each.instance in shown
+            else:
+                counted = each.launch in asked_still or arrived[each.launch] > 0
+                arrived[each.launch] -= 1
+            if not counted and hours > 0:
+                _count(site, each.account, hours * each.usd_per_hour, from_s, from_s + hours * 3600)
 
 
 def _charged_later(site: Site, then_s: float) -> dict[str, float]:

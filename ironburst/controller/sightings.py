@@ -16,14 +16,15 @@ UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too
 
 
 def note(site: Site) -> None:
-    """Write down which leases' instances the cloud shows; one that was never looked for counts as shown now."""
+    """Write down which leases' instances the cloud shows alive; one that was never looked for counts as shown now."""
     open_leases = site.ledger.leases()
     shown = [lease for lease in open_leases if lease.instance_id and _shown(site, lease)]
     site.ledger.update(shown, site.now, seen_s=site.now)
 
 
 def _shown(site: Site, lease: LeaseRow) -> bool:
-    return lease.instance_id in site.instances or lease.seen_s is None
+    instance = site.instances.get(lease.instance_id or "")
+    return instance.alive if instance else lease.seen_s is None
 
 
 def unknown(site: Site) -> list[Instance]:
@@ -34,17 +35,31 @@ def unknown(site: Site) -> list[Instance]:
 
 
 def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
-    """Why a lease's instance is gone; empty: nothing proves that. `node`: its node, if that may speak for it.
-    Raises CloudError.
+    """Why a lease's instance is gone, which is then paid for until it ended; empty: nothing proves that. `node`: its
+    node, if that may speak for it. Raises CloudError.
     """
-    if lease.instance_id is None:
-        return ""
-    instance = site.instances.get(lease.instance_id)
+    why = "" if lease.instance_id is None else _gone(site, lease, lease.instance_id, node)
+    if why and lease.from_s is not None and lease.to_s is None:
+        site.ledger.update([lease], site.now, to_s=_ended_s(site, lease, node))
+    return why
+
+
+def _ended_s(site: Site, lease: LeaseRow, node: Node | None) -> float:
+    """The latest moment at which an instance that is gone may have ended. The cloud doesn't say when, and after hours
+    without a controller "now" is hours too much: it would use up a ceiling, and end the jobs of others. The scheduler
+    has watched it meanwhile.
+    """
+    silent_s = site.now if node is None or node.silent_s is None else node.silent_s
+    return min(max(silent_s, lease.seen_s or 0.0, lease.joined_s or 0.0), site.now)
+
+
+def _gone(site: Site, lease: LeaseRow, id: str, node: Node | None) -> str:
+    instance = site.instances.get(id)
     if instance is None:
         unseen_s = 0.0 if lease.seen_s is None else site.now - lease.seen_s
         if unseen_s < UNSEEN_S or answers(node):
             return ""
-        instance = ask(site, [lease]).get(lease.instance_id)
+        instance = ask(site, [lease]).get(id)
         if instance is None:
             silent = " and its node doesn't answer" if node else ""
             return f"its instance is gone: not shown for {unseen_s / 60:.0f} min, unknown by its id{silent}"
@@ -52,13 +67,13 @@ def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:
 
 
 def ask(site: Site, leases: list[LeaseRow]) -> dict[str, Instance]:
-    """Ask the cloud for the instances of leases by their ids; what it knows of them is a sighting.
+    """Ask the cloud for the instances of leases by their ids; one that lives is a sighting.
     Raises CloudError.
     """
     wanted = {lease.instance_id: lease for lease in leases if lease.instance_id}
     known = {instance.id: instance for instance in site.cloud.described(list(wanted))} if wanted else {}
     site.instances |= known
-    site.ledger.update([wanted[id] for id in known], site.now, seen_s=site.now)
+    site.ledger.update([wanted[id] for id, each in known.items() if each.alive], site.now, seen_s=site.now)
     return known
 
 

@@ -23,6 +23,7 @@ from ironburst.controller import (
     records,
     retention,
     runtime_store,
+    shares,
     sightings,
     spending,
     unstarted,
@@ -141,6 +142,7 @@ class Controller:
                 site.event("dropped", text)
             apply(site, checked, observation, images)
             observation = self._carry_on(site, observation)
+        shares.hold(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)
         self.ledger.note(

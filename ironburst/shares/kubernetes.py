@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ironburst.shares import model
 from ironburst.shares.model import Quota, Share
 
 GPU = "nvidia.com/gpu"
@@ -21,6 +22,8 @@ TEAM = "ironburst.io/team"
 POLICY = "ironburst-shares"
 EXEMPT = ("kube-system", "gpu-operator", "nvidia-gpu-operator")
 """namespaces of the cluster's own pods with GPUs: validators, exporters"""
+KINDS = {GUARANTEED: model.GUARANTEED, OVER_QUOTA: model.OVER, OWN: model.OWN}
+"""what a pod of each class counts in"""
 LABELS = {"app.kubernetes.io/managed-by": "ironburst", "app.kubernetes.io/part-of": "ironburst-shares"}
 
 Json = dict[str, Any]
@@ -35,6 +38,15 @@ def classes() -> list[Json]:
         _class(OWN, 0, "Never", "on the nodes that are the team's alone"),
         _class(OVER_QUOTA, -5, "Never", "on idle GPUs beyond the guarantee; ends when somebody's guarantee needs them"),
     ]
+
+
+def live(now: Mapping[str, Quota]) -> dict[tuple[str, str], Json]:
+    """{(namespace, ResourceQuota): its hard limits} of those that change with the time; the others are as declared."""
+    return {
+        (account, name): _hard(gpus)
+        for account, quota in now.items()
+        for name, gpus in ((GUARANTEED, quota.guaranteed), (OVER_QUOTA, quota.over))
+    }
 
 
 def quotas_of(shares: Sequence[Share], own_gpus: Mapping[str, int], now: Mapping[str, Quota]) -> list[Json]:
@@ -161,13 +173,17 @@ def _class(name: str, value: int, preemption: str, description: str) -> Json:
     }
 
 
+def _hard(gpus: int) -> Json:
+    return {f"requests.{GPU}": str(gpus)}
+
+
 def _quota(namespace: str, name: str, classes: list[str], gpus: int) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": name, "namespace": namespace, "labels": LABELS},
         "spec": {
-            "hard": {f"requests.{GPU}": str(gpus)},
+            "hard": _hard(gpus),
             "scopeSelector": {
                 "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": classes}]
             },

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+GUARANTEED, OVER, OWN = "guaranteed", "over", "own"
+"""what a job counts in, as its scheduler has it: its team's guarantee, over quota, or the team's own nodes"""
+
 
 @dataclass(frozen=True)
 class Share:

@@ -10,30 +10,37 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ironburst.shares.model import Quota, Share
+from ironburst.shares.model import GUARANTEED, OVER, OWN, Quota, Share
 
 GPUS = "gres/gpu"
 OURS = "share of ironburst"
 """description of a QOS that is ours to change and to delete"""
 FIRST, LAST = 1000, 1
 """priorities of the QOS with a guarantee, and of those over quota; a job's own list is tried in their order"""
+SHOW_QOS = ("sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,Description,Priority,GrpTRES,Preempt")
+"""what `shown_qos` reads"""
 NORMAL = "normal"
 """Slurm's own QOS: what partitions without shares take"""
 
 
 def guaranteed_qos(account: str) -> str:
     """The QOS of a team's work within its guarantee."""
-    return f"{account}-guaranteed"
+    return f"{account}-{GUARANTEED}"
 
 
 def over_qos(account: str) -> str:
     """The QOS of a team's work over quota."""
-    return f"{account}-over"
+    return f"{account}-{OVER}"
 
 
 def own_qos(account: str) -> str:
     """The QOS of a team's work on its own nodes."""
-    return f"{account}-own"
+    return f"{account}-{OWN}"
+
+
+def kind_of(account: str, qos: str) -> str:
+    """What a job in this QOS counts in (ironburst.shares.model); empty: in nothing of its team's."""
+    return next((kind for kind in (GUARANTEED, OVER, OWN) if qos == f"{account}-{kind}"), "")
 
 
 @dataclass(frozen=True)
@@ -100,9 +107,7 @@ def accounts_of(shares: Sequence[Share], own_gpus: Mapping[str, int]) -> dict[st
 
 
 def shown_qos(lines: Iterable[str]) -> dict[str, Qos]:
-    """Those of ours among the lines of `sacctmgr --noheader --parsable2 show qos
-    format=Name,Description,Priority,GrpTRES,Preempt`.
-    """
+    """Those of ours among the lines that SHOW_QOS shows."""
     found = {}
     for line in lines:
         name, description, priority, limits, preempt = line.split("|")

@@ -10,15 +10,19 @@ import os
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 
 from ironburst import document
 from ironburst.controller.ledger import Ledger
-from lab.demo import burst, collect, converge, declare, explain, figures, giveback, kept, refusal, summary, trace
+from lab.demo import burst, collect, converge, declare, explain, figures, giveback, refusal, summary, trace
+from lab.demo.frame import Stage, play
 from lab.demo.history import History
 from lab.demo.steps import Steps
 from lab.hosts.check import check
 from lab.site import Site
 from lab.system import LabError
+
+TITLE = "ironburst: the main job on the lab"
 
 
 def demo(prefix: str, engine_wanted: str) -> int:
@@ -30,34 +34,8 @@ def demo(prefix: str, engine_wanted: str) -> int:
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
-    print(f"engine: {engine}")
-    steps, result = Steps(), summary.Summary(engine=engine)
-    usage, code = figures.Usage(site.dir, figures.caches(site.box.root)), 1
-    try:
-        result.history = tell(site, command, steps, result)
-        code = 0
-        if not result.good():
-            kept.keep_logs(site.dir)
-    except LabError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        kept.keep_logs(site.dir)
-    except Exception:
-        kept.keep_logs(site.dir)
-        raise
-    except KeyboardInterrupt:
-        print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
-        code = 130
-    finally:
-        site.down()
-    if result.leftovers is not None:
-        result.leftovers |= site.box.leftovers()
-    result.seconds = steps.seconds
-    result.figures |= usage.stop()
-    if code == 0:
-        folder = kept.write(site.dir / "report", result)
-        print(summary.text(result, folder / "index.html"))
-        code = 0 if result.good() else 1
-    return code
+    stage = Stage(site.box, site.down, figures.caches(site.box.root), TITLE)
+    return play(stage, summary.Summary(engine=engine), partial(tell, site, command))
 
 
 def tell(site: Site, engine: list[str], steps: Steps, result: summary.Summary) -> History:

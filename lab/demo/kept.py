@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.demo import report, summary
 
 
-def write(folder: Path, result: summary.Summary, title: str = "ironburst: the main job on the lab") -> Path:
+def write(folder: Path, result: summary.Summary, title: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(json.dumps(summary.as_json(result), indent=1) + "\n")
     (folder / "index.html").write_text(report.page(result.history, title))

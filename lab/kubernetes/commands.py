@@ -19,8 +19,8 @@ class Options:
 
     `users`: {name: groups} beside the administrator. `feature_gates`: {name: on}, for every program of Kubernetes.
     `runtime_config`: {"scheduling.k8s.io/v1alpha2": "true"}. A node is Unknown `grace_s` seconds after its last
-    heartbeat (Kubernetes has 50; there is one a second) and its pods are evicted `toleration_s` seconds after that,
-    unless they tolerate more or less. The API server listens at `address` alone; `port` 0: any free one.
+    heartbeat (Kubernetes has 50; there are eight in that time) and its pods are evicted `toleration_s` seconds after
+    that, unless they tolerate more or less. The API server listens at `address` alone; `port` 0: any free one.
     `known_authority`: that of the lab's stack, in the place of a new one.
     """
 
@@ -163,12 +163,12 @@ def _as(kubeconfig: Path, layout: Layout, program: str) -> dict[str, object]:
     }
 
 
-def _kwok(layout: Layout, _: Options) -> dict[str, object]:
+def _kwok(layout: Layout, options: Options) -> dict[str, object]:
     return {
         "kubeconfig": layout.kubeconfig("kwok"),
         "config": layout.stages,
         "manage-nodes-with-label-selector": f"{ALIVE}=true",
-        "node-lease-duration-seconds": 4,  # it renews them four times as often
+        "node-lease-duration-seconds": max(4, options.grace_s // 2),  # it renews them four times as often
         "node-ip": NOBODYS,
         "cidr": PODS,
         "server-address": f"{LOOPBACK}:{layout.ports['kwok']}",

@@ -16,6 +16,8 @@ from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm import Slurm
 from ironburst.burst import Resources
 from ironburst.ports import Claim, SchedulerError, WrongShape
+from ironburst.shares import Quota, Share
+from ironburst.shares.slurm import OURS, SHOW_QOS, qos_of
 
 FIXTURES = Path(__file__).parent / "slurm_fixtures"
 VERSIONS = ("23.02", "23.11", "24.11", "25.05", "26.05")
@@ -48,6 +50,28 @@ def test_the_nodes_of_every_version_read_the_same(version):
     assert nodes["gpu6"].open and nodes["gpu6"].has("IDLE", "CLOUD") and nodes["gpu6"].address == "10.78.0.196"
     assert not nodes["gpu8"].open and nodes["gpu8"].has("DOWN", "DRAIN", "POWERED_DOWN")
     assert nodes["gpu8"].reason == "no lease"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("reason", "states", "known"),
+    [
+        ("Not responding", ["DOWN", "CLOUD"], True),
+        ("bob: its fan is loud : Not responding", ["DOWN", "CLOUD", "DRAIN"], True),
+        ("Not responding", ["IDLE", "CLOUD"], False),  # it is back
+        ("Not responding : its fan is loud", ["DOWN", "CLOUD"], False),  # the time is of the last words
+        ("Low RealMemory", ["DOWN", "CLOUD"], False),
+    ],
+)
+def test_since_when_slurm_holds_a_node_for_dead(version, reason, states, known):
+    raw = load(version, "nodes")
+    of = {node["name"]: node for node in raw["nodes"]}
+    of["gpu6"]["reason_changed_at"] = of["gpu8"]["reason_changed_at"]
+    of["gpu6"] |= {"reason": reason, "state": states}
+    nodes = {node.name: node for node in slurm_json.nodes(raw)}
+    assert nodes["gpu6"].silent_s == (1795258766.0 if known else None)
+    of["gpu6"]["reason_changed_at"] = "soon"
+    assert all(node.silent_s is None for node in slurm_json.nodes(raw)), "it isn't worth the node's record"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -312,6 +336,59 @@ def test_one_heartbeat_is_one_scontrol_with_one_update_for_all_that_are_paid_as_
 def test_no_rented_node_hears_no_heartbeat(recorder):
     Slurm([str(recorder / "prefix")]).beat({}, 0.0)
     assert not (recorder / "log").exists()
+
+
+TEAMS = [Share("vision", 8), Share("nlp", 4)]
+NOW = {"vision": Quota(6, 2), "nlp": Quota(4, 2)}
+
+
+def shown(recorder, *lines):
+    (recorder / "answer").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_limits_are_written_where_slurm_has_others(recorder):
+    over, first = "nlp-over,vision-over", "share of ironburst|1000|gres/gpu="
+    shown(
+        recorder,
+        f"vision-guaranteed|{first}8|{over}",
+        f"nlp-guaranteed|{first}4|{over}",
+        "vision-over|share of ironburst|1||",
+        "nlp-over|share of ironburst|1|gres/gpu=2|",
+        "normal||0||",
+    )
+    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+    show, shell = said(recorder)[:6], said(recorder)[6:]
+    assert show == list(SHOW_QOS) and shell[:2] == ["sh", "-c"]
+    write = "sacctmgr --immediate --quiet modify qos where Name="
+    wanted = (("vision-guaranteed", 6), ("vision-over", 2))
+    assert shell[2] == " && ".join(f"{write}{name} set GrpTRES=gres/gpu={gpus}" for name, gpus in wanted)
+
+
+def test_what_is_so_already_is_not_written(recorder):
+    rows = qos_of(TEAMS, NOW).items()
+    shown(
+        recorder, *(f"{name}|{OURS}|{qos.priority}|gres/gpu={qos.gpus}|{','.join(qos.preempt)}" for name, qos in rows)
+    )
+    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+    assert said(recorder) == list(SHOW_QOS)
+
+
+def test_a_qos_that_is_missing_is_told_after_the_others_are_written(recorder):
+    shown(recorder, "vision-over|share of ironburst|1||", "nlp-guaranteed|somebody's|5|gres/gpu=9|")
+    with pytest.raises(SchedulerError, match="no QOS nlp-guaranteed, nlp-over, vision-guaranteed: converge the head"):
+        Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+    assert said(recorder)[-1].endswith("Name=vision-over set GrpTRES=gres/gpu=2")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_running_job_counts_in_is_its_qos(version):
+    queue = load(version, "squeue")
+    assert slurm_json.shares(queue) == {}
+    for job in queue["jobs"]:
+        job["qos"] = "research-over"
+    assert slurm_json.shares(queue) == {1: "over"}  # the others wait, and are tried in several
+    queue["jobs"][0]["qos"] = "vision-over"  # not its own account's
+    assert slurm_json.shares(queue) == {}
 
 
 @pytest.mark.parametrize("name", ["", "-f", "a b", "x;reboot", "../etc", "a,b", "$(id)"])

@@ -39,3 +39,15 @@ def test_it_prints_what_it_found(capsys):
     with pytest.raises(SystemExit):
         days.main(["--days", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
+
+
+def test_days_that_were_kept_are_not_played_again(tmp_path, capsys, monkeypatch):
+    """A thousand take hours: a run that was stopped goes on."""
+    asked = ["--hours", "0.2", "--json", "--keep", str(tmp_path / "days")]
+    assert days.main(["--days", "2", *asked]) == 0
+    first = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(days, "Day", None)
+    assert days.main(["--days", "2", *asked]) == 0
+    again = json.loads(capsys.readouterr().out)
+    del first["wall_s"], again["wall_s"]
+    assert again == first and first["days"] == 2

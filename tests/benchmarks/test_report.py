@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from benchmarks import all as bench
-from benchmarks import days, mix, report
+from benchmarks import days, mix, report, share_table
 from benchmarks.figures import WAITS
 
 
@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 14
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 16
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,19 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
     short, full = bench.benchmarks(False), bench.benchmarks(True)
     assert set(short) == set(full)
     assert {command[0] for command in full.values()} == {
-        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "mix", "schedulers", "burst", "dollars")
+        f"benchmarks.{name}"
+        for name in (
+            "decide",
+            "idle",
+            "budget",
+            "days",
+            "mix",
+            "schedulers",
+            "burst",
+            "dollars",
+            "shares",
+            "share_table",
+        )
     }
 
 
@@ -190,3 +202,28 @@ def test_a_row_with_nothing_reserved_says_so():
 
     assert ["reserve nothing" in note for note in notes(reserved=[{}])] == [False, False, True]
     assert not any("reserve nothing" in note for note in (*notes(reserved=[{"g6.xlarge": 2}]), *notes()))
+
+
+def test_guarantees_are_counted_with_each_scheduler_and_more_sequences_count_before_fewer():
+    played = {"guarantees_broken": 0, "sequences": 200, "steps": 6000, "preempted": 342}
+    real = {**played, "scheduler": "kubernetes", "slowest_guarantee_s": 11.1}
+    few = {**real, "sequences": 40, "guarantees_broken": 1}
+    rules, kubernetes = lines({**played, "scheduler": "rules"}, few, real)["15"]
+    assert rules.reached == 0 and rules.note == "200 sequences, 6,000 steps, 342 jobs ended"
+    assert kubernetes.reached == 0 and kubernetes.note.endswith("guarantees met within 11.1 s")
+    assert lines(few)["15"][1].reached == 1
+
+
+def test_the_table_of_shares_has_a_line_for_each_part():
+    rows = {"vision": 0.625, "nlp": 0.375, "free": 0.0}
+    by = {
+        "rules": [rows] * 3,
+        "slurm": [rows] * 3,
+        "kubernetes": [rows, {"vision": 0.5, "nlp": 0.5, "free": 0.0}, rows],
+    }
+    found = share_table.table(by)
+    assert found["differences"] == dict(zip(share_table.PARTS, (0.0, 0.125, 0.0), strict=True))
+    shown = lines(json.loads(json.dumps(found)))["16"]
+    assert [(line.case, line.reached) for line in shown] == list(found["differences"].items())
+    assert shown[1].note == "slurm 0.625, 0.375, 0.000; kubernetes 0.500, 0.500, 0.000; rules 0.625, 0.375, 0.000"
+    assert "(missed)" in report.page([{"file": "shares-table.json", **found}])

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ironburst.adapters.kubernetes import Access
+from ironburst.adapters.kubernetes import Access, quotas
 from ironburst.adapters.kubernetes.client import JSON_PATCH, Client
 from ironburst.adapters.kubernetes.joining import Joining
 from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.shares import Quota, Share
+from ironburst.shares import kubernetes as shares
 from lab.kubernetes import access, binaries
 from lab.kubernetes.access import Refused
 from lab.kubernetes.control_plane import ControlPlane
@@ -273,6 +275,13 @@ def test_the_adapters_own_calls_pass_with_the_accounts_token(plane, api, up, tmp
     changed = client.patch(where, [{"op": "add", "path": "/spec/tolerations/-", "value": toleration}], JSON_PATCH)
     assert toleration in changed.body["spec"]["tolerations"]
     client.create("/api/v1/namespaces/default/pods/p2/eviction", _eviction("p2"))
+    for each in shares.quotas_of([Share("default", 8)], {}, {"default": Quota(8, 8)}):
+        api.call("POST", "/api/v1/namespaces/default/resourcequotas", each)
+    quotas.write(client, {"default": Quota(3, 5, short=5)})
+    quota = api.call("GET", "/api/v1/namespaces/default/resourcequotas/ironburst-guaranteed")
+    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "3"}
+    for each in api.call("GET", "/api/v1/namespaces/default/resourcequotas")["items"]:
+        api.call("DELETE", f"/api/v1/namespaces/default/resourcequotas/{each['metadata']['name']}")
     api.call("DELETE", f"/api/v1/namespaces/kube-system/secrets/{made}")
 
 
@@ -292,6 +301,10 @@ def _eviction(name):
         ("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/ironburst-lab-pods", None),
         ("POST", "/api/v1/nodes", {"metadata": {"name": "x"}}),
         ("PATCH", "/api/v1/nodes/x/status", {"status": {}}),
+        ("GET", "/api/v1/resourcequotas", None),
+        ("POST", "/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "ironburst-guaranteed"}}),
+        ("PATCH", "/api/v1/namespaces/default/resourcequotas/ironburst-most", {"spec": {"hard": {"pods": "9"}}}),
+        ("DELETE", "/api/v1/namespaces/default/resourcequotas/ironburst-guaranteed", None),
         ("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", {"metadata": {"name": "x"}}),
     ],
 )

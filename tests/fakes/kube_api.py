@@ -25,6 +25,7 @@ RESOURCES = {  # group/version resource: kind, namespaced, fields that can be se
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
     "v1 persistentvolumeclaims": ("PersistentVolumeClaim", True, ("metadata.name",)),
     "v1 persistentvolumes": ("PersistentVolume", False, ("metadata.name",)),
+    "v1 resourcequotas": ("ResourceQuota", True, ("metadata.name",)),
     "v1 configmaps": ("ConfigMap", True, ("metadata.name",)),
     "batch/v1 jobs": ("Job", True, ("metadata.name",)),
     "coordination.k8s.io/v1 leases": ("Lease", True, ("metadata.name",)),

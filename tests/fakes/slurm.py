@@ -26,11 +26,17 @@ class FakeNode:
     since: float = 0.0  # of the power state
     comment: str = ""
     reason_by: str = ""  # who set the reason
+    reason_s: float = 0.0  # when it was set
+
+    def adds(self, words: str, now_s: float) -> None:
+        """As set_node_reason of slurmctld: behind what somebody said before, and it signs for all of it."""
+        self.reason = f"{self.reason} : {words}" if self.reason else words
+        self.reason_by, self.reason_s = "slurm", now_s
 
     def record(self) -> Node:
-        return Node(
-            self.name, self.partitions, NODE, tuple(sorted(self.states)), self.reason, self.address, self.reason_by
-        )
+        silent_s = self.reason_s if "DOWN" in self.states and self.reason.endswith("Not responding") else None
+        states = tuple(sorted(self.states))
+        return Node(self.name, self.partitions, NODE, states, self.reason, self.address, self.reason_by, silent_s)
 
 
 @dataclass
@@ -67,6 +73,8 @@ class FakeSlurm:
         self.beats = 0
         self.unreadable: list[str] = []  # what an answer says of what it couldn't read
         self.refused: dict[tuple[int, str], str] = {}  # (job, partition) that isn't started there, and its reason
+        self.limits: list[dict] = []  # of the teams, as written
+        self.counted: dict[int, str] = {}  # what jobs count in of their teams' shares
         self.maintained: set[str] = set()  # nodes in a maintenance reservation: no job starts there
 
     # ---- what users do
@@ -160,7 +168,8 @@ class FakeSlurm:
         if now - fake.ended_at >= self.silent_s:
             node.states |= {"NOT_RESPONDING"}
         if now - fake.ended_at >= self.down_s and "DOWN" not in node.states:
-            node.states, node.reason = (node.states - {"IDLE"}) | {"DOWN"}, "Not responding"
+            node.states = (node.states - {"IDLE"}) | {"DOWN"}
+            node.adds("Not responding", now)
             for job in self._on(node.name):
                 self._requeued(job) if job.job.requeue else self._end(job, "NODE_FAIL")
 
@@ -221,7 +230,7 @@ class FakeSlurm:
         self.live()
         jobs = tuple(fake.job for fake in self.jobs.values() if not fake.done)
         nodes = tuple(map(self._record, self.nodes.values()))
-        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable))
+        return Observation(jobs, nodes, frozenset(self.permits), tuple(self.unreadable), dict(self.counted))
 
     def claim(self, owner, said, stale_s):
         self._takes()
@@ -289,6 +298,9 @@ class FakeSlurm:
             raise SchedulerError(f"job {job} isn't pending")
         eligible = self.clock.now() if begin_now else fake.job.eligible_s
         fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
+
+    def limit(self, shares, now):
+        self.limits.append(dict(now))
 
     def beat(self, nodes, at_s):
         """It stays in the node's record, also through power cycles."""

@@ -237,6 +237,12 @@ def test_the_programs_hold_no_credentials_and_write_down_what_was_asked(name):
         ("   Reason=Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
         ("   Reason=GPU 3 is sick, ask Bob [root@2026-11-22T10:00:00]\n", "held: GPU 3 is sick, ask Bob"),
         ("   Reason=held: GPU 3 is sick, ask Bob [slurm@2026-11-22T10:00:00]\n", "held: GPU 3 is sick, ask Bob"),
+        ("   Reason=GPU 3 is sick : Not responding [slurm@2026-11-22T10:00:00]\n", "held: GPU 3 is sick"),
+        ("   Reason=held: GPU 3 is sick : Not responding [slurm@2026-11-22T10:00:00]\n", "held: GPU 3 is sick"),
+        ("   Reason=no lease : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=Not responding : Not responding [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=ironburst: spot : ResumeTimeout reached [slurm@2026-11-22T10:00:00]\n", "no lease"),
+        ("   Reason=fan : loud [bob@2026-11-22T10:00:00]\n", "held: fan : loud"),
         ("   Reason=its fan [again] is loud [bob@2026-11-22T10:00:00]\n", "held: its fan [again] is loud"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -18,8 +19,8 @@ from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VERSION, WorkloadView
-from ironburst.adapters.kubernetes.queue import Objects
-from ironburst.adapters.kubernetes.scheduler import KEPT, Kubernetes, kinds
+from ironburst.adapters.kubernetes.queue import KEPT, Objects
+from ironburst.adapters.kubernetes.scheduler import Kubernetes, kinds
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.ports import Claim, Job, Observation, SchedulerError
@@ -87,7 +88,7 @@ class Kueue(Kubernetes):
         found, seen = super().observe(), self.objects()
         bad = [each.error for each in seen.workloads.values() if each.error]
         said = (*workloads.misdeclared(seen, naming.check_controller(self._site.name)), *bad, *self._trouble)
-        return Observation(found.jobs, found.nodes, found.permits, (*found.unreadable, *said))
+        return replace(found, unreadable=(*found.unreadable, *said))
 
     # ---- answers that nobody decides
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:

@@ -76,7 +76,8 @@ def _node(view: NodeView, on: Iterable[PodView], asked_for: bool, site: Site, no
         if "POWERING_UP" in flags:
             total = pool.each
     partitions = (pool.partition,) if pool else (site.home_partition,) if _of_home(view) else ()
-    return Node(name, partitions, total, tuple(sorted({base, *flags})), reason, view.address)
+    silent_s = view.ready_since_s if base == "DOWN" else None
+    return Node(name, partitions, total, tuple(sorted({base, *flags})), reason, view.address, silent_s=silent_s)
 
 
 def _room(view: NodeView, others: Iterable[PodView]) -> Resources:

@@ -14,6 +14,7 @@ from ironburst.adapters.kubernetes import affinity
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import GPU, HOSTNAME_KEY, RENTED, Pool, Site
 from ironburst.adapters.kubernetes.views import Owner, PodView
+from ironburst.shares.kubernetes import KINDS
 
 Json = dict[str, Any]
 SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
@@ -102,6 +103,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "one_per_node": HOSTNAME_KEY in apart,
         "claims": tuple(_claims(meta, spec)),
         "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
+        "share": KINDS.get(spec.get("priorityClassName") or "", ""),
     }
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ironburst.adapters.kubernetes import joining, nodes, objects, pods, queue, record, taints
+from ironburst.adapters.kubernetes import joining, nodes, objects, pods, queue, quotas, record, taints
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
@@ -23,20 +23,12 @@ from ironburst.adapters.kubernetes.nodes import Record, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
 from ironburst.adapters.kubernetes.views import PodView, View
-from ironburst.ports import Claim, Job, Observation, SchedulerError, WrongShape
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share, WrongShape
 
 Json = dict[str, Any]
 T = TypeVar("T")
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
-KEPT = {  # what is known of a cluster, by its kind
-    "pods": "pods",
-    "nodes": "nodes",
-    "jobs": "jobs",
-    "groups": "podgroups",
-    "claims": "persistentvolumeclaims",
-    "volumes": "persistentvolumes",
-}
 _AT_ONCE = 8  # requests side by side
 _SETTLE_S = 1.0  # after a cordon, until kube-scheduler has surely seen it
 _RELEASED, _UNUSED = "release", "no lease"  # why we cordoned it; the policy knows these words as ours
@@ -91,11 +83,12 @@ class Kubernetes:
         jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
-        return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen))
+        counted = {gang.id: kind for gang in seen.gangs[0] if (kind := gang.pods[0].share)}
+        return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen), counted)
 
     def objects(self) -> Objects:
         """What the cluster has now. Raises SchedulerError where that isn't known."""
-        return Objects(**self._copies(KEPT))
+        return Objects(**self._copies(queue.KEPT))
 
     def _copies(self, kept: Mapping[str, str]) -> dict[str, Any]:
         """By their names in Objects: {name there: kind}."""
@@ -158,6 +151,11 @@ class Kubernetes:
     def abandon(self, nodes: Sequence[str], reason: str) -> None:
         """Cordon, delete the pods of workloads that are there, and the Node."""
         self._each(nodes, lambda name: self._abandon(name, reason))
+
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+        """As ResourceQuotas."""
+        del shares  # each team has both, whatever its share is
+        quotas.write(self._client, now)
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:
         """In an annotation of each Node. A node whose gate has stopped passing is cordoned here, for nothing else comes

@@ -56,6 +56,7 @@ class PodView:
     one_per_node: bool = False  # it shares no node with its own kind
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
     queued_as: str = ""  # name of its Kueue Workload; empty: it has none, or doesn't say
+    share: str = ""  # what it counts in of its team's share, by its priority class: ironburst.shares.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,25 +10,30 @@ import contextlib
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 
 from ironburst import document
 from ironburst.adapters.pulumi import Pulumi
 from ironburst.controller.ledger import Ledger
-from lab.demo import declare, explain, figures, giveback, kept, summary
+from lab.demo import declare, explain, figures, giveback, summary
 from lab.demo import refusal as refused
+from lab.demo.frame import Stage, play
 from lab.demo.history import History
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes import burst, collect, refusal, world
 from lab.demo.kubernetes.pods import COMPRESSION
+from lab.demo.kubernetes.trials import Wanted
 from lab.demo.steps import Steps
-from lab.hosts.box import KEPT, Box
+from lab.hosts.box import Box
 from lab.hosts.check import check
 from lab.kubernetes import binaries
 from lab.kubernetes.control_plane import ControlPlane
 from lab.system import LabError
 
+TITLE = "ironburst: the main job on the lab, with Kubernetes"
 
-def demo(prefix: str, engine_wanted: str, api_dies: bool) -> int:
+
+def demo(prefix: str, engine_wanted: str, wanted: Wanted) -> int:
     """The whole story. The lab is down when this returns, whatever happened; its report stays."""
     try:
         engine, command = declare.choose_engine(engine_wanted)
@@ -39,39 +44,17 @@ def demo(prefix: str, engine_wanted: str, api_dies: bool) -> int:
     except LabError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
-    print(f"engine: {engine}")
-    steps, result = Steps(), summary.Summary(engine=engine, scheduler="Kubernetes")
-    usage, code = figures.Usage(box.dir, [binaries.folder(box.root)]), 1
-    try:
-        result.history = tell(box, command, steps, result, api_dies)
-        code = 0
-        if not result.good():
-            kept.keep_logs(box.dir)
-    except LabError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        kept.keep_logs(box.dir)
-    except Exception:
-        kept.keep_logs(box.dir)
-        raise
-    except KeyboardInterrupt:
-        print("demo: stopped by Ctrl-C; ending the lab", file=sys.stderr)
-        code = 130
-    finally:
+
+    def end() -> None:
         box.down()
         ControlPlane(prefix).down()
-    if result.leftovers is not None:
-        result.leftovers |= box.leftovers()
-    result.seconds = steps.seconds
-    result.figures |= usage.stop()
-    if code == 0:
-        title = "ironburst: the main job on the lab, with Kubernetes"
-        folder = kept.write(box.dir / KEPT, result, title)
-        print(summary.text(result, folder / "index.html"))
-        code = 0 if result.good() else 1
-    return code
+
+    stage = Stage(box, end, [binaries.folder(box.root)], TITLE)
+    result = summary.Summary(engine=engine, scheduler="Kubernetes")
+    return play(stage, result, partial(tell, box, command, wanted))
 
 
-def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api_dies: bool) -> History:
+def tell(box: Box, engine: list[str], wanted: Wanted, steps: Steps, result: summary.Summary) -> History:
     """The steps. Raises LabError at the first that fails."""
     with steps.step("set up", "Set up: the control plane, home's nodes, BMCs, the cloud"):
         inside = world.start(box, steps.say)
@@ -79,12 +62,13 @@ def tell(box: Box, engine: list[str], steps: Steps, result: summary.Summary, api
         with steps.step("declare", "Declare: validate, preview and up of the Pulumi program"):
             pulumi = declare.declare(inside, engine, steps.say)
         with steps.step("burst", "Burst: jobs of a real trace as pods"):
-            submitted, faults = burst.run(inside, cluster, steps.say, api_dies)
+            trials = wanted.trials(inside, steps.say)
+            submitted, faults = burst.run(inside, cluster, steps.say, trials)
         with steps.step("explain", "Explain: where the jobs ran, and why money was spent"):
             published, ledger = document.read(inside.document), Ledger(inside.ledger, read_only=True)
             facts = collect.facts(published, result.engine)
             history = collect.history(cluster, ledger, published, submitted, facts)
-            result.faults = collect.faults(history, faults, ledger)
+            result.faults = collect.faults(history, faults, ledger, trials)
             result.figures = figures.reaction(ledger, history, submitted.began, published.burst.tick_s)
             result.figures |= collect.coming(ledger, submitted.began) | collect.gangs(history)
             explain.explain(inside, history, steps.say)
@@ -114,5 +98,8 @@ if __name__ == "__main__":
     )
     told = "the API server is killed while a rented gang runs, and started again some seconds later"
     parser.add_argument("--api-dies", action="store_true", help=told)
+    told = "the controller meets 429, conflicts, watches that break off and 410; and a node isn't ready for a while"
+    parser.add_argument("--difficult", action="store_true", help=told)
     given = parser.parse_args()
-    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto", given.api_dies))
+    wanted = Wanted(given.api_dies, given.difficult)
+    sys.exit(demo(os.environ.get("LAB_PREFIX") or "lab", os.environ.get("ENGINE") or "auto", wanted))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ironburst.adapters.kubernetes.gangs import Gang
@@ -14,11 +13,11 @@ from lab.demo.burst import CAPACITY, NOTICE_S, TYPE, Faults, Submitted, argument
 from lab.demo.declare import control
 from lab.demo.inside import Boxed
 from lab.demo.kubernetes import pods
+from lab.demo.kubernetes.trials import Moment, Trial, on_node
 from lab.demo.kubernetes.world import Cluster
 from lab.system import LabError, wait_for
 
 LIMIT_S = 420
-AWAY_S = 6.0  # so long the API server is away
 Say = Callable[[str], None]
 
 
@@ -40,7 +39,7 @@ def finished(job: dict[str, Any]) -> bool:
     return any(each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in conditions)
 
 
-def run(inside: Boxed, cluster: Cluster, say: Say, api_dies: bool) -> tuple[Submitted, Faults]:
+def run(inside: Boxed, cluster: Cluster, say: Say, trials: Sequence[Trial]) -> tuple[Submitted, Faults]:
     """Submit the slice, let the controller work, take one spot instance back; returns when all jobs and leases have
     ended.
     """
@@ -53,7 +52,6 @@ def run(inside: Boxed, cluster: Cluster, say: Say, api_dies: bool) -> tuple[Subm
     hour = f"{3600 / pods.COMPRESSION:.0f} s"
     say(f"{len(jobs)} jobs of the Philly trace (CC-BY-4.0), one hour of it in {hour}, as Jobs of {pods.NAMESPACE}")
     submitted, todo = Submitted(began=time.time()), list(jobs)
-    death = ApiDeath(inside, say) if api_dies else None
     while True:
         now = time.time() - submitted.began
         if now > LIMIT_S:
@@ -68,19 +66,14 @@ def run(inside: Boxed, cluster: Cluster, say: Say, api_dies: bool) -> tuple[Subm
         tell(ledger, told, submitted, say)
         if faults.interrupted is None:
             faults.interrupted = _interrupt_one(inside, cluster, ledger, say)
-        if death:
-            death.look(cluster, ledger, faults.interrupted)
+        for trial in trials:
+            trial.look(Moment(cluster, ledger, faults.interrupted))
         if not todo and len(there) == len(jobs) and all(map(finished, there)) and not ledger.leases():
-            if death and not death.done:
-                raise LabError("the API server was not killed: no pod ran on a rented node after the spot interruption")
+            if missed := [trial.what for trial in trials if not trial.done]:
+                raise LabError(f"it was not met: {', '.join(missed)}; there was no moment for it")
             say("every job has ended and every lease is given back")
             return submitted, faults
         time.sleep(0.3)
-
-
-def on_node(cluster: Cluster, node: str) -> list[str]:
-    """Jobs that run there."""
-    return [pod.job for pod in cluster.record.pods().values() if pod.node == node and pod.ran and pod.ended is None]
 
 
 def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) -> str | None:
@@ -93,34 +86,6 @@ def _interrupt_one(inside: Boxed, cluster: Cluster, ledger: Ledger, say: Say) ->
             say(f"AWS takes {lease.node} back ({notice}) while {', '.join(there)} runs on it")
             return lease.instance_id
     return None
-
-
-class ApiDeath:
-    """The API server is killed once, while a rented node has pods, and starts again `AWAY_S` later. Not while an
-    instance ends: kwok would still tell its pods' end (lab/kubernetes/__init__.py).
-    """
-
-    def __init__(self, inside: Boxed, say: Say):
-        self.inside, self.say, self.done = inside, say, False
-
-    def look(self, cluster: Cluster, ledger: Ledger, interrupted: str | None) -> None:
-        """Do it, if it is time to. `interrupted`: the instance that AWS took back, which has to be over."""
-        leases = ledger.leases()
-        rented = [lease.node for lease in leases if lease.state == "ready"]
-        over = interrupted and interrupted not in {lease.instance_id for lease in leases}
-        if self.done or not over or not any(on_node(cluster, node) for node in rented):
-            return
-        self.done = True
-        self.say(f"the API server is killed, and starts again in {AWAY_S:g} s")
-        pause = ["--pause", f"{AWAY_S:g}"]
-        self.inside.run(
-            [sys.executable, "-m", "lab.kubernetes", "restart", "kube-apiserver", *pause, *_prefix(self.inside)]
-        )
-        self.say("the API server is back, with the same data")
-
-
-def _prefix(inside: Boxed) -> list[str]:
-    return ["--prefix", inside.box.prefix]
 
 
 def _unfinished(cluster: Cluster, ledger: Ledger) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ironburst.controller.ledger import Ledger
@@ -14,6 +14,7 @@ from lab.demo.collect import leases_of, marks_of
 from lab.demo.history import History, JobHistory, Run
 from lab.demo.kubernetes import pods
 from lab.demo.kubernetes.record import PodSeen
+from lab.demo.kubernetes.trials import Trial
 from lab.demo.kubernetes.world import HOME, HOME_HAS, Cluster
 from lab.demo.summary import facts as common_facts
 from lab.demo.summary import faults as common_faults
@@ -30,13 +31,18 @@ def facts(document: ClusterDocument, engine: str) -> dict[str, str]:
     return common | {"Input": least, "Real": REAL, "Stand-ins": STAND_INS}
 
 
-def faults(history: History, injected: Faults, ledger: Ledger) -> dict[str, dict[str, Any]]:
+def faults(
+    history: History, injected: Faults, ledger: Ledger, trials: Sequence[Trial] = ()
+) -> dict[str, dict[str, Any]]:
     """As in summary.py; a spot interruption counts only if it ended a run, and the job ran again."""
+    well = not any(job.fate == "lost" for job in history.jobs) and history.run_twice == 0
+    tried = {trial.what: {"injected": trial.what, "met": trial.met()} for trial in trials}
     said = common_faults(history, injected)
     spot = said["spot interruption"]
     lost = {lease.node for lease in ledger.leases(open_only=False) if lease.instance_id == injected.interrupted}
     again = [job.name for job in history.jobs if any(lost & set(run.nodes) for run in job.runs[:-1])]
-    return said | {"spot interruption": spot | {"ran again": again, "survived": spot["survived"] and bool(again)}}
+    said |= {"spot interruption": spot | {"ran again": again, "survived": spot["survived"] and bool(again)}}
+    return said | {what: each | {"survived": well and bool(each["met"])} for what, each in tried.items()}
 
 
 def history(

@@ -92,6 +92,7 @@ def test_silence_is_not_responding_and_down_after_five_minutes():
     raw = node("p5-1", gate="True", taints=[RENTED], **at)
     soon, late = (shown(raw, now=CREATED_S + 1800 + seconds)["p5-1"] for seconds in (299, 301))
     assert (soon.has("NOT_RESPONDING"), soon.has("DOWN"), soon.has("IDLE")) == (True, False, True)
+    assert (soon.silent_s, late.silent_s) == (None, CREATED_S + 1800)
     assert (late.has("DOWN"), late.has("IDLE"), late.has("POWERED_DOWN"), late.held_by_person) == (
         True,
         False,

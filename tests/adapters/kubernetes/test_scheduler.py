@@ -4,7 +4,8 @@ import pytest
 
 from ironburst import kubernetes_rights as rights
 from ironburst.adapters.kubernetes import Kubernetes, scheduler
-from ironburst.ports import Scheduler, SchedulerError
+from ironburst.ports import Quota, Scheduler, SchedulerError, Share
+from ironburst.shares.kubernetes import quotas_of
 from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
 from tests.fakes.kube_objects import (
@@ -452,6 +453,10 @@ def test_every_right_is_used_and_no_call_is_beyond_them(api, kube):
     kube.put_permit(["p5-3"])
     api.put(REQUESTS, csr("node-csr-1", pem("system:node:p5-3")))
     assert kube.admit() == []
+    shares, now = [Share("team-a", 8)], {"team-a": Quota(8, 8)}
+    for each in quotas_of(shares, {}, now):
+        api.put("v1 resourcequotas", each)
+    kube.limit(shares, {"team-a": Quota(4, 4, short=4)})
     made = {(verb, group, resource) for verb, group, resource, _, _ in api.calls}
     made |= {("approve", "certificates.k8s.io", "signers")}  # asked for by the API server itself: test_joining
     rules = [*rights.CLUSTER, *rights.TOKENS, *rights.namespaced(SITE.object_name)]

@@ -6,7 +6,9 @@ import pytest
 
 from benchmarks import shares_kubernetes
 from benchmarks.shares_kubernetes import apply
-from ironburst.shares import Share, kubernetes, quotas
+from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
+from ironburst.shares import Quota, Share, kubernetes, quotas
+from ironburst.shares.observed import quotas_now
 from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
 from lab.kubernetes.control_plane import ControlPlane
@@ -19,14 +21,21 @@ pytestmark = [
 ]
 LIMIT_S = 60
 VISION, NLP = Share("vision", 8, nodes=("own-1",)), Share("nlp", 8)
+PROMISED = {"vision": Quota(8, 16), "nlp": Quota(8, 16)}
 SHARES, OWN = [VISION, NLP], {"vision": 8, "nlp": 0}
 
 
 @pytest.fixture(scope="module")
-def api():
-    """Two shared nodes of eight GPUs, and one of vision's alone."""
+def plane():
     plane = ControlPlane(f"t-shares-{os.getpid()}")
     plane.up(tied=True)
+    yield plane
+    plane.down()
+
+
+@pytest.fixture(scope="module")
+def api(plane):
+    """Two shared nodes of eight GPUs, and one of vision's alone."""
     api = plane.api()
     for thing in kubernetes.objects(SHARES, OWN, quotas(SHARES, 16, [])):
         apply(api, thing)
@@ -47,14 +56,32 @@ def api():
         return False
 
     wait_for(judged, LIMIT_S, "the policy")
-    yield api
-    plane.down()
+    return api
+
+
+@pytest.fixture
+def kube(plane, api):
+    """As the controller has it."""
+    it = Kubernetes(Client(Access(plane.layout().kubeconfig("admin"))), Site("shares"))
+    yield it
+    it.close()
+
+
+def hold(kube):
+    """What a tick does; what it wrote."""
+    seen = kube.observe()
+    now = quotas_now(SHARES, "home", seen.nodes, seen.jobs, seen.shares)
+    kube.limit(SHARES, now)
+    return now
 
 
 @pytest.fixture(autouse=True)
 def empty(api):
     yield
     for team in ("vision", "nlp"):
+        jobs = f"/apis/batch/v1/namespaces/{team}/jobs"
+        for job in api.call("GET", jobs)["items"]:
+            api.call("DELETE", f"{jobs}/{job['metadata']['name']}", {"propagationPolicy": "Background"})
         for pod in api.call("GET", f"/api/v1/namespaces/{team}/pods")["items"]:
             api.call("DELETE", f"/api/v1/namespaces/{team}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
     wait_for(lambda: not used(api), LIMIT_S, "quotas that nothing is used of")
@@ -132,6 +159,40 @@ def test_work_over_quota_ends_for_a_guarantee_and_nothing_else_does(api):
     wait_for(lambda: on(api, "nlp", "sure"), LIMIT_S, "what is guaranteed")
     assert on(api, "vision", "sure") and on(api, "vision", "over") is None
     assert on(api, "nlp", "over") == ""
+
+
+def test_the_guarantees_follow_the_nodes(api, kube):
+    """A node is cordoned, and comes back; a team's own node counts for nobody else."""
+    wait_for(lambda: hold(kube) == PROMISED, LIMIT_S, "what was promised")
+    api.call("PATCH", "/api/v1/nodes/n2", {"spec": {"unschedulable": True}})
+    try:
+        wait_for(lambda: hold(kube) == {"vision": Quota(4, 8, 4), "nlp": Quota(4, 8, 4)}, LIMIT_S, "half of it")
+        with pytest.raises(Refused, match="exceeded quota: ironburst-guaranteed"):
+            submit(api, "nlp", "whole", 8, kubernetes.GUARANTEED)
+        submit(api, "nlp", "half", 4, kubernetes.GUARANTEED)
+        submit(api, "vision", "own", 8, kubernetes.OWN, **own("vision"))
+        wait_for(lambda: on(api, "nlp", "half") and on(api, "vision", "own"), LIMIT_S, "both pods on nodes")
+        wait_for(lambda: hold(kube) == {"vision": Quota(4, 4, 4), "nlp": Quota(4, 4, 4)}, LIMIT_S, "what is idle")
+    finally:
+        api.call("PATCH", "/api/v1/nodes/n2", {"spec": {"unschedulable": False}})
+
+
+def test_a_job_whose_pods_the_api_server_refuses_asks_for_its_part(api, kube):
+    """It has no pod; its Job says what it would be. vision keeps what runs, and gets no more until nlp has half."""
+    wait_for(lambda: hold(kube) == PROMISED, LIMIT_S, "what was promised")
+    for number in range(4):
+        submit(api, "vision", f"over{number}", 4, kubernetes.OVER_QUOTA)
+    wait_for(lambda: all(on(api, "vision", f"over{n}") for n in range(4)), LIMIT_S, "all GPUs in use")
+    wait_for(lambda: hold(kube)["nlp"].over == 0, LIMIT_S, "no more for nlp")
+    made = submitted("whole", 8, kubernetes.OVER_QUOTA)
+    api.call("POST", "/apis/batch/v1/namespaces/nlp/jobs", made)
+    wait_for(lambda: hold(kube) == {"vision": Quota(8, 8), "nlp": Quota(8, 8)}, LIMIT_S, "nlp's part")
+
+
+def submitted(name, gpus, cls):
+    container = {"name": "work", "image": "work", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    pod = {"restartPolicy": "Never", "priorityClassName": cls, "containers": [container]}
+    return {"metadata": {"name": name}, "spec": {"template": {"spec": pod}}}
 
 
 def test_a_broken_guarantee_is_seen(monkeypatch):

@@ -7,6 +7,7 @@ from ironburst.config import load
 from ironburst.document import build
 from tests.unit.config.test_checks import findings, put
 from tests.unit.document.test_document import OBSERVED
+from tests.unit.kubernetes_stack import on_kubernetes
 
 VISION = {"team": "vision", "guaranteed_gpus": 8}
 NLP = {"team": "nlp"}
@@ -75,6 +76,19 @@ def test_what_does_not_fit(declared, case):
     declared["shares"], path, words = BAD[case]
     said = [found for found in findings(declared) if found.path == f"{load.path_of()}.{path}"]
     assert len(said) == 1 and words in said[0].message, findings(declared)
+
+
+@pytest.mark.parametrize("kind", ["slurm", "kubernetes"])
+def test_more_guaranteed_than_there_is_reads_the_same_for_both_schedulers(declared, kind):
+    if kind == "kubernetes":
+        on_kubernetes(declared)
+    declared["shares"] = [VISION, NLP | {"guaranteed_gpus": 8}]
+    assert load.from_value(declared).scheduler.kind == kind
+    assert [found for found in findings(declared) if found.rule.startswith("share")] == []
+    declared["shares"] = [VISION, NLP | {"guaranteed_gpus": 9}]
+    (said,) = [found for found in findings(declared) if found.rule.startswith("share")]
+    assert (said.path, said.rule) == (load.path_of("shares"), "share-sum")
+    assert said.message == ("the guarantees are 17 GPUs together, and the shared nodes have 16: lower them by 1")
 
 
 def test_two_models_are_not_one_number(declared):

@@ -32,6 +32,13 @@ def world(tmp_path):
         (WORDS, "bob", True),
         (WORDS, "", True),
         (drains.HELD + WORDS, "slurm", True),
+        # slurmctld adds its own words, and signs for all of them
+        (WORDS + " : Not responding", "slurm", True),
+        (WORDS + " : Not responding : reboot timed out", "slurm", True),
+        ("no lease : Not responding", "slurm", False),
+        (drains.PREFIX + "spot interruption : Not responding", "slurm", False),
+        ("Not responding : ResumeTimeout reached", "slurm", False),
+        ("Low RealMemory (reported:1 < 100.00% of configured:2)", "slurm", False),
     ],
 )
 def test_whose_a_drain_is(reason, by, person):

@@ -7,7 +7,7 @@ import pytest
 
 from ironburst.controller import rebuild, records, spending
 from ironburst.controller.money import month
-from ironburst.controller.ownership import STALE_S
+from ironburst.controller.ownership import STALE_S, heard_of
 from ironburst.document import Budget as Declared
 from ironburst.document import ClusterDocument
 from tests.fakes import Crash
@@ -269,6 +269,44 @@ def test_what_ran_on_while_no_controller_looked_is_paid(world, tmp_path, kept, a
     ran_on_s = min(world.clock.now(), set_aside) - said_s
     assert spent(world) == pytest.approx(before + ran_on_s / HOUR * 55.04, abs=2)
     assert spent(world, "vision") == pytest.approx(spent(world)) and world.slurm.jobs[job].started
+
+
+def test_what_a_copy_takes_for_running_and_the_cloud_shows_as_ended_is_paid_once(world, tmp_path):
+    """It is shown ended for an hour more: that is no sign of life. When it ended is in what was said (day 180)."""
+    job = rented(world, runs_s=HOUR)
+    copy(world, tmp_path / "copy")
+    world.until(lambda: world.slurm.state(job) == "COMPLETED", 2 * HOUR)
+    world.until(lambda: not world.ledger.leases(), HOUR)
+    before = spent(world)
+    world.clock.at += 2400
+    world.tick()
+    assert world.cloud.instances("lab"), "it is still shown"
+    restore(world, tmp_path / "copy")
+    world.tick()
+    assert spent(world) == pytest.approx(before, abs=1) and before >= bill(world) - 1
+
+
+@pytest.mark.parametrize("arrived", ["it ended unseen", "it lives", "the copy knows of the call"])
+def test_a_call_without_an_answer_is_counted_when_the_ledger_is_lost(world, tmp_path, arrived):
+    """The disk was full when the answer came, and the ledger is lost before the next one (day 381)."""
+    world.cloud.lost_answers = 1
+    world.slurm.submit(limit_s=6 * HOUR, runs_s=3 * HOUR, requeue=False, account="vision")
+    world.until(lambda: world.states() == ["requested"], 600)
+    world.cloud.hidden = set(world.cloud.all)
+    asked_s = world.clock.now()
+    world.tick()
+    copy(world, tmp_path / "copy")
+    (said,) = heard_of(world.slurm.claim("", "", STALE_S)).running
+    assert not said.instance and said.asked_s == pytest.approx(asked_s, abs=60)
+    world.clock.at += 1800
+    if arrived == "it ended unseen":
+        world.cloud.die("i-1")
+    else:
+        world.cloud.hidden.clear()
+    restore(world, tmp_path / "copy") if arrived == "the copy knows of the call" else lose(world)
+    world.tick()
+    world.until(lambda: not world.cloud.alive() or world.slurm.jobs[2].job.on, HOUR)
+    assert bill(world) - 1 <= spent(world, "vision") <= bill(world) + 2
 
 
 @pytest.mark.parametrize("state", ["intended", "powering", "requested", "launched", "joined", "releasing", "leaving"])

@@ -139,3 +139,32 @@ def test_an_ended_instance_that_is_shown_alive_again_is_ended_and_paid_once(work
     (again,) = working.ledger.leases(open_only=False)
     assert again.id == lease.id and again.to_s >= lease.to_s + 1000
     assert any(lease.instance_id in text for text in working.events("trouble"))
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_what_ended_unseen_is_paid_until_the_scheduler_held_it_for_dead(working, silent):
+    """Nobody says when it ended; up to now is hours too much when the controller was away, and uses up a ceiling."""
+    working.ledger._db.execute("UPDATE leases SET committed_until_s = committed_until_s + 36000")
+    (instance,) = working.cloud.alive()
+    ended_s, node = working.clock.now() + 600, working.slurm.nodes[working.ledger.leases()[0].node]
+    working.clock.at = ended_s
+    working.cloud.die(instance.id)
+    working.clock.at += working.slurm.down_s
+    working.slurm.live()
+    assert node.record().silent_s == working.clock.now()
+    if not silent:  # somebody drained it before: slurmctld keeps that reason
+        node.reason = "the fan is loud"
+    working.clock.at += 4 * HOUR
+    now = working.clock.now()
+    working.until(lambda: not working.ledger.leases(), HOUR)
+    (lease,) = working.ledger.leases(open_only=False)
+    assert lease.to_s == pytest.approx(ended_s + 300 if silent else now, abs=10)
+
+
+def test_an_instance_that_is_shown_ended_is_no_sighting(working):
+    seen_s = working.ledger.leases()[0].seen_s
+    working.cloud.die(working.cloud.alive()[0].id)
+    working.clock.at += 200
+    working.tick()
+    (lease,) = working.ledger.leases(open_only=False)
+    assert lease.seen_s == seen_s and lease.state in records.GOING

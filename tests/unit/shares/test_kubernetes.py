@@ -1,5 +1,6 @@
 """Shares as objects of Kubernetes and of Kueue. What a real API server makes of them: tests/stand_ins/kubernetes."""
 
+from ironburst import kubernetes_rights
 from ironburst.shares import Share, kubernetes, kueue, quotas
 
 VISION = Share("vision", 16, weight=2, nodes=("dgx04",))
@@ -29,6 +30,14 @@ def test_the_quotas_of_a_namespace():
         ("strict", "ironburst-over-quota"): "0",
         ("strict", "ironburst-own"): "0",
     }
+
+
+def test_the_controller_may_change_what_changes_with_the_time():
+    (rule,) = [rule for rule in kubernetes_rights.CLUSTER if "resourcequotas" in rule.resources]
+    now = quotas(ALL, 40, [])
+    live = kubernetes.live(now)
+    assert set(rule.names) == {name for _, name in live} and set(rule.verbs) == {"get", "patch"}
+    assert set(live) <= hard(kubernetes.objects(ALL, OWN, now)).keys()
 
 
 def test_the_classes_leave_services_and_the_autoscaler_alone():
