@@ -7,7 +7,7 @@ node is opened for: by an answer to Kueue, before the pods are there, and not by
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -23,7 +23,7 @@ from ironburst.adapters.kubernetes.queue import KEPT, Objects
 from ironburst.adapters.kubernetes.scheduler import Kubernetes, kinds
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.adapters.kubernetes.workloads import Queued
-from ironburst.ports import Claim, Job, Observation, SchedulerError
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
 
 Json = dict[str, Any]
 _API = f"/apis/{GROUP}/{VERSION}"
@@ -201,6 +201,9 @@ class Kueue(Kubernetes):
 
         self._each(nodes, change)
         return value
+
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+        """Nothing: Kueue's own quotas hold the shares, and ResourceQuotas would refuse its pods."""
 
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Kueue ends all pods of a workload and puts it into the queue again; other pods are evicted."""
