@@ -61,6 +61,30 @@ def pods(user: str) -> Spec:
     )
 
 
+def workloads(user: str, check: str) -> Spec:
+    """Of a Workload's status, our own check's entry alone."""
+    but_ours = f"filter(c, c.name != {_text(check)})"
+    others = [
+        f"(has({of}.status.admissionChecks) ? dyn({of}.status.admissionChecks) : dyn([])).{but_ours}"
+        for of in ("object", "oldObject")
+    ]
+    both = "has(object.status) && has(oldObject.status)"
+    return _policy(
+        user,
+        "kueue.x-k8s.io",
+        "workloads/status",
+        ["UPDATE"],
+        (
+            f"{both} && {_same('status', ('admissionChecks',))}",
+            "ironburst's controller may change nothing of a workload's status but its checks",
+        ),
+        (
+            f"{both} && {' == '.join(others)}",
+            f"ironburst's controller may answer no check but {check}",
+        ),
+    )
+
+
 def tokens(user: str) -> Spec:
     """Of Secrets, new bootstrap tokens that rented nodes join with: to authenticate, in our group, for a time. The
     data is compared as it is kept, in base64, which the language can't decode. Nor does it know the time of day: a

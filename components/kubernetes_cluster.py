@@ -13,11 +13,12 @@ from components.gpu_support import GpuSupport
 from ironburst import kubernetes_rights, secrets
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
-from ironburst.naming import cluster_object, logical
+from ironburst.naming import check_controller, cluster_object, logical
 
 ACCOUNT = "ironburst-controller"
 RBAC = "rbac.authorization.k8s.io"
 POLICIES = {"pods": admission.pods, "tokens": admission.tokens, "approvals": admission.approvals}
+KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def secured(level: str) -> dict[str, str]:
@@ -62,7 +63,10 @@ class KubernetesCluster(pulumi.ComponentResource):
                 automount_service_account_token=False,
                 opts=self._after(namespace),
             )
+        self._kueue = scheduler.queue == "kueue"
         self._rights(namespace, self._bounds())
+        if self._kueue:
+            self._check()
         self._joining()
         if scheduler.gpu_support.anything:
             GpuSupport(
@@ -78,10 +82,13 @@ class KubernetesCluster(pulumi.ComponentResource):
     def _bounds(self) -> list[pulumi.Resource]:
         """The policies in force. The rights come after them, and go before."""
         bindings: list[pulumi.Resource] = []
-        for kind, policy in POLICIES.items():
+        specs = {kind: policy(self.controller) for kind, policy in POLICIES.items()}
+        if self._kueue:
+            specs["workloads"] = admission.workloads(self.controller, self._object)
+        for kind, spec in specs.items():
             label, named = logical(self._name, kind), logical(self._object, kind)
             made = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
-                label, metadata={"name": named}, spec=policy(self.controller), opts=self._child
+                label, metadata={"name": named}, spec=spec, opts=self._child
             )
             bound: Any = {"policy_name": named, "validation_actions": ["Deny"]}
             binding = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
@@ -101,7 +108,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(kubernetes_rights.CLUSTER),
+            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object)),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(
@@ -127,6 +134,19 @@ class KubernetesCluster(pulumi.ComponentResource):
                 subjects=[subject],
                 opts=self._after(local, *bounds),
             )
+
+    def _check(self) -> None:
+        """What Kueue asks before it lets a workload on a flavor of the cloud. Which flavors those are, a ClusterQueue
+        says; it is out of service as long as this isn't there.
+        """
+        kubernetes.apiextensions.CustomResource(
+            logical(self._name, "check"),
+            api_version=KUEUE,
+            kind="AdmissionCheck",
+            metadata={"name": self._object},
+            spec={"controllerName": check_controller(self._name)},
+            opts=self._child,
+        )
 
     def _joining(self) -> None:
         """Who shows a token of ours may make a certificate request. Nothing approves it but the controller."""

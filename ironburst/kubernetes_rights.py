@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAPPERS", "CLUSTER", "SIGNER", "TOKENS", "namespaced", "rendered"]
+__all__ = ["BOOTSTRAPPERS", "CLUSTER", "KUEUE", "SIGNER", "TOKENS", "answering", "cluster", "namespaced", "rendered"]
 
 Json = dict[str, Any]
 BOOTSTRAPPERS = "system:bootstrappers:ironburst"
@@ -40,6 +40,30 @@ CLUSTER = (
     Rule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
     Rule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
 )
+
+KUEUE = "kueue.x-k8s.io"
+"""API group of Kueue's objects"""
+
+
+def answering(check: str) -> tuple[Rule, ...]:
+    """Where Kueue is the queue, and `check` is the name of our AdmissionCheck. A patch of a workload's status may admit
+    it, too: a ValidatingAdmissionPolicy bounds it to our own entry.
+    """
+    kept = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks")
+    return (
+        Rule(KUEUE, kept, ("list", "watch")),
+        Rule(KUEUE, ("workloads/status",), ("get", "patch")),
+        Rule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
+    )
+
+
+def cluster(queue: str, check: str) -> tuple[Rule, ...]:
+    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
+    if queue != "kueue":
+        return CLUSTER
+    pods = Rule("", ("pods",), ("list", "watch", "delete"))
+    return (pods, *(rule for rule in CLUSTER if rule.resources != ("pods",)), *answering(check))
+
 
 # In kube-system, where bootstrap tokens are
 TOKENS = (Rule("", ("secrets",), ("create",)),)

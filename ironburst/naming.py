@@ -71,6 +71,11 @@ def cluster_object(cluster: str) -> str:
     return f"ironburst-{cluster}"
 
 
+def check_controller(cluster: str) -> str:
+    """Who answers the AdmissionCheck of that name, in Kueue's words."""
+    return f"ironburst.io/{cluster}"
+
+
 def logical(*parts: str) -> str:
     """The logical name that Pulumi knows a resource by: its parts joined, `p5-us-east-1a-template`. Stable as long as
     the declaration's names are.

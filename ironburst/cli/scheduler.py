@@ -96,6 +96,7 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
         namespace=declared.namespace,
         home_partition=declared.home_partition,
         account_label=declared.account_label,
+        queue=declared.queue or "pods",
         boot_s=max((float(pool.boot_s) for pool in document.pools), default=0.0),
     )
 

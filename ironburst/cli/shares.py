@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ironburst import naming
 from ironburst.cli import Subparsers, site_options
 from ironburst.document import ClusterDocument
 from ironburst.shares import Quota, Share, kubernetes, kueue, quotas, slurm
@@ -61,7 +62,9 @@ def said(arguments: argparse.Namespace) -> str:
         return beside + yaml.safe_dump_all(kubernetes.objects(shares, own, now), sort_keys=False)
     if arguments.scheduler == "kueue":
         beside = "".join(f"# {shlex.join(line)}\n" for line in kubernetes.node_commands(shares))
-        return beside + yaml.safe_dump_all(kueue.objects(shares, gpus, own, now), sort_keys=False)
+        rented = sum(len(pool.nodes) * pool.gpu.count for pool in document.pools)
+        check = naming.cluster_object(document.cluster) if document.scheduler.queue == "kueue" else ""
+        return beside + yaml.safe_dump_all(kueue.objects(shares, gpus, own, now, rented, check), sort_keys=False)
     rows = [_row(share, own, now[share.account]) for share in shares]
     return json.dumps(rows) + "\n" if arguments.json else _table(rows)
 

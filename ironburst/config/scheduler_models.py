@@ -93,6 +93,11 @@ class Kubernetes(Strict):
         "aws-secretsmanager: alone",
         examples=["aws-secretsmanager:ironburst/prod/join-token"],
     )
+    queue: Literal["pods", "kueue"] = Field(
+        default="pods",
+        description="whose queue is rented for: pods that kube-scheduler calls unschedulable, or workloads that Kueue "
+        "(0.15 or newer) holds for an AdmissionCheck of ours, which flavors of the cloud carry",
+    )
     cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
     cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
     namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")

@@ -147,6 +147,7 @@ class Scheduler(_Part):
     cluster_dns: str = ""
     cluster_domain: str = ""
     namespace: str = ""
+    queue: str = ""
     account_label: str = ""
 
 

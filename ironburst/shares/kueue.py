@@ -16,7 +16,7 @@ from ironburst.shares.model import Quota, Share
 
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "ironburst"
-SHARED, ENDLESS = "ironburst-shared", "ironburst-endless"
+SHARED, ENDLESS, RENTED = "ironburst-shared", "ironburst-endless", "ironburst-rented"
 QUEUE = "gpus"
 PLENTY = {"cpu": "1M", "memory": "1Ei", "ephemeral-storage": "1Ei"}
 
@@ -28,23 +28,32 @@ def objects(
     gpus: int,
     own_gpus: Mapping[str, int],
     now: Mapping[str, Quota],
+    rented_gpus: int = 0,
+    check: str = "",
 ) -> list[Json]:
     """All that is applied, in this order. `gpus`: of the shared nodes in service; `own_gpus`: {account: GPUs of its own
-    nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides).
+    nodes}; `now`: as ironburst.shares.quotas says (its guarantees are written; what goes over quota, Kueue decides);
+    `rented_gpus`: of all pools at most, which are asked for by the AdmissionCheck `check`; no name: Kueue knows nothing
+    of them.
 
-    The shared nodes' flavor names no label: a team's own nodes and rented ones have taints.
+    The shared nodes' flavor names no label: a team's own nodes and rented ones have taints. Nor does that of rented
+    ones: the answer says where.
     """
     rest = gpus - sum(quota.guaranteed for quota in now.values())
+    nobodys = {SHARED: {GPU: {"nominalQuota": str(rest)}}}
     found = [_flavor(SHARED), _flavor(ENDLESS)]
+    if check:
+        nobodys[RENTED] = {GPU: {"nominalQuota": str(rented_gpus)}}
+        found.append(_flavor(RENTED))
     found += [_flavor(_own(share), share.account) for share in shares if share.nodes]
-    found.append(_object("Cohort", COHORT, {"resourceGroups": [_group({SHARED: {GPU: {"nominalQuota": str(rest)}}})]}))
+    found.append(_object("Cohort", COHORT, {"resourceGroups": [_group(nobodys)]}))
     for share in shares:
-        found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account])))
+        found.append(_object("ClusterQueue", share.account, _queue(share, own_gpus, now[share.account], check)))
         found.append(_object("LocalQueue", QUEUE, {"clusterQueue": share.account}, share.account))
     return found
 
 
-def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota) -> Json:
+def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
     mine: Json = {"nominalQuota": str(quota.guaranteed)}
     if not share.over_quota:
         mine["borrowingLimit"] = "0"
@@ -54,7 +63,14 @@ def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota) -> Json:
     if share.nodes:  # asked first; lent to nobody, and nothing is borrowed of it
         own = {"nominalQuota": str(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
         flavors = {_own(share): {GPU: own}, **flavors}
+    preempt, asked = "TryNextFlavor", {}
+    if check:  # last: and a guarantee is taken back at home, not rented for (tried with Kueue 0.19.2)
+        limit = {} if share.most is None else {"borrowingLimit": str(share.most)}  # of each flavor: Kueue has no sum
+        flavors[RENTED] = {GPU: {"nominalQuota": "0", **limit}}
+        asked = {"admissionChecksStrategy": {"admissionChecks": [{"name": check, "onFlavors": [RENTED]}]}}
+        preempt = "MayStopSearch"
     return {
+        **asked,
         "cohortName": COHORT,
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": share.account}},
         "queueingStrategy": "BestEffortFIFO",
@@ -68,7 +84,7 @@ def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota) -> Json:
             "borrowWithinCohort": {"policy": "Never"},
             "withinClusterQueue": "Never",
         },
-        "flavorFungibility": {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"},
+        "flavorFungibility": {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": preempt},
         "fairSharing": {"weight": str(share.weight)},
     }
 

@@ -74,6 +74,22 @@ def test_the_rights_are_those_that_the_adapter_needs(cluster, declared):
     assert [each["name"] for each in joining["subjects"]] == ["system:bootstrappers:ironburst"]
 
 
+def test_where_kueue_is_the_queue_there_is_a_check_and_no_right_to_change_pods(cluster, declared):
+    declared["scheduler"]["queue"] = "kueue"
+    recording = cluster(declared)
+    (check,) = [each for each in kubernetes(recording) if each.token.endswith(":AdmissionCheck")]
+    assert check.token == "kubernetes:kueue.x-k8s.io/v1beta2:AdmissionCheck"
+    assert check.inputs["metadata"]["name"] == "ironburst-lab"
+    assert check.inputs["spec"] == {"controllerName": "ironburst.io/lab"}
+    rules = recording.one(ROLE).inputs["rules"]
+    assert rules == kubernetes_rights.rendered(kubernetes_rights.cluster("kueue", "ironburst-lab"))
+    (pods,) = [each["verbs"] for each in rules if each["resources"] == ["pods"]]
+    assert pods == ["list", "watch", "delete"]
+    named = [each["resourceNames"] for each in rules if each["resources"] == ["admissionchecks/status"]]
+    assert named == [["ironburst-lab"]]
+    assert any(each.inputs["metadata"]["name"] == "ironburst-lab-workloads" for each in recording.all(POLICY))
+
+
 def test_a_user_of_ones_own_gets_the_rights_and_the_bounds(cluster, declared):
     declared["scheduler"]["controller_user"] = "o'brien"
     recording = cluster(declared)

@@ -81,8 +81,11 @@ def api(plane):
 
 @pytest.fixture(scope="module")
 def engine(plane, tmp_path_factory):
+    return made_engine(plane, tmp_path_factory.mktemp("stack"))
+
+
+def made_engine(plane, folder, **scheduler):
     """`engine(*arguments)` of a stack in a folder of its own."""
-    folder = tmp_path_factory.mktemp("stack")
     (folder / "Pulumi.yaml").write_text("name: ironburst\nruntime: {name: python}\n")
     (folder / "__main__.py").write_text(PROGRAM)
     kubeconfig = plane.layout().kubeconfig("admin")
@@ -95,6 +98,7 @@ def engine(plane, tmp_path_factory):
         "join_token": "aws-secretsmanager:token",
         "cluster_dns": "10.96.0.10",
         "gpu_support": {"plugin": "device-plugin", "mig_strategy": "single"},
+        **scheduler,
     }
     environment = {
         **os.environ,

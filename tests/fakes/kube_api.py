@@ -61,6 +61,7 @@ class KubeApi:
     """`rules`: (group, resource, verb, namespace, name) -> may it; None: everything."""
 
     page = 500
+    resources = RESOURCES
 
     def __init__(self, token="secret"):
         self.token, self.allowed = token, None
@@ -183,7 +184,7 @@ class KubeApi:
         return self.objects[key]
 
     def create(self, resource, namespace, raw, manager):
-        if raw.get("kind") != RESOURCES[resource][0]:
+        if raw.get("kind") != self.resources[resource][0]:
             raise Refusal(400, "BadRequest", f"the object provided is unrecognized: {raw.get('kind')}")
         meta = raw["metadata"]
         if meta.get("namespace", namespace) != namespace or meta.get("resourceVersion"):
@@ -261,7 +262,7 @@ class KubeApi:
 
     # ---- lists and watches
     def listed(self, resource, namespace, query):
-        fields = _fields(resource, query.get("fieldSelector", ""))
+        fields = _fields(self.resources[resource], query.get("fieldSelector", ""))
         every = sorted(key for key in self.objects if key[0] == resource and (not namespace or key[1] == namespace))
         limit, start, version = int(query.get("limit", 0) or 0), 0, self.version
         if token := query.get("continue"):
@@ -274,12 +275,12 @@ class KubeApi:
         meta = {"resourceVersion": str(version)}
         if limit and start + limit < len(items):
             meta |= {"continue": f"{version}:{start + limit}", "remainingItemCount": len(items) - start - limit}
-        return {"kind": RESOURCES[resource][0] + "List", "apiVersion": "v1", "metadata": meta, "items": page}
+        return {"kind": self.resources[resource][0] + "List", "apiVersion": "v1", "metadata": meta, "items": page}
 
     def events(self, resource, query, mine):
         """Generator of lists of events; runs without the lock between them. `mine`: the generation of the call."""
         since = int(query.get("resourceVersion") or 0)
-        fields = _fields(resource, query.get("fieldSelector", ""))
+        fields = _fields(self.resources[resource], query.get("fieldSelector", ""))
         ends = time.monotonic() + float(query.get("timeoutSeconds", 1800))
         if since < self.compacted:
             text = f"too old resource version: {since} ({self.compacted})"
@@ -301,7 +302,7 @@ class KubeApi:
                 yield [event for row in new if (event := _event(row, fields))]
             elif not muted:
                 meta = {"resourceVersion": str(at), "creationTimestamp": None}
-                yield [{"type": "BOOKMARK", "object": {"kind": RESOURCES[resource][0], "metadata": meta}}]
+                yield [{"type": "BOOKMARK", "object": {"kind": self.resources[resource][0], "metadata": meta}}]
 
     def serve(self, call, resource, path, query, body, kind, manager):
         namespace, name, sub = path
@@ -314,6 +315,8 @@ class KubeApi:
             return self.evict(key, body)
         if sub == "approval":
             return self.approve(key, body, manager)
+        if sub == "status" and method == "patch":  # whatever else is in the body isn't looked at
+            body = {"metadata": body.get("metadata", {}), "status": body.get("status", {})}
         if method == "get":
             return self._found(key)
         if method == "list":
@@ -372,11 +375,11 @@ def _handler(api):
                 text = f'{plural} is forbidden: User "test" {what}'
                 raise Refusal(403, "Forbidden", text)
             resource = f"{core or group_version} {plural}"
-            if resource not in RESOURCES:
+            if resource not in api.resources:
                 raise Refusal(404, "NotFound", "the server could not find the requested resource")
             if verb == "watch":
                 return self._watch(resource, query, generation)
-            if verb == "create" and not sub and RESOURCES[resource][1] != bool(namespace):
+            if verb == "create" and not sub and api.resources[resource][1] != bool(namespace):
                 raise Refusal(
                     405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
                 )
@@ -480,11 +483,11 @@ def _without(raw):
     return {**raw, "metadata": meta}
 
 
-def _fields(resource, selector):
+def _fields(kind, selector):
     found = []
     for part in filter(None, selector.split(",")):
         name, differs, value = re.fullmatch(r"([^!=]+)(!?)==?(.*)", part).groups()
-        if name not in RESOURCES[resource][2]:
+        if name not in kind[2]:
             raise Refusal(400, "BadRequest", f"field label not supported: {name}")
         found.append((name, bool(differs), value))
     return found

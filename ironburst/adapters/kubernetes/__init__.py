@@ -1,15 +1,16 @@
-"""Kubernetes as the scheduler (ironburst.ports.Scheduler), with kube-scheduler as the queue: docs/adr/0033."""
+"""Kubernetes as the scheduler (ironburst.ports.Scheduler): docs/adr/0033, and 0038 where Kueue is the queue."""
 
 from __future__ import annotations
 
 from ironburst.adapters.kubernetes.client import Access, Client
 from ironburst.adapters.kubernetes.joining import Deliver
+from ironburst.adapters.kubernetes.kueue import Kueue
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.service import Nodes
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.ports import Scheduler
 
-__all__ = ["Access", "Client", "Kubernetes", "Nodes", "Pool", "Site", "connect"]
+__all__ = ["Access", "Client", "Kubernetes", "Kueue", "Nodes", "Pool", "Site", "connect"]
 
 
 def connect(access: Access, site: Site, deliver: Deliver) -> Scheduler:
@@ -18,4 +19,5 @@ def connect(access: Access, site: Site, deliver: Deliver) -> Scheduler:
     Raises SchedulerError where the cluster can't be reached or the credentials are refused at all; what it knows is
     asked for by the first `observe`.
     """
-    return Kubernetes(Client(access), site, deliver=deliver)
+    kind = Kueue if site.queue == "kueue" else Kubernetes
+    return kind(Client(access), site, deliver=deliver)

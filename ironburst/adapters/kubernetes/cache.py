@@ -54,6 +54,7 @@ class Watched:
         self._version = ""  # to watch from; empty: list first
         self._stream: Stream | None = None
         self._whole = threading.Event()  # a complete list has been there
+        self._told = threading.Event()  # that, or that there is no such API
         self._ended = threading.Event()
         self._broken: tuple[float, str] | None = None  # since when, and why
         self._thread = threading.Thread(target=self._run, name=f"ironburst-watch-{kind.name}", daemon=True)
@@ -71,7 +72,8 @@ class Watched:
 
     def check(self, until_s: float, broken_s: float) -> None:
         """Wait for the first list. Raises SchedulerError where what is here isn't to be relied on."""
-        if not self._whole.wait(max(0.0, until_s - self._clock())):
+        self._told.wait(max(0.0, until_s - self._clock()))
+        if not self._whole.is_set():
             why = self._broken[1] if self._broken else "no answer so far"
             raise SchedulerError(f"the {self.kind.name} of the cluster aren't known yet: {why}")
         if (broken := self._broken) and (silent_s := self._clock() - broken[0]) > broken_s:
@@ -113,6 +115,8 @@ class Watched:
                 if error.status == 410:
                     self._version = ""
                 self._failed(error)
+                if error.status == 404:
+                    self._told.set()
             except SchedulerError as error:
                 self._failed(error)
             except Exception as error:  # a defect of ours: told where it is asked for, and tried again from the start
@@ -141,6 +145,7 @@ class Watched:
         with self._lock:
             self._views = {}
         self._whole.set()
+        self._told.set()
         self._ended.wait(ABSENT_S)
         return True
 
@@ -163,6 +168,7 @@ class Watched:
             self._views = views
         self._version, self._broken = meta["resourceVersion"], None
         self._whole.set()
+        self._told.set()
 
     def _follow(self) -> None:
         query = {

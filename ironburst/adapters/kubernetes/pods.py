@@ -23,6 +23,7 @@ _PLAIN = ("cpu", "memory", "ephemeral-storage", "pods", GPU)
 _ON_ANY_NODE = ("emptyDir", "configMap", "secret", "projected", "downwardAPI", "csi", "nfs", "image", "gitRepo")
 _SETS = "leaderworkerset.sigs.k8s.io"
 _JOBSET = "jobset.sigs.k8s.io"
+_KUEUE = "kueue.x-k8s.io"
 _MOST_REASON = 200  # characters: it names a reason for every kind of node
 
 
@@ -101,6 +102,7 @@ def _fields(raw: Json, site: Site) -> Json:
         "together": _narrowest(near, site),
         "one_per_node": HOSTNAME_KEY in apart,
         "claims": tuple(_claims(meta, spec)),
+        "queued_as": notes.get(f"{_KUEUE}/workload") or labels.get(f"{_KUEUE}/pod-group-name", ""),
         "share": KINDS.get(spec.get("priorityClassName") or "", ""),
     }
 

@@ -20,6 +20,14 @@ from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, N
 from ironburst.ports import Job, Resources
 
 _MIB = 1 << 20
+KEPT = {  # what is known of a cluster, by its kind
+    "pods": "pods",
+    "nodes": "nodes",
+    "jobs": "jobs",
+    "groups": "podgroups",
+    "claims": "persistentvolumeclaims",
+    "volumes": "persistentvolumes",
+}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ironburst.adapters.kubernetes.nodes import Record, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
 from ironburst.adapters.kubernetes.views import PodView, View
-from ironburst.ports import Claim, Observation, Quota, SchedulerError, Share, WrongShape
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share, WrongShape
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Kubernetes:
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
         kept, seen = record.read(self._client, self._site), self.objects()
-        jobs = queue.jobs_of(seen, self._site, self._memo)
+        jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
         counted = {gang.id: kind for gang in seen.gangs[0] if (kind := gang.pods[0].share)}
@@ -88,15 +88,15 @@ class Kubernetes:
 
     def objects(self) -> Objects:
         """What the cluster has now. Raises SchedulerError where that isn't known."""
+        return Objects(**self._copies(queue.KEPT))
+
+    def _copies(self, kept: Mapping[str, str]) -> dict[str, Any]:
+        """By their names in Objects: {name there: kind}."""
         copies = cast(Mapping[str, Any], self._cache.copies(self._first_s))
-        return Objects(
-            pods=copies["pods"],
-            nodes=copies["nodes"],
-            jobs=copies["jobs"],
-            groups=copies["podgroups"],
-            claims=copies["persistentvolumeclaims"],
-            volumes=copies["persistentvolumes"],
-        )
+        return {name: copies[kind] for name, kind in kept.items()}
+
+    def _jobs(self, seen: Objects) -> list[Job]:
+        return queue.jobs_of(seen, self._site, self._memo)
 
     # ---- the controller's own
     def claim(self, owner: str, said: str, stale_s: float) -> Claim:

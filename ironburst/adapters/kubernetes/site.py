@@ -38,6 +38,7 @@ class Site:
     name: str
     pools: tuple[Pool, ...] = ()
     namespace: str = "ironburst-system"  # of the record and the claim
+    queue: str = "pods"  # whose it is: kube-scheduler's (pods), or kueue
     boot_s: float = 1800.0  # the longest time from a launch until its node has joined
     home_partition: str = "home"
     schedulers: frozenset[str] = frozenset(("default-scheduler",))  # of whose pods we take care

@@ -32,6 +32,12 @@ def next_value(value: str) -> str:
     return f"{uid}.{int(number) + 1}"
 
 
+def shared_value(uid: str, values: Iterable[str]) -> str:
+    """For all nodes of one workload of Kueue together; none of these values, which are on nodes now."""
+    used = [int(number) for of, _, number in (value.rpartition(".") for value in values) if of == uid]
+    return f"{uid}.{max(used, default=-1) + 1}"
+
+
 def gated(node: NodeView) -> bool:
     """It still has the taint that it registered with."""
     return any(key == NOT_READY for key, _, _ in node.taints)

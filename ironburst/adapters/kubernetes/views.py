@@ -6,7 +6,7 @@ A view is made when an object arrives; `version` is its resourceVersion.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Owner(NamedTuple):
@@ -55,6 +55,7 @@ class PodView:
     together: str = ""  # topology key that it wants to share with its own kind; empty: none
     one_per_node: bool = False  # it shares no node with its own kind
     claims: tuple[str, ...] = ()  # PersistentVolumeClaims, namespace/name
+    queued_as: str = ""  # name of its Kueue Workload; empty: it has none, or doesn't say
     share: str = ""  # what it counts in of its team's share, by its priority class: ironburst.shares.model
 
 
@@ -147,4 +148,21 @@ class VolumeView:
     pools: frozenset[str] | None = None
 
 
-View = PodView | NodeView | JobView | GroupView | ClaimView | VolumeView
+class View(Protocol):
+    """What is kept of any object."""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+
+    @property
+    def uid(self) -> str:
+        """Of the object."""
+
+    @property
+    def version(self) -> int:
+        """Its resourceVersion."""
+
+    @property
+    def error(self) -> str:
+        """What of it can't be read."""

@@ -90,3 +90,19 @@ def test_kueue_is_told_no_more_than_there_is():
     found = kueue.objects(ALL, 14, OWN, quotas(ALL, 14, []))
     nominal = [int(gpus(of(found, "ClusterQueue", name.account), kueue.SHARED)["nominalQuota"]) for name in ALL]
     assert nominal == [8, 4, 2] and gpus(of(found, "Cohort", "ironburst"), kueue.SHARED) == {"nominalQuota": "0"}
+
+
+def test_rented_gpus_come_last_and_by_our_check():
+    """Without a check Kueue knows nothing of them."""
+    plain = kueue.objects(ALL, 40, OWN, quotas(ALL, 40, []))
+    found = kueue.objects(ALL, 40, OWN, quotas(ALL, 40, []), 64, "ironburst-lab")
+    assert "ironburst-rented" not in str(plain) and "admissionChecks" not in str(plain)
+    (cohort,) = [each["spec"] for each in found if each["kind"] == "Cohort"]
+    shared, rented = cohort["resourceGroups"][0]["flavors"]
+    assert (shared["name"], rented["name"]) == ("ironburst-shared", "ironburst-rented")
+    assert rented["resources"] == [{"name": "nvidia.com/gpu", "nominalQuota": "64"}]
+    for queue in [each["spec"] for each in found if each["kind"] == "ClusterQueue"]:
+        assert queue["resourceGroups"][0]["flavors"][-1]["name"] == "ironburst-rented"
+        (check,) = queue["admissionChecksStrategy"]["admissionChecks"]
+        assert check == {"name": "ironburst-lab", "onFlavors": ["ironburst-rented"]}
+        assert queue["flavorFungibility"]["whenCanPreempt"] == "MayStopSearch"

@@ -1,0 +1,196 @@
+"""Workloads as Kueue 0.19.2 showed them (kueue_recorded.json), as jobs; and which of them home has room for."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from ironburst.adapters.kubernetes import Pool, Site, quota_room
+from ironburst.adapters.kubernetes.kueue_views import read_check, read_flavor, read_queue, read_workload
+from ironburst.adapters.kubernetes.objects import read_node
+from ironburst.adapters.kubernetes.pods import read_pod
+from ironburst.adapters.kubernetes.workloads import Queued, jobs_of
+from ironburst.ports import Resources
+from tests.fakes.kube_objects import node, pod
+
+RECORDED = json.loads((Path(__file__).parent / "kueue_recorded.json").read_text())
+POOL = Pool("burst-p5", ("p5-1", "p5-2"), Resources(8, 96, 1_000_000), "h100", {"ironburst.io/site": "burst-p5"})
+SITE = Site("lab", (POOL,))
+GPU = "nvidia.com/gpu"
+HOME = node("home-1", gpus=64)
+
+
+def recorded(state, **spec):
+    raw = copy.deepcopy(RECORDED["workloads"][state])
+    raw["spec"] |= spec
+    return raw
+
+
+def seen(*workloads, queues=(RECORDED["queue"],), cohorts=(), flavors=RECORDED["flavors"], nodes=(), pods=()):
+    views = [read_workload(each, SITE) for each in workloads]
+    return Queued(
+        **{key: {} for key in ("jobs", "groups", "claims", "volumes")},
+        nodes={each["metadata"]["name"]: read_node(each) for each in nodes},
+        pods={view.key: view for view in (read_pod(each, SITE) for each in pods)},
+        workloads={each.key: each for each in views},
+        queues={view.key: view for view in map(read_queue, queues)},
+        cohorts={view.key: view for view in map(read_queue, cohorts)},
+        flavors={view.key: view for view in (read_flavor(each, SITE) for each in flavors)},
+        checks={"ironburst-lab": read_check(RECORDED["check"])},
+        check="ironburst-lab",
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "held", "reason"),
+    [
+        ("unasked", True, "Kueue hasn't asked yet"),
+        ("held", False, "held for rented nodes"),
+        ("let_on", False, "let on rented nodes"),
+        ("being_taken_back", True, "Kueue takes it back"),
+        ("home_with_an_old_entry", True, "it has quota at home"),
+        ("home", True, "it has quota at home"),
+        ("parent", True, "concurrentAdmissionPolicy"),
+    ],
+)
+def test_what_waits_for_us_is_what_kueue_asks_us_of(state, held, reason):
+    (job,) = jobs_of(seen(recorded(state)), SITE)
+    assert (job.pending, job.held) == (True, held)
+    assert reason in job.reason
+
+
+def test_who_waits_for_quota_shows_kueues_own_words():
+    (job,) = jobs_of(seen(recorded("in_the_queue_again")), SITE)
+    assert job.held
+    assert "Evicted due to AdmissionCheck in Retry state" in job.reason
+
+
+def test_a_held_gang_has_its_shape_its_limit_and_its_time():
+    (job,) = jobs_of(seen(recorded("held")), SITE)
+    assert (job.name, job.nodes, job.each.gpus, job.each.cpus, job.time_limit_s) == ("team-a/two", 2, 8, 4, 3600.0)
+    assert (job.account, job.requeue, job.demands, job.gpu_type) == ("team-a", True, "", "")
+    assert job.since_s == job.eligible_s >= job.submit_s
+
+
+def test_finished_and_deactivated_workloads_are_no_jobs():
+    assert jobs_of(seen(recorded("finished"), recorded("held", active=False)), SITE) == []
+
+
+def test_a_workload_with_variants_is_one_job():
+    jobs = jobs_of(seen(recorded("parent"), recorded("variant_held"), recorded("variant_waits")), SITE)
+    assert [each.name for each in jobs] == ["team-a/ca2"]
+
+
+def test_the_limit_is_what_is_left_of_it():
+    raw = recorded("held")
+    raw["status"]["accumulatedPastExecutionTimeSeconds"] = 600
+    (job,) = jobs_of(seen(raw), SITE)
+    assert job.time_limit_s == 3000.0
+
+
+def test_no_limit_no_rent():
+    raw = recorded("held")
+    del raw["spec"]["maximumExecutionTimeSeconds"]
+    (job,) = jobs_of(seen(raw), SITE)
+    assert job.time_limit_s is None
+
+
+def test_the_labels_of_its_flavor_count():
+    flavors = copy.deepcopy(RECORDED["flavors"])
+    next(each for each in flavors if each["metadata"]["name"] == "cloud")["spec"] = {"nodeLabels": {"zone": "other"}}
+    (job,) = jobs_of(seen(recorded("held"), flavors=flavors), SITE)
+    assert "no pool has" in job.demands
+
+
+def test_what_cant_be_read_is_told_and_held():
+    raw = recorded("held")
+    del raw["spec"]["podSets"][0]["template"]
+    view = read_workload(raw, SITE)
+    assert view.error == "Workload team-a/job-two-e161f of Kueue can't be read: no field 'template'"
+    assert jobs_of(seen(raw), SITE) == []
+
+
+# ---- room at home
+
+
+def queue(name="team-a", *, home=8, used=0, cohort="", **limits):
+    raw = copy.deepcopy(RECORDED["queue"])
+    raw["metadata"]["name"] = name
+    (quota,) = [each for each in raw["spec"]["resourceGroups"][0]["flavors"][0]["resources"] if each["name"] == GPU]
+    quota |= {"nominalQuota": str(home), **{key: str(value) for key, value in limits.items()}}
+    if cohort:
+        raw["spec"]["cohortName"] = cohort
+    reserved = [{"name": GPU, "total": str(used)}, {"name": "cpu", "total": "0"}, {"name": "memory", "total": "0"}]
+    raw["status"]["flavorsReservation"] = [{"name": "home", "resources": reserved}]
+    return raw
+
+
+def sent(*workloads, nodes=(HOME,), **more):
+    return [each.name for each in quota_room.start_at_home(seen(*workloads, nodes=nodes, **more), SITE)]
+
+
+def cohort(name="all", *, home=0, parent=""):
+    resources = [{"name": GPU, "nominalQuota": str(home)}] + [
+        {"name": each, "nominalQuota": "1M"} for each in ("cpu", "memory")
+    ]
+    spec = {"resourceGroups": [{"coveredResources": [GPU], "flavors": [{"name": "home", "resources": resources}]}]}
+    return {"metadata": {"name": name, "uid": name}, "spec": {**spec, "parentName": parent}}
+
+
+@pytest.mark.parametrize(
+    ("queues", "cohorts", "fits"),
+    [
+        ([queue(home=16)], [], True),
+        ([queue(home=15)], [], False),
+        ([queue(home=16, used=1)], [], False),
+        ([queue(home=8, cohort="all")], [cohort(home=8)], True),
+        ([queue(home=8, cohort="all", borrowingLimit=4)], [cohort(home=8)], False),
+        ([queue(home=8, cohort="all"), queue("other", home=8, cohort="all")], [], True),
+        ([queue(home=8, cohort="all"), queue("other", home=8, cohort="all", used=8)], [], False),
+        ([queue(home=8, cohort="all"), queue("other", home=8, cohort="all", lendingLimit=4)], [], False),
+        ([queue(home=8, cohort="all"), queue("other", home=8, cohort="else")], [], False),
+        (
+            [queue(home=8, cohort="one"), queue("other", home=8, cohort="two")],
+            [cohort("one", parent="top"), cohort("two", parent="top")],
+            True,
+        ),
+    ],
+)
+def test_home_has_room_by_quota(queues, cohorts, fits):
+    """For two pods of 8 GPUs."""
+    assert bool(sent(recorded("held"), queues=queues, cohorts=cohorts)) is fits
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "fits"),
+    [
+        ([node("home-1", gpus=16)], [], True),
+        ([node("home-1", gpus=8)], [], False),
+        ([node("home-1", gpus=16, unschedulable=True)], [], False),
+        ([node("home-1", gpus=16, ready="False")], [], False),
+        ([node("home-1", gpus=8), node("p5-1", gpus=8)], [], False),
+        ([node("home-1", gpus=16)], [pod("there", node="home-1", gpus=1)], False),
+        ([node("home-1", gpus=17)], [pod("there", node="home-1", gpus=1)], True),
+    ],
+)
+def test_home_has_room_by_its_nodes(nodes, pods, fits):
+    """Kueue's quota stays what it is when a node is drained."""
+    assert bool(sent(recorded("held"), queues=[queue(home=99)], nodes=nodes, pods=pods)) is fits
+
+
+def test_room_is_given_away_once_and_in_kueues_order():
+    first, second = recorded("held"), recorded("held", priority=3)
+    second["metadata"] |= {"name": "second", "uid": "second"}
+    assert sent(first, second, queues=[queue(home=24)]) == ["second"]
+
+
+def test_nobody_is_sent_to_a_home_that_his_selector_excludes():
+    raw = recorded("held")
+    raw["spec"]["podSets"][0]["template"]["spec"]["nodeSelector"] = {"ironburst.io/site": "burst-p5"}
+    assert not sent(raw, queues=[queue(home=16)])
+
+
+@pytest.mark.parametrize("state", ["let_on", "being_taken_back", "home", "unasked"])
+def test_only_who_is_held_is_sent_home(state):
+    assert not sent(recorded(state), queues=[queue(home=99)])
