@@ -34,10 +34,14 @@ class Joining:
     def __init__(self, client: Client, boot_s: float, deliver: Deliver):
         """`boot_s`: the longest time from a launch until its node has joined."""
         self._client, self._deliver = client, deliver
-        self._lives_s = max(_LEAST_S, 2 * boot_s)
+        self.lasts(boot_s)
         self._delivered_until_s = 0.0
         self._made: tuple[str, float] | None = None  # a token that isn't delivered yet, and until when it is good
         self._given: dict[str, str] = {}  # node: the request that was approved for it
+
+    def lasts(self, boot_s: float) -> None:
+        """From now on a boot may take so long."""
+        self._lives_s = max(_LEAST_S, 2 * boot_s)
 
     def token(self) -> None:
         """See to it that what nodes read is good for as long as a boot may take. Raises SchedulerError."""

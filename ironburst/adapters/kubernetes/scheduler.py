@@ -68,6 +68,15 @@ class Kubernetes:
         self._memo = queue.Memo()
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
+    def declare(self, site: Site) -> None:
+        """As another document says. What is kept of pods depends on the pools: all is read anew then."""
+        if site == self._site:
+            return
+        self._cache.close()
+        self._site, self._memo = site, queue.Memo()
+        self._cache = Cache(self._client, kinds(site))
+        self._joining.lasts(site.boot_s)
+
     def close(self) -> None:
         """End the watches."""
         self._cache.close()
