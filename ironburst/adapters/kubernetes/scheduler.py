@@ -114,18 +114,18 @@ class Kubernetes:
     def put_permit(self, nodes: Sequence[str]) -> None:
         """In the record; what they join with is there before."""
         self._joining.token()
-        self._record(lambda kept: replace(kept, permits=kept.permits | set(nodes)))
+        self._record(lambda kept: joining.permitted(kept, kept.permits | set(nodes)))
 
     def remove_permit(self, nodes: Sequence[str]) -> None:
         """Also of nodes that have none."""
-        self._record(lambda kept: replace(kept, permits=kept.permits - set(nodes)))
+        self._record(lambda kept: joining.permitted(kept, kept.permits - set(nodes)))
 
     def admit(self) -> Sequence[str]:
         """Approve what nodes with a permit and without a Node object ask for."""
-        awaited = record.read(self._client, self._site).permits - self.objects().nodes.keys()
-        if awaited:
+        kept = record.read(self._client, self._site)
+        if awaited := kept.permits - self.objects().nodes.keys():
             self._joining.token()  # one that boots late reads it late
-        return self._joining.approve(awaited)
+        return self._joining.approve(awaited, kept.given, lambda new: self._record(partial(joining.given, new=new)))
 
     def power_up(self, nodes: Sequence[str]) -> None:
         """In the record: Kubernetes knows a node only when its kubelet registers."""

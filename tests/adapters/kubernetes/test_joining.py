@@ -6,6 +6,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import joining
 from ironburst.adapters.kubernetes.joining import Joining
+from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.kubernetes_rights import BOOTSTRAPPERS
 from ironburst.ports import SchedulerError
@@ -29,10 +30,23 @@ def delivered():
     return []
 
 
+class Door(Joining):
+    """With a record in memory."""
+
+    kept = Record()
+
+    def approve(self, awaited):
+        self.kept = joining.permitted(self.kept, frozenset(awaited))
+        return super().approve(awaited, self.kept.given, self.give)
+
+    def give(self, new):
+        self.kept = joining.given(self.kept, new)
+
+
 @pytest.fixture
 def door(api, client, delivered):
     api.allowed = may
-    return Joining(client, boot_s=900.0, deliver=delivered.append)
+    return Door(client, boot_s=900.0, deliver=delivered.append)
 
 
 def tokens(api):
@@ -113,6 +127,26 @@ def test_a_second_machine_that_calls_itself_the_same_gets_nothing(api, door):
     ask(api, "csr-3")
     api.remove(REQUESTS, "", "csr-2")
     assert door.approve({"p5-1"}) == [] and approved(api, "csr-3")
+
+
+def test_a_request_is_written_down_before_it_is_approved(api, door):
+    """A controller that dies in between approves the same one, and no other."""
+    ask(api)
+    ask(api, "csr-2")
+    (first,) = (raw["metadata"]["uid"] for key, raw in api.objects.items() if key[2] == "csr-2")
+    door.kept = Record(permits=frozenset({"p5-1"}), given={"p5-1": first})
+    (said,) = door.approve({"p5-1"})
+    assert "node-csr-Ab1_x isn't approved: another one" in said
+    assert approved(api, "csr-2") and not approved(api)
+
+    def lost(_):
+        raise SchedulerError("the API server is away")
+
+    door.give = lost
+    ask(api, "csr-3", request=pem("system:node:p5-2"))
+    with pytest.raises(SchedulerError):
+        door.approve({"p5-1", "p5-2"})
+    assert not approved(api, "csr-3")
 
 
 @pytest.mark.parametrize(
