@@ -119,7 +119,7 @@ def lock_digest(software: Any) -> str | None:
 def _of_its_scheduler(document: Mapping[str, Any], host: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document as the inventory shows it to a host: of two schedulers the other is none of its business."""
     every = [document["scheduler"], *document.get("other_schedulers", ())]
-    its = next((each for each in every if each["kind"] == host.get("scheduler")), every[0])
+    its = next((each for each in every if each.get("kind") == host.get("scheduler")), every[0])
     return {key: value for key, value in document.items() if key != "other_schedulers"} | {"scheduler": its}
 
 
