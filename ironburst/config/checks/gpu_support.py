@@ -32,7 +32,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
         message = f"{declared.namespace} is the cluster's own; give the controller a namespace of its own"
         yield Finding(at("namespace"), declared.namespace, "namespace", message)
     if support.anything and not declared.admin_kubeconfig:
-        message = "is to be installed, and Pulumi isn't let in: give admin_kubeconfig, or leave this out"
+        message = "is to be installed, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(path, None, "admin-kubeconfig", message)
     yield from _together(config, at, support)
     for name in _charts(support):
