@@ -25,6 +25,7 @@ CLUSTER = {
     "kubeconfig": "file:/etc/ironburst/kubeconfig",
     "join_token": "aws-secretsmanager:ironburst/lab/join-token",
     "cluster_dns": "10.96.0.10",
+    "namespace": "ironburst-system",
 }
 
 

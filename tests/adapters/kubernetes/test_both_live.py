@@ -132,7 +132,7 @@ def test_one_controller_over_both_goes_on_while_the_api_server_is_away(plane, si
     said = status.gather(site.document, site.both.observe(), site.ledger, time.time())
     said["ticks"] = {"files": 0}
     text = "\n".join(status.lines(said))
-    assert text.index("queue of Slurm") < text.index("queue of Kubernetes") < text.index("rented")
+    assert text.index("queue of Slurm") < text.index("queue of Kubernetes") < text.index("\nrented\n")
     assert "default/train" in text[text.index("queue of Kubernetes") :] and said["silent"] == []
     assert site.both.claim("", "", 600.0).owner  # of one controller, at both
 
