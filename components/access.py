@@ -13,8 +13,8 @@ from ironburst import secrets
 from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Kubernetes, Scheduler
-from ironburst.naming import image_parameter, logical, tags
+from ironburst.config.scheduler_models import Scheduler
+from ironburst.naming import image_parameter, logical, node_role, tags
 
 SESSION_S = 3600
 """how long credentials that a certificate gave are good for: the longest that a role allows unless it is told more"""
@@ -31,6 +31,12 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
     )
 
 
+def _joins_with(scheduler: Scheduler) -> tuple[str, str | None]:
+    """What rented nodes join with, for people, and the reference to it, if they can read that."""
+    key, reference = scheduler.joins_with
+    return WORDS[key], reference if secrets.in_secretsmanager(reference) else None
+
+
 class NodeAccess(pulumi.ComponentResource):
     """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key);
     those with data in S3 have a role of their pool's or group's own, which reads that, too.
@@ -44,21 +50,22 @@ class NodeAccess(pulumi.ComponentResource):
         name: str,
         *,
         cloud: Cloud,
-        scheduler: Scheduler,
+        config: ClusterConfig,
         where: pulumi.Output[policies.Scope],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
         self._name, self._where, self._cloud = name, where, cloud
-        key, reference = scheduler.joins_with
-        said, joins_with = WORDS[key], reference if secrets.in_secretsmanager(reference) else None
-        rented = self._role("node", f"rented GPU nodes: reads {said}", joins_with)
+        rented = {each.kind: self._rented(config, each) for each in config.schedulers}
         fixed = self._role("fixed", "fixed GPU nodes: no rights")
         self._profiles: dict[str, pulumi.Output[str]] = {}
         used = []
         for pool in cloud.pools:
-            data, what = self._data(pool), f"rented GPU nodes of {pool.name}: reads {said} and their data"
-            role, profile = self._role(logical("node", pool.name), what, joins_with, data) if data else rented
+            scheduler, data = config.scheduler_of(pool), self._data(pool)
+            said, joins_with = _joins_with(scheduler)
+            what = f"rented GPU nodes of {pool.name}: reads {said} and their data"
+            own = node_role("", pool.name)
+            role, profile = self._role(own, what, joins_with, data) if data else rented[scheduler.kind]
             self._profiles[pool.name] = profile
             used.append(role)
         self.role_arns = [role.arn for role in dict.fromkeys(used)]
@@ -67,6 +74,12 @@ class NodeAccess(pulumi.ComponentResource):
             _, profile = self._role(logical("fixed", group.name), what, None, data) if data else fixed
             self._profiles[group.name] = profile
         self.register_outputs({"role_arns": self.role_arns})
+
+    def _rented(self, config: ClusterConfig, scheduler: Scheduler) -> tuple[aws.iam.Role, pulumi.Output[str]]:
+        """The role of what joins this scheduler: it reads nothing of the other."""
+        said, joins_with = _joins_with(scheduler)
+        kind = node_role("" if scheduler is config.scheduler else scheduler.kind, "")
+        return self._role(kind, f"rented GPU nodes: reads {said}", joins_with)
 
     def profile(self, nodes: Group | Pool) -> pulumi.Output[str]:
         """The name of their instance profile."""
@@ -271,7 +284,7 @@ def _launching(
             where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
         ],
         image_owners=_image_owners(config.cloud, where),
-        join_token=config.scheduler.join_token if isinstance(config.scheduler, Kubernetes) else None,
+        join_token=config.kubernetes.join_token if config.kubernetes else None,
     )
     return policies.launching(where, config.name, allowed, node_roles)
 

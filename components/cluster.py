@@ -18,7 +18,6 @@ from components.network import Network
 from ironburst.config import subnets
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Kubernetes
 from ironburst.document.build import Observed, build
 from ironburst.naming import logical
 from ironburst.software.solve import Solution
@@ -83,8 +82,8 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubernetes(self, config: ClusterConfig) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
-        declared = config.scheduler
-        if isinstance(declared, Kubernetes) and declared.admin_kubeconfig:
+        declared = config.kubernetes
+        if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
             KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)
 
@@ -110,7 +109,7 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[access]),
         )
         self.hall_tunnels = network.hall_tunnels
-        nodes = NodeAccess(name, cloud=cloud, scheduler=config.scheduler, where=where, opts=self._child)
+        nodes = NodeAccess(name, cloud=cloud, config=config, where=where, opts=self._child)
         groups = [
             GpuNodeGroup(
                 group.name,

@@ -25,6 +25,24 @@ NOT_READY_TAINT = "ironburst.io/not-ready"
 """of Kubernetes nodes that are rented and not in service yet"""
 SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
+SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
+"""kinds of schedulers, and what people call them"""
+FIRST_POD_JOB = 2**32
+"""ids of jobs from here on are of pods; Slurm's have 32 bits"""
+
+
+def node_role(scheduler: str, pool: str) -> str:
+    """Logical name of a role of rented nodes: `pool` has one of its own; `scheduler`: kind of one beside the stack's
+    first. Both empty: all others.
+    """
+    if pool:
+        return logical("node", pool)
+    return logical(scheduler, "node") if scheduler else "node"
+
+
+def scheduler_of(job: int) -> str:
+    """Of which kind of scheduler a job is, by its id."""
+    return "kubernetes" if job >= FIRST_POD_JOB else "slurm"
 
 
 def node_labels(

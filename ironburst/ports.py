@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from ironburst import naming
 from ironburst.burst import Job, Node, Resources
 from ironburst.service import SchedulerError, SchedulerMissing
 from ironburst.shares import Quota, Share
@@ -105,6 +106,9 @@ class Observation:
     permits: frozenset[str] = frozenset()
     unreadable: tuple[str, ...] = ()  # sentences: jobs and nodes of which less is known than should be
     shares: Mapping[int, str] = field(default_factory=dict)  # what jobs count in: ironburst.shares.model
+    # of two schedulers the one, by its kind, that gave no answer: its jobs and nodes aren't here, and are what they are
+    silent: tuple[str, ...] = ()
+    answered: frozenset[str] = frozenset()  # then: the nodes of the other, there or only declared
 
     def node(self, name: str) -> Node | None:
         """None: the scheduler doesn't know it."""
@@ -113,6 +117,14 @@ class Observation:
     def job(self, id: int) -> Job | None:
         """None: it isn't in the queue."""
         return next((job for job in self.jobs if job.id == id), None)
+
+    def unseen(self, node: str) -> bool:
+        """Whether nothing may be concluded about a node: it may be one of a scheduler that gave no answer."""
+        return bool(self.silent) and node not in self.answered
+
+    def unseen_job(self, id: int) -> bool:
+        """The same of a job."""
+        return naming.scheduler_of(id) in self.silent
 
     def on(self, node: str) -> list[Job]:
         """The jobs that are on a node."""

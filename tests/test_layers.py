@@ -26,7 +26,7 @@ RIGHTS = {
     "ironburst.kubernetes_rights": "",
     "ironburst.shares": ":burst",
     "ironburst.service": ":node_states",
-    "ironburst.ports": ":burst :service :shares",
+    "ironburst.ports": ":burst :naming :service :shares",
     # what a person writes, what the world offers, and the document of both
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",

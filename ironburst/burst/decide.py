@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ironburst.burst import release, runtimes, sanitize
+from ironburst.burst import release, runtimes, sanitize, sides
 from ironburst.burst.answers import Answers
 from ironburst.burst.decision import Decision, Launch
 from ironburst.burst.eligibility import not_rentable, not_startable, until_their_ends
@@ -37,8 +37,15 @@ from ironburst.burst.snapshot import Job, Snapshot
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition
-    is in it. It answers for every snapshot, whatever is damaged in it.
+    is in it, or of the home partitions where there are two schedulers. It answers for every snapshot, whatever is
+    damaged in it.
     """
+    if policy.other_homes:
+        return sides.decide(snapshot, policy, _decide)
+    return _decide(snapshot, policy)
+
+
+def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
     sound, damaged = sanitize.sound(snapshot)
     tick = _Tick(until_their_ends(sound), policy)
     at_home = {job.id for job in snapshot.jobs if policy.home_partition in job.partitions} if damaged else set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ironburst.burst import explain
@@ -96,6 +96,15 @@ class Headroom:
             if ceiling.account in (COMMON, payer) and usd > ceiling.usd:
                 return ceiling, usd
         return None
+
+
+def set_aside(budget: Budget | None, asked: Sequence[Charge]) -> Budget | None:
+    """The budget as it is when this has been promised."""
+    if budget is None:
+        return None
+    common = sum(charge.usd for charge in asked if COMMON in charge.accounts)
+    own = tuple(replace(each, committed_usd=each.committed_usd + _needed(each, asked)) for each in budget.ceilings)
+    return replace(budget, committed_usd=budget.committed_usd + common, ceilings=own)
 
 
 def ceilings(budget: Budget | None) -> tuple[Ceiling, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ironburst.burst.codec import IF_SAID
 from ironburst.burst.limits import Limits
 
 # So often a job may be started anew before it is rented for on demand only: without checkpoints it began from the
@@ -28,3 +29,5 @@ class Policy:
     # A job isn't rented for before it has waited so long: while jobs are being submitted,
     # the scheduler and its priorities settle first.
     settle_s: float = 0.0
+    # home partitions of the site's other schedulers, whose jobs and nodes are apart (ironburst.burst.sides)
+    other_homes: tuple[str, ...] = field(default=(), metadata=IF_SAID)

@@ -174,6 +174,8 @@ class Pool:
     account: str = ""  # whose jobs alone it is for; empty: everybody's
     other_types: tuple[OtherType, ...] = ()  # that its nodes may be beside `instance_type`
     in_order: bool = False  # in each market no type before those that are declared before it, whatever they cost
+    # home partition of the scheduler that its nodes join, where a site has two; empty: the policy's first
+    home: str = field(default="", metadata=IF_SAID)
 
     @cached_property
     def by_type(self) -> tuple[Pool, ...]:

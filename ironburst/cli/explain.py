@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+from ironburst import naming
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
 from ironburst.cli import Subparsers, site_options
@@ -66,6 +67,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     story = [*map(_decision, ledger.decisions(job)), *map(_event, events)]
     return {
         "job": job,
+        "scheduler": naming.scheduler_of(job),
         "name": row.name,
         "user": row.user,
         "state": row.state,
@@ -149,7 +151,8 @@ def lines(said: dict[str, Any]) -> list[str]:
     limit = "no limit" if said["time_limit_s"] is None else f"limit {explain.duration(said['time_limit_s'])}"
     size = f"{explain.plural(said['nodes'], 'node')}, {explain.plural(said['gpus'], 'GPU')}, {limit}"
     state = "has left the queue" if said["state"] == "LEFT_QUEUE" else said["state"]
-    who = f"job {said['job']} ({said['name']}, {said['user']})"
+    whose = " of Kubernetes" if said["scheduler"] == "kubernetes" else ""
+    who = f"job {said['job']}{whose} ({said['name']}, {said['user']})"
     out = [f"{who}: {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
     if said["ran_on"]:
         out.append(f"on {said['ran_on']} since {site_options.at(said['start_s'])}")

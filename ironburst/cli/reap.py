@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 from ironburst.adapters.aws import Aws
 from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller import ownership, reaper, rebuild
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
+from ironburst.naming import SCHEDULERS
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -41,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     with site_options.own_ledger(arguments) as ledger:
         controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, SystemClock())
         site, observation = controller.site(document), queue.observe()
+        for kind in observation.silent:
+            print(f"ironburst: {SCHEDULERS[kind]} gives no answer: instances for it are spared", file=sys.stderr)
         holder = ownership.holder(site)
         orphans = reaper.orphans(site, observation, arguments.grace)
         ids = [instance.id for instance in orphans if not holder or instance.owner != holder]

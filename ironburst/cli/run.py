@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
     reader = site_options.document_reader(arguments)
     document, clock = reader(), SystemClock()
-    queue = scheduler.connect(arguments, document)
+    connection = scheduler.Connection(arguments)
+    queue = connection.follow(document)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.stop())
 
@@ -64,6 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
             document = reader()
             if reader.stale:
                 controller.tell("stale", reader.stale)
+            try:
+                controller.scheduler = connection.follow(document)
+            except site_options.BadInput as error:  # who is rented for already goes on
+                controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return document
 
         loop.run(controller, clock, read, told)

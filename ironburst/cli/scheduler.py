@@ -1,4 +1,6 @@
-"""The document's scheduler, as the verbs of the controller reach it: Slurm behind a prefix, or a Kubernetes cluster."""
+"""The document's schedulers, as the verbs of the controller reach them: Slurm behind a prefix, a Kubernetes cluster, or
+both as one.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironburst import naming, secrets
+from ironburst.adapters.both import Both
 from ironburst.adapters.slurm import Slurm
 from ironburst.cli.site_options import BadInput
+from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
 from ironburst.service import NodeService
 
@@ -21,16 +26,74 @@ if TYPE_CHECKING:  # it loads what only a cluster needs
 
 def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
     """Raises BadInput, or SchedulerError where a cluster's credentials can't be used."""
-    if document.scheduler.kind == "slurm":
-        if arguments.kubeconfig is not None:
-            raise BadInput(f"--kubeconfig {arguments.kubeconfig}: the scheduler of {document.cluster} is Slurm")
-        return _slurm(arguments)
-    if document.scheduler.kind != "kubernetes":
-        known = "this ironburst knows slurm and kubernetes"
-        raise BadInput(f"the scheduler of {document.cluster} is {document.scheduler.kind!r}, and {known}")
-    if arguments.slurm_prefix is not None:
+    return Connection(arguments).follow(document)
+
+
+class Connection:
+    """What the documents name, connected as long as it stays the same."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self._arguments = arguments
+        self._slurm: Slurm | None = None
+        self._cluster: kubernetes.Kubernetes | None = None
+        self._connected: tuple[str, str] = ("", "")  # the kubeconfig, and the queue, that it was connected for
+        self._document: ClusterDocument | None = None  # the last one
+        self._both: Both | None = None
+
+    def follow(self, document: ClusterDocument) -> Scheduler:
+        """The schedulers of a document, which may be another one than before. Raises BadInput, or SchedulerError where
+        a cluster's credentials can't be used; of two schedulers that is one that gives no answer.
+        """
+        _fitting(self._arguments, document)
+        self._document, sides, failed = document, dict[str, Scheduler](), dict[str, str]()
+        for declared in document.schedulers:
+            try:
+                sides[declared.kind] = self._side(document, declared)
+            except SchedulerError as error:
+                if not document.other_schedulers:
+                    raise
+                failed[declared.kind] = str(error)
+        if not document.other_schedulers:
+            return sides[document.scheduler.kind]
+        nodes = {node: document.scheduler_of(pool).kind for pool in document.pools for node in pool.nodes}
+        if self._both is None:
+            self._both = Both(sides, nodes, failed)
+        else:
+            self._both.declare(sides, nodes, failed)
+        return self._both
+
+    def _side(self, document: ClusterDocument, declared: Declared) -> Scheduler:
+        if declared.kind == "slurm":
+            self._slurm = self._slurm or _slurm(self._arguments)
+            return self._slurm
+        from ironburst.adapters import kubernetes
+
+        wanted = declared.kubeconfig, declared.queue
+        if self._cluster and self._connected != wanted:
+            self._cluster.close()
+            self._cluster = None
+        if self._cluster is None:
+            access = _access(document, declared, self._arguments.kubeconfig)
+            self._cluster = kubernetes.connect(access, site_of(document), self._deliver)
+            self._connected = wanted
+        self._cluster.declare(site_of(document))
+        return self._cluster
+
+    def _deliver(self, text: str) -> None:
+        assert self._document  # it is connected by one
+        _deliver(self._document, text)
+
+
+def _fitting(arguments: argparse.Namespace, document: ClusterDocument) -> None:
+    kinds = [each.kind for each in document.schedulers]
+    for kind in kinds:
+        if kind not in naming.SCHEDULERS:
+            known = "this ironburst knows slurm and kubernetes"
+            raise BadInput(f"the scheduler of {document.cluster} is {kind!r}, and {known}")
+    if arguments.kubeconfig is not None and "kubernetes" not in kinds:
+        raise BadInput(f"--kubeconfig {arguments.kubeconfig}: the scheduler of {document.cluster} is Slurm")
+    if arguments.slurm_prefix is not None and "slurm" not in kinds:
         raise BadInput(f"--slurm-prefix: the scheduler of {document.cluster} is Kubernetes; give --kubeconfig")
-    return _kubernetes(arguments, document)
 
 
 def _slurm(arguments: argparse.Namespace) -> Slurm:
@@ -42,25 +105,23 @@ def _slurm(arguments: argparse.Namespace) -> Slurm:
         raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
-def _kubernetes(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
-    from ironburst.adapters import kubernetes
-
-    access = _access(document, arguments.kubeconfig)
-    return kubernetes.connect(access, site_of(document), lambda text: _deliver(document, text))
-
-
 def nodes_of(document: ClusterDocument) -> NodeService:
     """The nodes of a cluster, for a converge. Raises SchedulerError."""
     from ironburst.adapters import kubernetes
 
-    site, access = site_of(document), _access(document, None)
+    site, access = site_of(document), _access(document, _cluster_of(document), None)
     return kubernetes.Nodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
 
 
-def _access(document: ClusterDocument, given: Path | None) -> kubernetes.Access:
+def _cluster_of(document: ClusterDocument) -> Declared:
+    """The one that is a cluster."""
+    return document.scheduler_of_kind("kubernetes") or document.scheduler
+
+
+def _access(document: ClusterDocument, declared: Declared, given: Path | None) -> kubernetes.Access:
     from ironburst.adapters import kubernetes
 
-    reference = document.scheduler.kubeconfig
+    reference = declared.kubeconfig
     path = given or os.environ.get("IRONBURST_KUBECONFIG")
 
     def read() -> str:
@@ -80,7 +141,7 @@ def _resolved(reference: str, document: ClusterDocument) -> str:
 
 def _deliver(document: ClusterDocument, text: str) -> None:
     try:
-        secrets.store(document.scheduler.join_token, text, region=document.region)
+        secrets.store(_cluster_of(document).join_token, text, region=document.region)
     except secrets.SecretError as error:
         raise SchedulerError(str(error)) from None
 
@@ -89,15 +150,16 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
     """What the adapter is told of a cluster. Pure."""
     from ironburst.adapters import kubernetes
 
-    declared = document.scheduler
+    declared = _cluster_of(document)
+    pools = [pool for pool in document.pools if document.scheduler_of(pool) is declared]
     return kubernetes.Site(
         name=document.cluster,
-        pools=tuple(_pool(document, pool) for pool in document.pools),
+        pools=tuple(_pool(document, pool) for pool in pools),
         namespace=declared.namespace,
         home_partition=declared.home_partition,
         account_label=declared.account_label,
         queue=declared.queue or "pods",
-        boot_s=max((float(pool.boot_s) for pool in document.pools), default=0.0),
+        boot_s=max((float(pool.boot_s) for pool in pools), default=0.0),
     )
 
 
@@ -109,6 +171,6 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:
         partition=pool.partition,
         nodes=tuple(pool.nodes),
         each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb),
-        gpu_type=pool.gpu.model,
+        gpu_type=policy_view.gpu_type(pool.gpu.model),  # as the policy calls it
         labels=naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels),
     )

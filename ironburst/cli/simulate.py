@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play the trace, and print or write what it comes to."""
     if not 0 <= arguments.bound_seconds < float("inf"):
         raise BadInput(f"--bound-seconds is {arguments.bound_seconds:g}; allowed is 0 or more")
-    declared = stack_file.declared(arguments.config)
+    declared = stack_file.declared(arguments.config, arguments.scheduler)
     trace = trials.read(arguments.trace)
     trials.make(arguments.out)
     began = time.monotonic()

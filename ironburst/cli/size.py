@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.jobs < 2:
         raise BadInput(f"--jobs is {arguments.jobs}; allowed is 2 or more")
     nodes = counts(arguments.nodes)
-    declared = stack_file.declared(arguments.config)
+    declared = stack_file.declared(arguments.config, arguments.scheduler)
     pool, told = cheapest(declared.cloud.pools, arguments.config)
     rented, source = arguments.rented_usd_per_gpu_hour, "--rented-usd-per-gpu-hour"
     if rented is None:

@@ -13,7 +13,7 @@ from ironburst.config.checks import check
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
 from ironburst.controller import policy_view
-from ironburst.document import ClusterDocument, DocumentError, PoolZone
+from ironburst.document import ClusterDocument, DocumentError, PoolZone, Scheduler
 from ironburst.document.build import CloudInstance, Observed, build
 from ironburst.replay.home import HOME, Home
 from ironburst.replay.provider import Cloud
@@ -30,23 +30,36 @@ class Declared:
     prices_as_of: str | None
 
 
-def declared(path: Path) -> Declared:
-    """The home nodes, pools and policy of a stack file. Raises BadInput."""
+def declared(path: Path, kind: str | None = None) -> Declared:
+    """The home nodes, pools and policy of a stack file; `kind`: of which scheduler, where it has two. Raises
+    BadInput.
+    """
     cluster = document(path)
-    home = [host for host in cluster.hosts if host.partition == cluster.scheduler.home_partition]
+    scheduler = _chosen(path, cluster, kind)
+    home = [host for host in cluster.hosts if host.partition == scheduler.home_partition]
     sizes = {host.gpu.count for host in home if host.gpu}
     if len(sizes) != 1:
         has = "no GPU node" if not sizes else "nodes of " + " and ".join(map(str, sorted(sizes))) + " GPUs"
         raise BadInput(f"{path}: home has {has}; a trace can be played on home nodes that have equally many GPUs")
-    pools = tuple(policy_view.declared_pool(pool) for pool in cluster.pools)
-    ages = [pool.price_as_of for pool in cluster.pools if pool.price_as_of]
+    its = [pool for pool in cluster.pools if cluster.scheduler_of(pool) is scheduler]
+    pools = tuple(policy_view.declared_pool(pool) for pool in its)
+    ages = [pool.price_as_of for pool in its if pool.price_as_of]
     return Declared(
         name=cluster.cluster,
         home=Home(len(home), sizes.pop(), tick_s=float(cluster.burst.tick_s)),
-        policy=replace(policy_view.policy(cluster), home_partition=HOME),
+        policy=replace(policy_view.policy(cluster), home_partition=HOME, other_homes=()),
         cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),
     )
+
+
+def _chosen(path: Path, cluster: ClusterDocument, kind: str | None) -> Scheduler:
+    kinds = [each.kind for each in cluster.schedulers]
+    if kind is None and len(kinds) > 1:
+        raise BadInput(f"{path} has two schedulers, and a trace is of one queue: give --scheduler {' or '.join(kinds)}")
+    if kind is not None and kind not in kinds:
+        raise BadInput(f"--scheduler {kind}: {path} has {kinds[0]} alone")
+    return cluster.scheduler if kind is None else cluster.schedulers[kinds.index(kind)]
 
 
 def document(path: Path) -> ClusterDocument:

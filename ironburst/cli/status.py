@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import asdict
 from typing import Any
 
+from ironburst import naming
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
 from ironburst.cli import Subparsers, scheduler, site_options
@@ -47,20 +49,26 @@ def run(arguments: argparse.Namespace) -> int:
     kept = usage(site_options.ticks_path(arguments))
     said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
-    return 0
+    if said["silent"]:
+        print(f"ironburst: {said['unreadable'][0]}", file=sys.stderr)
+    return 3 if said["silent"] else 0
 
 
 def gather(document: ClusterDocument, observation: Observation, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
     """Everything that is shown, as JSON values."""
-    home = [node for node in observation.nodes if document.scheduler.home_partition in node.partitions]
+    homes = {each.home_partition: each.kind for each in document.schedulers}
+    at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
     return {
         "at_s": now_s,
         "cluster": document.cluster,
         "serial": document.serial,
+        "schedulers": [each.kind for each in document.schedulers],
+        "silent": list(observation.silent),
+        "unreadable": list(observation.unreadable),
         "last_tick": json.loads(ledger.noted("last_tick") or "null") if ledger else None,
         "queue": [_job(job, ledger) for job in observation.jobs],
-        "home": [_home_node(node, observation) for node in home],
-        "leases": [_lease(lease, observation, now_s) for lease in ledger.leases()] if ledger else [],
+        "home": [{"scheduler": kind, **_home_node(node, observation)} for kind, node in at_home],
+        "leases": [_lease(document, lease, observation, now_s) for lease in ledger.leases()] if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "money": _money(document, ledger, now_s),
     }
@@ -76,9 +84,11 @@ def _home_node(node: Node, observation: Observation) -> dict[str, Any]:
     }
 
 
-def _lease(lease: LeaseRow, observation: Observation, now_s: float) -> dict[str, Any]:
+def _lease(document: ClusterDocument, lease: LeaseRow, observation: Observation, now_s: float) -> dict[str, Any]:
+    pool = document.pool(lease.pool)
     return {
         "lease": lease.id,
+        "scheduler": document.scheduler_of(pool).kind if pool else "",
         "node": lease.node,
         "state": lease.state,
         "instance_type": lease.instance_type,
@@ -124,6 +134,7 @@ def _job(job: Job, ledger: Ledger | None) -> dict[str, Any]:
     decided = ledger.last_decision(job.id) if ledger and job.pending else None
     return {
         "job": job.id,
+        "scheduler": naming.scheduler_of(job.id),
         "name": job.name,
         "user": job.user,
         "state": job.state,
@@ -140,13 +151,12 @@ def lines(said: dict[str, Any]) -> list[str]:
     """What `gather` gathered, for people."""
     last = said["last_tick"]
     ago = f"last tick {explain.duration(said['at_s'] - last['at_s'])} ago" if last else "no controller has run yet"
+    several = len(said["schedulers"]) > 1
+    sides = [line for kind in said["schedulers"] for line in _side(said, kind, f" of {naming.SCHEDULERS[kind]}")]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
         "",
-        "queue",
-        *([_job_line(job) for job in said["queue"]] or ["  empty"]),
-        "home",
-        *[_home_line(node) for node in said["home"]],
+        *(sides if several else _side(said, None)),
         "rented",
         *([_lease_line(lease) for lease in said["leases"]] or ["  nothing"]),
         *[_closed_line(place) for place in said["closed"]],
@@ -154,6 +164,15 @@ def lines(said: dict[str, Any]) -> list[str]:
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],
         *([_disk_line(said["ticks"])] if said["ticks"]["files"] else []),
     ]
+
+
+def _side(said: dict[str, Any], kind: str | None, whose: str = "") -> list[str]:
+    """The queue and home of one scheduler; `kind` None: there is only one."""
+    if kind in said["silent"]:
+        return [f"queue{whose}: no answer"]
+    queue, home = ([item for item in said[key] if kind in (None, item["scheduler"])] for key in ("queue", "home"))
+    jobs = [_job_line(job) for job in queue] or ["  empty"]
+    return [f"queue{whose}", *jobs, f"home{whose}", *[_home_line(node) for node in home]]
 
 
 def _job_line(job: dict[str, Any]) -> str:
@@ -164,7 +183,7 @@ def _job_line(job: dict[str, Any]) -> str:
 
 def _called(job: dict[str, Any]) -> str:
     """As people call it: Slurm's number; a pod's or a gang's name, for its number is nobody's."""
-    return str(job["job"]) if job["job"] < 2**32 else str(job["name"])
+    return str(job["job"]) if job["scheduler"] == "slurm" else str(job["name"])
 
 
 def _home_line(node: dict[str, Any]) -> str:

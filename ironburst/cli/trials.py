@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ironburst.cli.site_options import BadInput
+from ironburst.naming import SCHEDULERS
 from ironburst.replay import traces
 from ironburst.replay.formats import TraceError
 from ironburst.replay.traces import Trace
 
 
 def add_inputs(parser: argparse.ArgumentParser, config_help: str, trace_help: str | None = None) -> None:
-    """TRACE and --config."""
+    """TRACE, --config and --scheduler."""
     parser.add_argument("trace", type=Path, metavar="TRACE", help=trace_help)
     parser.add_argument("--config", type=Path, required=True, metavar="STACK_FILE", help=config_help)
+    parser.add_argument(
+        "--scheduler", choices=tuple(SCHEDULERS), help="whose queue the trace is, where the stack file has both"
+    )
 
 
 def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:

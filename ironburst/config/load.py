@@ -132,14 +132,21 @@ def _finding(detail: Any) -> Finding:
 
 def _as_written(location: Sequence[str | int]) -> Sequence[str | int]:
     """Without the kind of scheduler, which pydantic puts behind the section."""
-    return [location[0], *location[2:]] if location[:1] == ("scheduler",) else location
+    at = _behind_section(location)
+    return [*location[:at], *location[at + 1 :]] if at else location
+
+
+def _behind_section(location: Sequence[str | int]) -> int:
+    """Where the kind of scheduler stands; 0: this is no scheduler's."""
+    at = {"scheduler": 1, "other_schedulers": 2}.get(str(location[0]) if location else "", 0)
+    return at if len(location) > at else 0
 
 
 def _fields_at(location: Sequence[str | int]) -> Sequence[str]:
     """Names of the keys that the model at `location` has."""
     kind: Any = ClusterConfig
-    if location[:1] == ("scheduler",):
-        kind, location = {"slurm": Slurm, "kubernetes": Kubernetes}[str(location[1])], location[2:]
+    if at := _behind_section(location):
+        kind, location = {"slurm": Slurm, "kubernetes": Kubernetes}[str(location[at])], location[at + 1 :]
     for part in location:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             kind = kind.model_fields[str(part)].annotation

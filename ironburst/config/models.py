@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.scheduler_models import Scheduler
+from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
 from ironburst.config.shares_models import Share
 from ironburst.config.software_models import DataScience, Software, Strict
 from ironburst.config.types import (
@@ -232,6 +232,12 @@ class ClusterConfig(Strict):
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")
+    other_schedulers: list[Scheduler] = Field(
+        default=[],
+        max_length=1,
+        description="the one of the other kind, where a site has both: one burst policy and one budget over both, and "
+        "nodes, groups and pools say by their scheduler whose they are",
+    )
     shares: list[Share] = Field(default=[], description="teams that share the owned GPUs; none: whoever comes first")
     burst: Burst = Burst()
     filesystem: Filesystem | None = Field(
@@ -241,3 +247,23 @@ class ClusterConfig(Strict):
     data_science: list[DataScience] = Field(
         default=[], description="frameworks that GPU nodes offer as module files and containers"
     )
+
+    @property
+    def schedulers(self) -> list[Scheduler]:
+        """All of them, the first one first."""
+        return [self.scheduler, *self.other_schedulers]
+
+    def scheduler_of(self, nodes: NodeSettings) -> Scheduler:
+        """Whose nodes these are: the first one's, unless they say another; a head is Slurm's."""
+        kind = "slurm" if isinstance(nodes, Nodes) and nodes.role == "head" else nodes.scheduler
+        return next((each for each in self.schedulers if each.kind == kind), self.scheduler)
+
+    @property
+    def slurm(self) -> Slurm | None:
+        """None: it has none."""
+        return next((each for each in self.schedulers if isinstance(each, Slurm)), None)
+
+    @property
+    def kubernetes(self) -> Kubernetes | None:
+        """None: it has none."""
+        return next((each for each in self.schedulers if isinstance(each, Kubernetes)), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoice, Strict
@@ -23,6 +25,9 @@ class NodeSettings(Strict):
     """
 
     slurm: SlurmNode | None = None
+    scheduler: Literal["slurm", "kubernetes"] | None = Field(
+        default=None, description="kind of the scheduler whose nodes these are, where two are declared"
+    )
     os: Os | None = Field(default=None, description="operating system; none: software.os")
     kernel: Kernel | None = Field(
         default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]

@@ -124,4 +124,4 @@ Scheduler = Annotated[
         custom_error_message="has a kind that isn't known; allowed are slurm and kubernetes",
     ),
 ]
-"""of which one stack has one"""
+"""of which a stack has one, or one of each kind"""

@@ -26,9 +26,9 @@ DEFAULTS: Mapping[str, Any] = {
 """What holds where neither the stack file nor its profile says anything."""
 
 
-def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | None) -> model.Wish:
-    """What is asked for on some nodes: their own words, else the cluster's, else the profile's, else the default.
-    Raises catalog.Unknown for a profile that isn't there.
+def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | None, scheduler: str) -> model.Wish:
+    """What is asked for on some nodes of a kind of scheduler: their own words, else the cluster's, else the profile's,
+    else the default. Raises catalog.Unknown for a profile that isn't there.
     """
     given = config.software
     profile = catalog.profile(given.profile) if given.profile else {}
@@ -49,11 +49,11 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
         "rdma",
         "peer_memory",
         "gds",
-        config.scheduler.kind,  # a profile names a version of each scheduler
+        scheduler,  # a profile names a version of each scheduler
     )
     return model.Wish(
         **{key: said(key) for key in keys},
-        scheduler=config.scheduler.kind,
+        scheduler=scheduler,
         container_runtimes=tuple(dict.fromkeys(said("container_runtime"))),
         kernel=kernel or given.kernel,
     )
@@ -90,13 +90,13 @@ def _owned(config: ClusterConfig, hall: str, nodes: Nodes) -> model.Group:
     return model.Group(
         name=nodes_group(hall, nodes),
         nodes=tuple(nodes.names),
-        span=config.scheduler.home_partition,
+        span=config.scheduler_of(nodes).home_partition,
         os=nodes.os or config.software.os,
         gpu=platform.gpu if platform else None,
         gpu_count=count,
         board=catalog.board(platform.gpu, count) if platform else model.NoBoard(),
         fabric="infiniband" if nodes.infiniband_links else "none",
-        wish=wish(config, nodes.software, nodes.kernel),
+        wish=wish(config, nodes.software, nodes.kernel, config.scheduler_of(nodes).kind),
         mig=mig_layouts(nodes.mig, count),
         secure_boot=nodes.secure_boot,
     )
@@ -125,7 +125,7 @@ def _instances(config: ClusterConfig, name: str, nodes: list[str], span: str, gi
         gpu_count=kind.gpu_count,
         board=catalog.board(kind.gpu, kind.gpu_count) if kind.gpu else model.NoBoard(),
         fabric="efa" if efa else "none",
-        wish=wish(config, given.software, given.kernel),
+        wish=wish(config, given.software, given.kernel, config.scheduler_of(given).kind),
         mig=mig_layouts(given.mig, kind.gpu_count),
     )
 

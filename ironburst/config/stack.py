@@ -12,8 +12,8 @@ from ironburst import catalog, secrets
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
 from ironburst.config.checks import check, gpu_support, software
-from ironburst.config.checks.common import Findings, owned_nodes
-from ironburst.config.load import ConfigError, Finding, load, path_of
+from ironburst.config.checks.common import Findings, owned_nodes, schedulers
+from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.software.lock import LockError
@@ -82,10 +82,12 @@ def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
 
 def secret_references(config: ClusterConfig) -> Findings:
     """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
-    key, joins_with = config.scheduler.joins_with
-    references = {path_of("scheduler", key): joins_with}
-    if isinstance(config.scheduler, Kubernetes) and config.scheduler.admin_kubeconfig:
-        references[path_of("scheduler", "admin_kubeconfig")] = config.scheduler.admin_kubeconfig
+    references: dict[str, str] = {}
+    for at, scheduler in schedulers(config):
+        key, joins_with = scheduler.joins_with
+        references[at(key)] = joins_with
+        if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
+            references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):

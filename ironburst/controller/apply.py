@@ -49,6 +49,9 @@ class _Recheck:
 
     def waits(self, id: int, what: str) -> bool:
         job = self._observation.job(id)
+        if job is None and self._observation.unseen_job(id):
+            self.dropped.append(f"{what} for job {id}: its scheduler gives no answer any more")
+            return False
         if job is None or not job.pending:
             self.dropped.append(f"{what} for job {id}: it isn't pending any more")
             return False
@@ -74,6 +77,9 @@ class _Recheck:
     def is_free(self, release: Release) -> bool:
         if self._observation.on(release.node):
             self.dropped.append(f"release of {release.node}: a job runs there")
+            return False
+        if self._observation.unseen(release.node):
+            self.dropped.append(f"release of {release.node}: its scheduler gives no answer any more")
             return False
         return True
 

@@ -76,6 +76,8 @@ class Brake:
     def _idle(self, site: Site, leases: list[LeaseRow], observation: Observation) -> _Ending:
         now, ending = site.now, {}
         for lease in leases:
+            if observation.unseen(lease.node):
+                continue
             if observation.on(lease.node):
                 self._idle_since_s[lease.id] = math.inf
                 continue
@@ -100,7 +102,9 @@ class Brake:
         except SchedulerError as error:
             said.append(f"{len(idle)} idle nodes aren't ended: {error}")
             return
-        _ended(site, {id: item for id, item in idle.items() if not observation.on(item[0].node)}, observation, said)
+        free = (node for lease, _ in idle.values() if not observation.on(node := lease.node))
+        still = {node for node in free if not observation.unseen(node)}
+        _ended(site, {id: item for id, item in idle.items() if item[0].node in still}, observation, said)
 
 
 def _observed(site: Site, said: list[str]) -> Observation | None:
@@ -119,7 +123,7 @@ def _put_back(site: Site, leases: list[LeaseRow], observation: Observation, said
             taken |= {notice.instance_id for notice in site.cloud.interruptions([queue])}
         except CloudError as error:
             said.append(str(error))
-    nodes = [lease.node for lease in leases if lease.instance_id in taken]
+    nodes = [lease.node for lease in leases if lease.instance_id in taken and not observation.unseen(lease.node)]
     jobs = {job.id for node in nodes for job in observation.on(node) if job.state == "RUNNING"}
     try:
         if nodes:

@@ -47,7 +47,10 @@ def reprice(site: Site, since_s: float) -> None:
 def enforce(site: Site, observation: Observation) -> bool:
     """Give up the leases that the budget can't or needn't pay any longer. Whether there were any."""
     ending = _over(site, observation)
+    _end_blindly(site, {id: item for id, item in ending.items() if observation.unseen(item[0].node)})
     for lease, why in ending.values():
+        if observation.unseen(lease.node):
+            continue
         if observation.on(lease.node) or lease.state == records.RELEASING:
             leases.interrupt(site, lease, why)
         elif lease.state == records.READY:
@@ -62,12 +65,16 @@ def enforce_blindly(site: Site) -> None:
     """The scheduler is out of reach, and its jobs run on:
     what a ceiling can't pay is ended all the same. Raises CloudError.
     """
-    ending = {id: item for id, item in unpayable(site).items() if item[0].instance_id}
+    _end_blindly(site, unpayable(site))
+
+
+def _end_blindly(site: Site, unpayable: Ending) -> None:
+    ending = [item for item in unpayable.values() if item[0].instance_id]
     if not ending:
         return
-    site.cloud.terminate([lease.instance_id for lease, _ in ending.values() if lease.instance_id])
+    site.cloud.terminate([lease.instance_id for lease, _ in ending if lease.instance_id])
     with site.ledger.transaction():
-        for lease, why in ending.values():
+        for lease, why in ending:
             site.ledger.update([lease], site.now, state=records.LEAVING, end_reason=why)
             text = f"{lease.node} is ended under its jobs, the scheduler is out of reach: {why}"
             site.event("needs_a_person", text, lease=lease.id)
@@ -82,7 +89,7 @@ def unpayable(site: Site) -> Ending:
 def _over(site: Site, observation: Observation) -> Ending:
     open_leases, now = site.ledger.leases(), site.now
     budget = spending.budget_of(site) if open_leases else None
-    endable = [lease for lease in open_leases if lease.state in _ENDABLE]
+    endable = [lease for lease in open_leases if lease.state in _ENDABLE and not observation.unseen(lease.node)]
     ending: Ending = {}
     for lease in endable:
         if overdue(lease, now) and not observation.on(lease.node) and lease.state != records.RELEASING:

@@ -33,12 +33,13 @@ def _found(site: Site, observation: Observation) -> dict[int, str]:
     """
     partitions = {pool.partition: pool.name for pool in site.document.pools}
     members = {pool.partition: set(pool.nodes) for pool in site.document.pools}
+    homes = {pool.partition: site.document.scheduler_of(pool).home_partition for pool in site.document.pools}
     nodes = {node: pool.partition for pool in site.document.pools for node in pool.nodes}
     found = {}
     for job in observation.jobs:
         there = [nodes[node] for node in job.on if node in nodes] if job.on else job.partitions
         partition = next((name for name in there if name in partitions), None)
-        if not partition or _placed(job, members[partition], site.document.scheduler.home_partition):
+        if not partition or _placed(job, members[partition], homes[partition]):
             continue
         if partitions[partition] not in {lease.pool for lease in site.ledger.leases_for(job.id)}:
             found[job.id] = partition
@@ -55,7 +56,8 @@ def _placed(job: Job, members: set[str], home: str) -> bool:
 
 def _tell(site: Site, observation: Observation, found: dict[int, str]) -> None:
     before = set(json.loads(site.ledger.noted(_KEY) or "[]"))
-    told = before & {job.id for job in observation.jobs} | found.keys()
+    there = {job.id for job in observation.jobs} | {id for id in before if observation.unseen_job(id)}
+    told = before & there | found.keys()
     if told == before:
         return
     with site.ledger.transaction():

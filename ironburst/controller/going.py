@@ -22,7 +22,8 @@ _By = dict[str, LeaseRow]  # by node
 
 def go(site: Site, observation: Observation) -> bool:
     """Take the next step out of every lease that is going. Whether one was taken."""
-    leases = [lease for lease in site.ledger.leases() if lease.state in records.GOING]
+    going = (lease for lease in site.ledger.leases() if lease.state in records.GOING)
+    leases = [lease for lease in going if not observation.unseen(lease.node)]
     _stop(site, [lease for lease in leases if lease.state == records.INTERRUPTED], observation)
     _release(site, [lease for lease in leases if lease.state == records.RELEASING], observation)
     return _leave(site, [lease for lease in leases if lease.state == records.LEAVING], observation)

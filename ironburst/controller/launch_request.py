@@ -38,7 +38,7 @@ def user_data(
 
 def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> dict[str, Any]:
     """What it joins, and with what."""
-    declared = document.scheduler
+    declared = document.scheduler_of(pool)
     if declared.kind != "kubernetes":
         return {"conf_server": declared.head_address, "munge_key": declared.munge_key}
     types = [place.instance_type or pool.instance_type]

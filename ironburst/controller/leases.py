@@ -57,9 +57,12 @@ def admit(site: Site) -> None:
 
 
 def _launch(site: Site, id: str, observation: Observation) -> bool:
-    changed = launching.steps(site, id, observation)
+    leases = site.ledger.leases_of(id)  # all of one scheduler
+    unseen = any(observation.unseen(lease.node) for lease in leases)
+    changed = not unseen and launching.steps(site, id, observation)
     for lease in site.ledger.leases_of(id):
-        if lease.state in _STEPS:
+        # of a scheduler that gives no answer nothing is concluded; what is ending is the cloud's alone
+        if lease.state in _STEPS and (not unseen or lease.state == records.TERMINATED):
             seen = _Seen(observation.node(lease.node), observation.on(lease.node))
             changed |= _STEPS[lease.state](site, lease, seen)
     return changed

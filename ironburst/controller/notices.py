@@ -51,7 +51,8 @@ def troubles(site: Site, observation: Observation) -> None:
         site.tell("trouble", f"status checks and scheduled events aren't known: {error}")
         return
     for trouble in found:
-        if (lease := of.get(trouble.instance_id)) is not None:
+        lease = of.get(trouble.instance_id)
+        if lease is not None and not observation.unseen(lease.node):  # else: it is shown again
             _troubled(site, lease, trouble, observation)
 
 

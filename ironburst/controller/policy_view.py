@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ironburst import node_states
@@ -17,13 +17,22 @@ from ironburst.ports import Observation
 _BOOTS = 15  # newest ones that tell how long a boot takes
 
 
-def policy(document: ClusterDocument) -> Policy:
-    """What the document says of patience, as the policy has it."""
+def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
+    """What the document says of patience, as the policy has it. `silent`: kinds of schedulers whose queue isn't known
+    now, so nothing is decided for it.
+    """
     burst = document.burst
     limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump())) if burst.wait_target else None
     declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
-    home, wait_limit_s = document.scheduler.home_partition, float(burst.wait_limit_s)
-    return Policy(home, wait_limit_s, limits=limits, settle_s=float(burst.settle_s), **declared)
+    homes = [each.home_partition for each in document.schedulers if each.kind not in silent]
+    return Policy(
+        homes[0],
+        float(burst.wait_limit_s),
+        limits=limits,
+        settle_s=float(burst.settle_s),
+        other_homes=tuple(homes[1:]),
+        **declared,
+    )
 
 
 def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
@@ -32,9 +41,10 @@ def pool_of(site: Site, lease: LeaseRow) -> Pool | None:
     return pool(site, declared) if declared else None
 
 
-def pools(site: Site, images: dict[str, PoolImage]) -> tuple[Pool, ...]:
-    """All declared pools, in the document's order."""
-    return tuple(pool(site, declared, images[declared.name].obstacle) for declared in site.document.pools)
+def pools(site: Site, images: dict[str, PoolImage], silent: Sequence[str] = ()) -> tuple[Pool, ...]:
+    """All declared pools, in the document's order, but those of silent schedulers."""
+    asked = (each for each in site.document.pools if site.document.scheduler_of(each).kind not in silent)
+    return tuple(pool(site, declared, images[declared.name].obstacle) for declared in asked)
 
 
 def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
@@ -42,7 +52,9 @@ def pool(site: Site, declared: PoolDocument, obstacle: str = "") -> Pool:
     boot_s = usual_boot_s(site.ledger.newest_boots_s(declared.name, _BOOTS))
     history = idle_store.read(site.ledger, declared.name).history
     obstacle = obstacle or _not_begun(declared, site.now)
-    return replace(declared_pool(declared), obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
+    home = site.document.scheduler_of(declared).home_partition if site.document.other_schedulers else ""
+    known = replace(declared_pool(declared), home=home)
+    return replace(known, obstacle=obstacle, usual_boot_s=boot_s, idle_history=history)
 
 
 def _not_begun(declared: PoolDocument, now_s: float) -> str:
@@ -96,7 +108,8 @@ def gpu_type(model: str) -> str:
 
 def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage]) -> Snapshot:
     """What the policy decides from. Nodes that Slurm is powering down are leaving, whatever the ledger knows yet."""
-    now, leases = site.now, site.ledger.leases()
+    now = site.now
+    leases = [lease for lease in site.ledger.leases() if not observation.unseen(lease.node)]
     rates = spending.rates(site.ledger, now)
     joined: dict[str, bool] = {}
     for lease in leases:
@@ -105,7 +118,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
         now_s=now,
         jobs=observation.jobs,
         nodes=observation.nodes,
-        pools=pools(site, images),
+        pools=pools(site, images, observation.silent),
         leases=tuple(
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),

@@ -20,7 +20,11 @@ def orphans(site: Site, observation: Observation, grace_s: float = GRACE_S) -> l
     users their work); it is reported instead.
     """
     others = _elsewhere(site)
-    unknown = [instance for instance in sightings.unknown(site) if instance.owner not in others]
+    unknown = [
+        instance
+        for instance in sightings.unknown(site)
+        if instance.owner not in others and not sightings.hidden(site, observation, instance)
+    ]
     old = [instance for instance in unknown if site.now - instance.launched_s >= grace_s]
     working = {node.address for node in observation.nodes if node.address and observation.on(node.name)}
     for instance in old:

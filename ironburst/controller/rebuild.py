@@ -16,7 +16,7 @@ from ironburst.controller.ownership import Said
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
 from ironburst.document import PoolDocument
-from ironburst.ports import Instance, Observation
+from ironburst.ports import Instance, Observation, SchedulerError
 
 _CENT = 0.01
 _UNUSED = "no lease"  # why a burst node is drained until it is handed over
@@ -24,10 +24,20 @@ _UNUSED = "no lease"  # why a burst node is drained until it is handed over
 
 def run(site: Site, observation: Observation, heard: Said | None) -> None:
     """Give instances without a lease theirs. `heard`: what was said that the ledger may not know; then its leases are
-    held against the cloud, and its spending against what was said. Raises CloudError.
+    held against the cloud, and its spending against what was said. Raises CloudError, and SchedulerError where that
+    can't be done without a scheduler that gives no answer.
     """
+    if heard is not None and observation.silent:
+        raise SchedulerError(
+            f"{' and '.join(observation.silent)} must answer, too, before a ledger that knows less than the world is "
+            "brought up to date: nothing is done until then"
+        )
     elsewhere = ownership.elsewhere(site)
-    mine = [instance for instance in sightings.unknown(site) if instance.owner not in elsewhere]
+    mine = [
+        instance
+        for instance in sightings.unknown(site)
+        if instance.owner not in elsewhere and not sightings.hidden(site, observation, instance)
+    ]
     at = {instance.address: instance for instance in mine if instance.address}
     burst = {name for pool in site.document.pools for name in pool.nodes}
     up = [node for node in observation.nodes if node.name in burst and node.address and sightings.answers(node)]

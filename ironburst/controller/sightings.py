@@ -10,7 +10,7 @@ from __future__ import annotations
 from ironburst import node_states
 from ironburst.controller.records import LeaseRow
 from ironburst.controller.site import Site
-from ironburst.ports import Instance, Node
+from ironburst.ports import Instance, Node, Observation
 
 UNSEEN_S = 300.0  # the cloud may take so long to show a new instance, too
 
@@ -32,6 +32,12 @@ def unknown(site: Site) -> list[Instance]:
     known, tokens = {lease.instance_id for lease in site.ledger.leases()}, site.ledger.open_tokens()
     living = (instance for instance in site.instances.values() if instance.alive)
     return [instance for instance in living if instance.id not in known and instance.token not in tokens]
+
+
+def hidden(site: Site, observation: Observation, instance: Instance) -> bool:
+    """Whether its node may be one of a scheduler that gave no answer: then nothing is concluded about it."""
+    pool = site.document.pool(instance.pool)
+    return bool(observation.silent) if pool is None else any(map(observation.unseen, pool.nodes))
 
 
 def gone(site: Site, lease: LeaseRow, node: Node | None) -> str:

@@ -130,10 +130,10 @@ class Controller:
         for pool in document.pools:
             idle_store.tidy(self.ledger, pool.name, site.now)
         images = pool_images(document, self.cloud)
-        policy = policy_view.policy(document)
+        policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
-        self._record(policy, snapshot, decision)
+        self._record(policy, snapshot, decision, observation)
         checked, dropped = decision, list[str]()
         if acts(decision):
             observation = self.scheduler.observe()
@@ -159,7 +159,8 @@ class Controller:
     def _learn(self, observation: Observation) -> None:
         """Run times of the jobs that have ended since the last tick of this process."""
         now = self.clock.now()
-        if ended := runtime_store.ended(self._on_nodes, self._looked_s, observation.jobs, now):
+        seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
+        if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now):
             runtime_store.learn(self.ledger, ended)
         self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
 
@@ -168,21 +169,23 @@ class Controller:
         power_up comes within its power_save_interval.
         """
         stale = leases.advance(site, observation)
-        while any(lease.state in (records.INTENDED, records.POWERING) for lease in self.ledger.leases()):
+        powering = (records.INTENDED, records.POWERING)
+        while any(lease.state in powering and not observation.unseen(lease.node) for lease in self.ledger.leases()):
             if site.late or self.clock.wait(_POLL_S):
                 break
             observation = self.scheduler.observe()
             stale = leases.advance(site, observation)
         return self.scheduler.observe() if stale else observation
 
-    def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision) -> None:
+    def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision, observation: Observation) -> None:
         """Each job's decision into the ledger; the whole tick to the recorder."""
         now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
         before = self.ledger.in_queue()
         with self.ledger.transaction():
             self.ledger.saw_jobs(snapshot.jobs, now)
             for gone in before - jobs.keys():
-                self.ledger.left_queue(gone, now)
+                if not observation.unseen_job(gone):
+                    self.ledger.left_queue(gone, now)
             for wait in decision.waits:
                 figures = {
                     "start_s": wait.start_s,

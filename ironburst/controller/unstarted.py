@@ -18,6 +18,8 @@ _KEY = "unstarted"
 
 def look(site: Site, observation: Observation) -> None:
     """Before a tick decides: who has had rented nodes to no end."""
+    if observation.silent:
+        return  # whose jobs aren't seen would start anew
     before = _read(site.ledger)
     after, gives_up = rule.look(before, _offered(site, observation), observation.jobs, site.now)
     if after == before:

@@ -12,7 +12,8 @@ from ironburst.convergence.events import HostEvents, Listener
 from ironburst.convergence.model import HostReport, Options, Report, Tools
 from ironburst.convergence.outcomes import HostRun, Outcomes, host_run, software_of
 from ironburst.convergence.ports import Connection
-from ironburst.document import ClusterDocument
+from ironburst.convergence.services import Services
+from ironburst.document import ClusterDocument, Scheduler
 from ironburst.service import NodeService, Occupancy, SchedulerError, SchedulerMissing
 
 BAD = ("failed", "unreachable", "invalid")
@@ -44,7 +45,8 @@ def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, opti
     )
 
 
-NODE_ROLES = {"slurm_node", "kubernetes_node"}
+NODE_ROLES = {"slurm_node": "slurm", "kubernetes_node": "kubernetes"}
+"""of a node of a scheduler, and its kind"""
 
 
 class _Convergence:
@@ -52,6 +54,7 @@ class _Convergence:
         self._document, self._tools, self._options = document, tools, options
         self.outcomes = Outcomes(document, tools, options.check)
         self._connections: Mapping[str, Connection] = {}
+        self._of: dict[str, str] = {}  # nodes, and of which kind of scheduler
         self._scheduler: NodeService | None = None
         self._working: list[str] = []  # nodes that are drained, and at which Ansible works
 
@@ -89,8 +92,15 @@ class _Convergence:
         """How ssh alone reaches the hosts and the head, for the scheduler and the
         probe; asked anew when something is to do.
         """
-        head = self._document.scheduler.head  # Kubernetes has none: it is asked from here
-        self._connections = self._tools.playbooks.connections(sorted({*todo, *([head] if head else [])}))
+        self._of = {name: kind for name in todo for role, kind in NODE_ROLES.items() if role in self._roles(name)}
+        heads = {self._declared(kind).head for kind in self._of.values()} - {""}  # Kubernetes has none
+        self._connections = self._tools.playbooks.connections(sorted({*todo, *heads}))
+
+    def _roles(self, name: str) -> list[str]:
+        return self._document.host(name).roles
+
+    def _declared(self, kind: str) -> Scheduler:
+        return self._document.scheduler_of_kind(kind) or self._document.scheduler
 
     def _validate(self, todo: Sequence[str]) -> None:
         """Refuse hosts that are not what was declared."""
@@ -132,7 +142,7 @@ class _Convergence:
         """What the scheduler says of the nodes; none before it is installed.
         Nodes end as `unknown` if it does not answer.
         """
-        nodes = [name for name in todo if NODE_ROLES & set(self._document.host(name).roles)]
+        nodes = [name for name in todo if name in self._of]
         if not nodes:
             return {}
         try:
@@ -146,7 +156,10 @@ class _Convergence:
         try:
             return patient_occupancy(self._service(), self._tools, self._options)
         except SchedulerError as error:
-            if head := self._document.scheduler.head:
+            kinds = set(self._of.values())
+            if len(kinds) > 1:
+                text = f"a scheduler does not say what runs on its nodes ({error}): converge those of each by --limit"
+            elif head := self._declared(*kinds).head:
                 cure = f"repair the head (`ironburst converge --limit {head}`), then converge again"
                 text = f"Slurm on {head} does not say whether it runs jobs ({error}): {cure}"
             else:
@@ -156,17 +169,20 @@ class _Convergence:
             return {}
 
     def _service(self) -> NodeService:
-        head = self._document.scheduler.head
         if self._scheduler is None:
-            if not head:
-                self._scheduler = self._tools.service(None)
-                return self._scheduler
-            if head not in self._connections:
-                raise NoAnswer(
-                    f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one"
-                )
-            self._scheduler = self._tools.service(self._connections[head])
+            sides = {kind: self._side(kind) for kind in sorted(set(self._of.values()))}
+            self._scheduler = Services(sides, self._of)
         return self._scheduler
+
+    def _side(self, kind: str) -> NodeService:
+        head = self._declared(kind).head
+        if not head:
+            return self._tools.service(None)
+        if head not in self._connections:
+            raise NoAnswer(
+                f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one"
+            )
+        return self._tools.service(self._connections[head])
 
     def _converge_at_once(self, names: Sequence[str]) -> None:
         """Hosts that run no jobs: the head, and nodes that have not joined yet."""

@@ -55,7 +55,7 @@ class Sources:
         host = next(host for host in document["hosts"] if host["name"] == name)
         text = self._text(tuple(host["roles"]))
         own = {f"node_{key}": _of(value) for key, value in host.items() if key not in ("name", "roles")}
-        shared = _cluster_variables(document, text)
+        shared = _cluster_variables(_of_its_scheduler(document, host), text)
         read = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
         return {
             **self._code,
@@ -114,6 +114,13 @@ def changed(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[st
 def lock_digest(software: Any) -> str | None:
     """Short name of the exact set of versions that a host has by the lock; None if it has none."""
     return _of(software)[:12] if software else None
+
+
+def _of_its_scheduler(document: Mapping[str, Any], host: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document as the inventory shows it to a host: of two schedulers the other is none of its business."""
+    every = [document["scheduler"], *document.get("other_schedulers", ())]
+    its = next((each for each in every if each.get("kind") == host.get("scheduler")), every[0])
+    return {key: value for key, value in document.items() if key != "other_schedulers"} | {"scheduler": its}
 
 
 def _cluster_variables(document: Mapping[str, Any], text: str) -> Inputs:

@@ -5,8 +5,10 @@ never asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ironburst import secrets
+from ironburst.config.scheduler_models import Scheduler
 from ironburst.doctor.account import Question, Secret
 from ironburst.doctor.finding import Finding, answered
 from ironburst.doctor.rights import judged
@@ -17,16 +19,18 @@ CHECK = "secret"
 
 def check(site: Site) -> Iterator[Finding]:
     """Only where nodes read it from AWS."""
-    _, reference = site.config.scheduler.joins_with
-    if site.cloud.pools and secrets.in_secretsmanager(reference):
-        name = reference.partition(":")[2].partition("#")[0]
-        yield from answered(CHECK, f"secret {name}", lambda: _secret(site, name))
+    used = {scheduler.kind: scheduler for scheduler in map(site.config.scheduler_of, site.cloud.pools)}
+    for scheduler in used.values():
+        _, reference = scheduler.joins_with
+        if secrets.in_secretsmanager(reference):
+            name = reference.partition(":")[2].partition("#")[0]
+            yield from answered(CHECK, f"secret {name}", partial(_secret, site, scheduler, name))
 
 
-def _secret(site: Site, name: str) -> Iterator[Finding]:
+def _secret(site: Site, scheduler: Scheduler, name: str) -> Iterator[Finding]:
     found, region, looked_at = site.account.secret(name), site.cloud.region, f"secret {name}"
     if found is None:
-        value = "file://munge.key" if site.config.scheduler.kind == "slurm" else "none-yet"
+        value = "file://munge.key" if scheduler.kind == "slurm" else "none-yet"
         make = f"aws secretsmanager create-secret --region {region} --name {name} --secret-string {value}"
         todo = f"make it: {make}" if not name.startswith("arn:") else "name a secret of this account and region"
         yield Finding(CHECK, looked_at, "fail", f"there is none in {region}", todo)
@@ -35,22 +39,22 @@ def _secret(site: Site, name: str) -> Iterator[Finding]:
         todo = f"aws secretsmanager restore-secret --region {region} --secret-id {name}"
         yield Finding(CHECK, looked_at, "fail", f"it is deleted since {found.deleted:%Y-%m-%d}", todo)
     elif (lies_in := found.arn.split(":")[3]) != region:
-        todo = f"make it in {region} and name that one as scheduler.{site.config.scheduler.joins_with[0]}"
+        todo = f"make it in {region} and name that one as scheduler.{scheduler.joins_with[0]}"
         yield Finding(CHECK, looked_at, "fail", f"it lies in {lies_in}; nodes look for it in {region}", todo)
     else:
         yield Finding(CHECK, looked_at, "ok", "it is there; its value was not asked for")
-    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, found))
+    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, scheduler, found))
 
 
-def _readable(site: Site, found: Secret) -> Iterator[Finding]:
-    for name in node_roles(site):
+def _readable(site: Site, scheduler: Scheduler, found: Secret) -> Iterator[Finding]:
+    for name in node_roles(site, scheduler.kind):
         role = site.account.role(site.name, name)
         if role is None:
             seen = "there is none with this cluster's tag"
             yield Finding(CHECK, f"the rented nodes' role {name}", "fail", seen, "run `pulumi up`")
             continue
         question = Question("secretsmanager:GetSecretValue", found.arn)
-        key, _ = site.config.scheduler.joins_with
+        key, _ = scheduler.joins_with
         todo = f"run `pulumi up` with this scheduler.{key}: it writes the nodes' policy anew"
         yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
         if found.kms_key:

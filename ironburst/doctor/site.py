@@ -13,7 +13,7 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig
 from ironburst.doctor.account import Account
 from ironburst.document import ClusterDocument
-from ironburst.naming import logical
+from ironburst.naming import node_role
 
 PUBLISH = "run `pulumi up`, publish its document and name it with --document"
 
@@ -76,8 +76,19 @@ def reserved(nodes: Group | Pool) -> Reserved | None:
     return Reserved(nodes.capacity_reservation, False, ends) if nodes.capacity_reservation else None
 
 
-def node_roles(site: Site) -> list[str]:
-    """The logical names of the roles that rented nodes have: those of pools with data in S3 are their own."""
+def node_roles(site: Site, kind: str | None = None) -> list[str]:
+    """The logical names of the roles that rented nodes have, of one kind of scheduler or of all: those of pools with
+    data in S3 are their own.
+    """
     s3 = {name for name, data in site.cloud.data.items() if data.s3}
-    names = [logical("node", pool.name) if s3 & set(pool.data) else "node" for pool in site.cloud.pools]
+    names = [
+        node_role(_beside_first(site, pool), pool.name if s3 & set(pool.data) else "")
+        for pool in site.cloud.pools
+        if kind in (None, site.config.scheduler_of(pool).kind)
+    ]
     return list(dict.fromkeys(names))
+
+
+def _beside_first(site: Site, pool: Pool) -> str:
+    scheduler = site.config.scheduler_of(pool)
+    return "" if scheduler is site.config.scheduler else scheduler.kind

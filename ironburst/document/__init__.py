@@ -70,8 +70,8 @@ __all__ = [
     "removed",
 ]
 
-VERSIONS = (1, 2)
-"""2: the scheduler is Kubernetes"""
+VERSIONS = (1, 2, 3)
+"""2: the scheduler is Kubernetes; 3: there are two"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:
@@ -107,7 +107,7 @@ def parse(data: Any, where: str = "the document") -> ClusterDocument:
     if data["version"] not in VERSIONS:
         raise DocumentError(
             f"{where} has version {data['version']!r}; this ironburst reads versions "
-            f"{' and '.join(map(str, VERSIONS))}: upgrade the reader or publish again"
+            f"{', '.join(map(str, VERSIONS))}: upgrade the reader or publish again"
         )
     try:
         return ClusterDocument.model_validate(data)

@@ -12,6 +12,7 @@ from ironburst.config import software as declared_software
 from ironburst.config import software_models
 from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
@@ -97,13 +98,14 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, solution)]
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
     return ClusterDocument(
-        version=2 if config.scheduler.kind == "kubernetes" else 1,
+        version=3 if config.other_schedulers else 2 if config.kubernetes else 1,
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
         scheduler=_scheduler(config.scheduler, hosts),
+        other_schedulers=[_scheduler(each, hosts) for each in config.other_schedulers],
         hosts=hosts,
         pools=pools,
         budget=_budget(config),
@@ -168,7 +170,9 @@ def _of_software(solution: Solution, name: str, scratch: software_models.Scratch
 def _cluster_software(config: ClusterConfig, solution: Solution) -> Software:
     """The first GPU group's versions stand for the cluster."""
     first = next((name for name, group in solution.groups.items() if group.gpu), "")
-    chosen, wish = solution.sets.get(first), declared_software.wish(config, None, None)
+    chosen = solution.sets.get(first)
+    # of a scheduler's own version Slurm's stands here; each node has kubelet's
+    wish = declared_software.wish(config, None, None, "slurm" if config.slurm else config.scheduler.kind)
     return Software(
         driver=chosen.driver if chosen else None,
         kernel_module=chosen.kernel_module if chosen else None,
@@ -201,10 +205,10 @@ def _data(cloud: Cloud) -> dict[str, DataSet]:
 
 
 def _roles(
-    config: ClusterConfig, its: _OfSoftware, *, gpu: bool, opensm: bool = False, data: bool = False
+    config: ClusterConfig, nodes: NodeSettings, its: _OfSoftware, *, gpu: bool, opensm: bool = False, data: bool = False
 ) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
-    chosen = its["software"]
+    chosen, kind = its["software"], config.scheduler_of(nodes).kind
     wanted = {
         "base": True,
         "nvidia_driver": gpu,
@@ -224,9 +228,9 @@ def _roles(
         "shared_filesystem": config.filesystem is not None,
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
-        "slurm_node": gpu and config.scheduler.kind == "slurm",
-        "slurm_head": not gpu and config.scheduler.kind == "slurm",
-        "kubernetes_node": gpu and config.scheduler.kind == "kubernetes",
+        "slurm_node": gpu and kind == "slurm",
+        "slurm_head": not gpu and kind == "slurm",
+        "kubernetes_node": gpu and kind == "kubernetes",
     }
     return [role for role, needed in wanted.items() if needed]
 
@@ -243,6 +247,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
     return [
         Host(
             name=name,
+            scheduler=_whose(config, nodes),
             kind="bare_metal",
             role=nodes.role,
             address=address,
@@ -250,11 +255,11 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             rack=nodes.rack,
             gpu=gpu,
             serial=nodes.serials[n] if nodes.serials else None,
-            partition=own.get(name, config.scheduler.home_partition) if gpu else None,
+            partition=own.get(name, config.scheduler_of(nodes).home_partition) if gpu else None,
             fabric="infiniband" if links else "none",
             fabric_links=links,
             slurm=SlurmNode(**nodes.slurm.model_dump()) if nodes.slurm else None,
-            roles=_roles(config, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
+            roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
             **its,
         )
         for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
@@ -274,8 +279,17 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
         "fabric_links": efa,
         "slurm": _told(kinds, given.slurm),
         "instance_type": kind.name,
-        "roles": _roles(config, its, gpu=True, data=bool(config.cloud and config.cloud.data.keys() & set(given.data))),
+        "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
     }
+
+
+def _has_data(config: ClusterConfig, given: Group | Pool) -> bool:
+    return bool(config.cloud and config.cloud.data.keys() & set(given.data))
+
+
+def _whose(config: ClusterConfig, nodes: NodeSettings) -> str:
+    """The kind of their scheduler, where there are two."""
+    return config.scheduler_of(nodes).kind if config.other_schedulers else ""
 
 
 def _efa_links(instance_type: str) -> int:
@@ -299,6 +313,7 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
     return [
         Host(
             name=name,
+            scheduler=_whose(config, group),
             kind="cloud",
             role="gpu",
             partition=group.name,
@@ -330,6 +345,7 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
     ages = [each.as_of for each in known if each and each.as_of]
     return PoolDocument(
         name=pool.name,
+        scheduler=_whose(config, pool),
         partition=naming.burst_partition(pool.name),
         nodes=naming.numbered(pool.name, pool.max_nodes),
         markets=list(pool.markets),

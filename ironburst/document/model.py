@@ -155,6 +155,7 @@ class Host(_Part):
     """A declared host, owned or a fixed cloud node."""
 
     name: str
+    scheduler: str = Field(default="", description="kind of the one that it is a node of; empty: there is only one")
     kind: Literal["bare_metal", "cloud"]
     role: Literal["gpu", "head"]
     address: str
@@ -201,6 +202,7 @@ class PoolDocument(_Part):
     """The envelope of one burst pool: limits, prices, and what a launch needs."""
 
     name: str
+    scheduler: str = Field(default="", description="kind of the one that its nodes join; empty: there is only one")
     partition: str
     nodes: list[str]
     instance_type: str
@@ -327,13 +329,16 @@ class Share(_Part):
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1, 2] = Field(description="2: the scheduler is Kubernetes; a reader of before takes it for Slurm")
+    version: Literal[1, 2, 3] = Field(
+        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm alone"
+    )
     serial: int
     cluster: str
     region: str | None
     software: Software
     ssh: Ssh
     scheduler: Scheduler
+    other_schedulers: list[Scheduler] = Field(default=[], description="beside the first; each of another kind")
     hosts: list[Host]
     pools: list[PoolDocument]
     budget: Budget | None
@@ -348,6 +353,19 @@ class ClusterDocument(_Part):
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
+
+    @property
+    def schedulers(self) -> list[Scheduler]:
+        """All of them, the first one first."""
+        return [self.scheduler, *self.other_schedulers]
+
+    def scheduler_of(self, nodes: Host | PoolDocument) -> Scheduler:
+        """Whose nodes these are."""
+        return next((each for each in self.schedulers if each.kind == nodes.scheduler), self.scheduler)
+
+    def scheduler_of_kind(self, kind: str) -> Scheduler | None:
+        """None: it has none of that kind."""
+        return next((each for each in self.schedulers if each.kind == kind), None)
 
     def host(self, name: str) -> Host:
         """The declared host with this name; StopIteration without one."""

@@ -10,6 +10,7 @@ from ironburst.config.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests import pki
 from tests.components.conftest import valid
+from tests.unit.kubernetes_stack import on_both
 
 AUTHORITY = pki.issue("authority of hall-a", ca=True)
 WHERE = policies.Scope("aws", "us-east-1", "123456789012")
@@ -63,6 +64,18 @@ def test_a_node_reads_its_munge_key_and_nothing_else(cluster, value):
             "Resource": ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/munge-key-??????"],
         }
     }
+
+
+def test_nodes_of_two_schedulers_read_each_what_they_join_with(cluster, value):
+    on_both(value)
+    recording = cluster(value)
+    reads = {name: attached(recording, name)["JoinsWith"]["Resource"] for name in ("lab-node", "lab-kubernetes-node")}
+    secret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/"
+    assert reads == {"lab-node": [f"{secret}munge-key-??????"], "lab-kubernetes-node": [f"{secret}join-token-??????"]}
+    passed = attached(recording, "lab-launch")["PassNodeRole"]["Resource"]
+    assert [arn.rpartition(":")[2] for arn in passed] == ["lab-node", "lab-kubernetes-node"]  # each pool has its own
+    writes = attached(recording, "lab-launch")
+    assert any(f"{secret}join-token-??????" in listed(each["Resource"]) for each in writes.values())
 
 
 @pytest.mark.parametrize(
@@ -224,7 +237,7 @@ def test_nodes_with_data_in_s3_have_a_role_of_their_own(cluster, value):
     (instance,) = recording.all("ec2/instance:Instance")
     assert instance.inputs["iamInstanceProfile"] == f"lab-fixed-{group}"
     templates = [each for each in recording.all("LaunchTemplate") if each.name.startswith("burst-")]
-    assert {each.inputs["iamInstanceProfile"]["name"] for each in templates} == {"lab-node-p5"}
+    assert {each.inputs["iam_instance_profile"]["name"] for each in templates} == {"lab-node-p5"}
     passed = attached(recording, "lab-launch")["PassNodeRole"]["Resource"]
     assert passed == ["arn:aws:mock:us-east-1:123456789012:lab-node-p5"]  # no pool has the common one
 

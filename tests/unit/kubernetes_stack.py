@@ -1,6 +1,8 @@
-"""The lab's stack with a Kubernetes cluster as its scheduler."""
+"""The lab's stack with a Kubernetes cluster as its scheduler, or as one of two."""
 
 from __future__ import annotations
+
+import copy
 
 from tests.pki import issue
 
@@ -21,3 +23,25 @@ def on_kubernetes(value):
         "join_token": "aws-secretsmanager:ironburst/lab/join-token",
         "cluster_dns": "10.96.0.10",
     }
+
+
+def on_both(value):
+    """Changes a decoded stack: Slurm has what it had but for dgx02 and pool g5, which are a cluster's."""
+    here = copy.deepcopy(value)
+    on_kubernetes(here)
+    value["other_schedulers"] = [here["scheduler"] | {"home_partition": "pods"}]
+    value["software"]["kubernetes"] = "1.36"
+    hall = value["halls"][0]
+    dgx = next(nodes for nodes in hall["nodes"] if nodes["names"] == "dgx[01-02]")
+    first = {"names": "dgx01", "scheduler": "slurm", "addresses": "10.78.0.11"}
+    second = {"names": "dgx02", "scheduler": "kubernetes", "addresses": "10.78.0.12"}
+    halves = []
+    for n, half in enumerate((first, second)):
+        bmc = dgx["bmc"] | {"addresses": f"http://10.78.8.1{n + 1}"}
+        own = {key: [dgx[key][n]] for key in ("units", "macs", "serials")}
+        halves.append(copy.deepcopy(dgx) | half | own | {"bmc": bmc})
+    hall["nodes"] = [*(nodes for nodes in hall["nodes"] if nodes is not dgx), *halves]
+    cloud = value["cloud"]
+    for nodes in (*cloud["groups"], *cloud["pools"]):
+        nodes["scheduler"] = "slurm"
+    cloud["pools"].append(copy.deepcopy(cloud["pools"][0]) | {"name": "g5", "scheduler": "kubernetes", "max_nodes": 2})

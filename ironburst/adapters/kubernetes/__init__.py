@@ -8,12 +8,11 @@ from ironburst.adapters.kubernetes.kueue import Kueue
 from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.service import Nodes
 from ironburst.adapters.kubernetes.site import Pool, Site
-from ironburst.ports import Scheduler
 
 __all__ = ["Access", "Client", "Kubernetes", "Kueue", "Nodes", "Pool", "Site", "connect"]
 
 
-def connect(access: Access, site: Site, deliver: Deliver) -> Scheduler:
+def connect(access: Access, site: Site, deliver: Deliver) -> Kubernetes:
     """A cluster. `deliver` puts the token that rented nodes join with where they read it.
 
     Raises SchedulerError where the cluster can't be reached or the credentials are refused at all; what it knows is

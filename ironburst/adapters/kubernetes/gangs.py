@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ironburst.adapters.kubernetes.views import GroupView, JobView, PodView
+from ironburst.naming import FIRST_POD_JOB
 
 # controllers whose pods serve or work each for itself, and are made anew when they go
 _EACH_FOR_ITSELF = ("ReplicaSet", "ReplicationController", "StatefulSet")
@@ -35,8 +36,11 @@ class Gang:
 
     @cached_property
     def id(self) -> int:
-        """52 bits of a hash: 100,000 of them meet with a probability of one in a million (`grouped` tells)."""
-        return int(hashlib.sha256(self.key.encode()).hexdigest()[:13], 16)
+        """52 bits of a hash, above Slurm's ids: 100,000 of them meet with a probability of one in a million (`grouped`
+        tells).
+        """
+        number = int(hashlib.sha256(self.key.encode()).hexdigest()[:13], 16)
+        return number if number >= FIRST_POD_JOB else number + FIRST_POD_JOB
 
     @cached_property
     def unbound(self) -> list[PodView]:

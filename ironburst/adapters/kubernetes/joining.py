@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import secrets
 import string
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ironburst.adapters.kubernetes.client import ApiError, Client
+from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
 from ironburst.ports import SchedulerError
 
@@ -28,16 +30,33 @@ _USAGES = ({"digital signature", "client auth"}, {"digital signature", "key enci
 Deliver = Callable[[str], None]  # puts a text where rented nodes read it. Raises SchedulerError
 
 
+Give = Callable[[Mapping[str, str]], None]  # keeps whose request was chosen, by node. Raises SchedulerError
+
+
+def permitted(kept: Record, permits: frozenset[str]) -> Record:
+    """These nodes have a permit. What was given to a node before its permit counts no more. Pure."""
+    still = permits & kept.permits
+    return replace(kept, permits=permits, given={name: uid for name, uid in kept.given.items() if name in still})
+
+
+def given(kept: Record, new: Mapping[str, str]) -> Record:
+    """Requests are chosen, of nodes that have a permit. Pure."""
+    return replace(kept, given={**kept.given, **{name: uid for name, uid in new.items() if name in kept.permits}})
+
+
 class Joining:
     """The tokens of one cluster, and the answers to those who ask for a certificate with them."""
 
     def __init__(self, client: Client, boot_s: float, deliver: Deliver):
         """`boot_s`: the longest time from a launch until its node has joined."""
         self._client, self._deliver = client, deliver
-        self._lives_s = max(_LEAST_S, 2 * boot_s)
+        self.lasts(boot_s)
         self._delivered_until_s = 0.0
         self._made: tuple[str, float] | None = None  # a token that isn't delivered yet, and until when it is good
-        self._given: dict[str, str] = {}  # node: the request that was approved for it
+
+    def lasts(self, boot_s: float) -> None:
+        """From now on a boot may take so long."""
+        self._lives_s = max(_LEAST_S, 2 * boot_s)
 
     def token(self) -> None:
         """See to it that what nodes read is good for as long as a boot may take. Raises SchedulerError."""
@@ -52,30 +71,38 @@ class Joining:
         self._deliver(text)
         self._delivered_until_s, self._made = ends_s, None
 
-    def approve(self, awaited: Collection[str]) -> list[str]:
-        """Approve the requests of these nodes, one each. Returns sentences: requests that nobody should have made."""
-        self._given = {name: request for name, request in self._given.items() if name in awaited}
-        odd = []
+    def approve(
+        self, awaited: Collection[str], ours: Collection[str], given: Mapping[str, str], give: Give
+    ) -> list[str]:
+        """Approve the requests of these nodes, one each, and deny what else is asked for nodes that are `ours`: it
+        comes too late, or isn't theirs. Those of others may be another stack's. Returns sentences: requests that
+        nobody should have made.
+        `given`: node to the uid of the request that was approved, or is to be; `give`: writes another one down, which
+        comes first: a controller that starts anew approves no second one.
+        """
+        mine, odd = dict(given), []
         for raw in self._client.get(REQUESTS, {"fieldSelector": f"spec.signerName={SIGNER}"}).body["items"] or ():
             if (asked := _asked(raw)) is None:
                 continue
             name, uid = str(raw["metadata"]["name"]), str(raw["metadata"]["uid"])
-            if asked.error or asked.node not in awaited:
-                why = asked.error or f"node {asked.node} was not asked for, or is there already"
-                odd.append(f"the certificate request {name} of {asked.user} isn't approved: {why}")
-            elif self._given.setdefault(asked.node, uid) != uid:
-                odd.append(f"the certificate request {name} isn't approved: another one is for node {asked.node}")
+            why = asked.error
+            if not why and asked.node not in awaited:
+                why = f"node {asked.node} was not asked for, or no more, or is there already"
+            elif not why and mine.setdefault(asked.node, uid) != uid:
+                why = f"another one is for node {asked.node}"
+            if why:
+                if denied := asked.node in ours:
+                    self._answer(name, raw, "Denied", "NotRented", why)
+                done = "is denied" if denied else "isn't approved"
+                odd.append(f"the certificate request {name} of {asked.user} {done}: {why}")
             else:
-                self._approve(name, raw)
+                if asked.node not in given:
+                    give({asked.node: uid})
+                self._answer(name, raw, "Approved", "Rented", "ironburst asked for this node")
         return odd
 
-    def _approve(self, name: str, raw: Json) -> None:
-        condition = {
-            "type": "Approved",
-            "status": "True",
-            "reason": "Rented",
-            "message": "ironburst asked for this node",
-        }
+    def _answer(self, name: str, raw: Json, what: str, reason: str, message: str) -> None:
+        condition = {"type": what, "status": "True", "reason": reason, "message": message}
         try:
             path = f"{REQUESTS}/{quote(name, safe='')}/approval"  # a kubelet's own names of requests have capitals
             self._client.update(path, {**raw, "status": {"conditions": [condition]}})

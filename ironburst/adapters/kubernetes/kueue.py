@@ -13,14 +13,23 @@ from functools import partial
 from typing import Any, cast
 
 from ironburst import naming
-from ironburst.adapters.kubernetes import check_states, joining, kueue_views, objects, quota_room, taints, workloads
+from ironburst.adapters.kubernetes import (
+    check_states,
+    joining,
+    kueue_views,
+    objects,
+    queue,
+    quota_room,
+    taints,
+    workloads,
+)
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.kueue_views import GROUP, PENDING, READY, VERSION, WorkloadView
 from ironburst.adapters.kubernetes.queue import KEPT, Objects
-from ironburst.adapters.kubernetes.scheduler import Kubernetes, kinds
+from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.site import Pool, Site
 from ironburst.adapters.kubernetes.workloads import Queued
 from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
@@ -53,6 +62,11 @@ def kueue_kinds(site: Site) -> list[Kind]:
 class Kueue(Kubernetes):
     """A Scheduler (ironburst.ports) whose queue is Kueue's. Close it in the end."""
 
+    @staticmethod
+    def watched(site: Site) -> list[Kind]:
+        """The cluster's own, and Kueue's."""
+        return [*queue.kinds(site), *kueue_kinds(site)]
+
     def __init__(
         self,
         client: Client,
@@ -63,7 +77,6 @@ class Kueue(Kubernetes):
         first_s: float = FIRST_S,
         clock: Callable[[], float] = time.monotonic,
     ):
-        cache = cache or Cache(client, [*kinds(site), *kueue_kinds(site)])
         super().__init__(client, site, cache, deliver=deliver, first_s=first_s)
         self._clock = clock
         self._sent: dict[str, tuple[float, int]] = {}  # uids of workloads sent home in vain: when, how often

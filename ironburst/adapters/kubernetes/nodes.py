@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironburst.adapters.kubernetes import taints
 from ironburst.adapters.kubernetes.site import GPU, Pool, Site
@@ -37,6 +37,7 @@ class Record:
 
     up: frozenset[str] = frozenset()  # asked for: an instance may be on its way
     permits: frozenset[str] = frozenset()
+    given: Mapping[str, str] = field(default_factory=dict)  # node with a permit: uid of the request that is approved
 
 
 def nodes_of(

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import is_
 
-from ironburst.adapters.kubernetes import taints
+from ironburst.adapters.kubernetes import objects, pods, taints
+from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
 from ironburst.ports import Job, Resources
 
 _MIB = 1 << 20
+LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
 KEPT = {  # what is known of a cluster, by its kind
     "pods": "pods",
     "nodes": "nodes",
@@ -28,6 +30,19 @@ KEPT = {  # what is known of a cluster, by its kind
     "claims": "persistentvolumeclaims",
     "volumes": "persistentvolumes",
 }
+
+
+def kinds(site: Site) -> list[Kind]:
+    """What is watched."""
+    group = "/apis/scheduling.k8s.io/{}/podgroups"
+    return [
+        Kind("pods", ("/api/v1/pods",), partial(pods.read_pod, site=site), LIVE),
+        Kind("jobs", ("/apis/batch/v1/jobs",), partial(objects.read_job, site=site)),
+        Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
+        Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
+        Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),
+        Kind("nodes", ("/api/v1/nodes",), objects.read_node),
+    ]
 
 
 @dataclass(frozen=True)

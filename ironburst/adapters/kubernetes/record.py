@@ -41,7 +41,8 @@ def write(client: Client, site: Site, changed: Callable[[Record], Record]) -> No
         after = changed(before)
         if after == before:
             return
-        data = {_KEY: json.dumps({"up": sorted(after.up), "permits": sorted(after.permits)})}
+        kept = {"up": sorted(after.up), "permits": sorted(after.permits), "given": dict(sorted(after.given.items()))}
+        data = {_KEY: json.dumps(kept)}
         if found:
             client.update(path, {**found, "data": {**(found.get("data") or {}), **data}})
         else:
@@ -107,7 +108,8 @@ def _found(client: Client, path: str) -> Json | None:
 def _of(found: Json) -> Record:
     try:
         kept = json.loads((found.get("data") or {}).get(_KEY) or "{}")
-        return Record(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())))
+        given = {str(node): str(uid) for node, uid in kept.get("given", {}).items()}
+        return Record(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())), given)
     except (ValueError, TypeError, AttributeError) as error:
         name = found["metadata"]["name"]
         raise WrongShape(

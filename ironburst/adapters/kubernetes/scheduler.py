@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ironburst.adapters.kubernetes import joining, nodes, objects, pods, queue, quotas, record, taints
-from ironburst.adapters.kubernetes.cache import FIRST_S, Cache, Kind
+from ironburst.adapters.kubernetes.cache import FIRST_S, Cache
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
@@ -27,7 +27,6 @@ from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Shar
 
 Json = dict[str, Any]
 T = TypeVar("T")
-LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
 _AT_ONCE = 8  # requests side by side
 _SETTLE_S = 1.0  # after a cordon, until kube-scheduler has surely seen it
@@ -36,21 +35,10 @@ _GATE_LOST = "ironburst: its gate stopped passing"
 _BUDGET = "DisruptionBudget"  # the cause in a refusal that a PodDisruptionBudget is the reason of
 
 
-def kinds(site: Site) -> list[Kind]:
-    """What is watched."""
-    group = "/apis/scheduling.k8s.io/{}/podgroups"
-    return [
-        Kind("pods", (_PODS,), partial(pods.read_pod, site=site), LIVE),
-        Kind("jobs", ("/apis/batch/v1/jobs",), partial(objects.read_job, site=site)),
-        Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
-        Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
-        Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),
-        Kind("nodes", (_NODES,), objects.read_node),
-    ]
-
-
 class Kubernetes:
     """A Scheduler (ironburst.ports) whose queue is kube-scheduler's. Close it in the end."""
+
+    watched = staticmethod(queue.kinds)
 
     def __init__(
         self,
@@ -63,10 +51,19 @@ class Kubernetes:
     ):
         self._client, self._site, self._first_s = client, site, first_s
         self._joining = Joining(client, site.boot_s, deliver)
-        self._cache = cache or Cache(client, kinds(site))
+        self._cache = cache or Cache(client, self.watched(site))
         self._writing = threading.Lock()
         self._memo = queue.Memo()
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
+
+    def declare(self, site: Site) -> None:
+        """As another document says. What is kept of pods depends on the pools: all is read anew then."""
+        if site == self._site:
+            return
+        self._cache.close()
+        self._site, self._memo = site, queue.Memo()
+        self._cache = Cache(self._client, self.watched(site))
+        self._joining.lasts(site.boot_s)
 
     def close(self) -> None:
         """End the watches."""
@@ -106,18 +103,22 @@ class Kubernetes:
     def put_permit(self, nodes: Sequence[str]) -> None:
         """In the record; what they join with is there before."""
         self._joining.token()
-        self._record(lambda kept: replace(kept, permits=kept.permits | set(nodes)))
+        self._record(lambda kept: joining.permitted(kept, kept.permits | set(nodes)))
 
     def remove_permit(self, nodes: Sequence[str]) -> None:
         """Also of nodes that have none."""
-        self._record(lambda kept: replace(kept, permits=kept.permits - set(nodes)))
+        self._record(lambda kept: joining.permitted(kept, kept.permits - set(nodes)))
 
     def admit(self) -> Sequence[str]:
         """Approve what nodes with a permit and without a Node object ask for."""
-        awaited = record.read(self._client, self._site).permits - self.objects().nodes.keys()
-        if awaited:
+        kept = record.read(self._client, self._site)
+        if awaited := kept.permits - self.objects().nodes.keys():
             self._joining.token()  # one that boots late reads it late
-        return self._joining.approve(awaited)
+
+        def give(new: Mapping[str, str]) -> None:
+            self._record(partial(joining.given, new=new))
+
+        return self._joining.approve(awaited, self._site.pool_of.keys(), kept.given, give)
 
     def power_up(self, nodes: Sequence[str]) -> None:
         """In the record: Kubernetes knows a node only when its kubelet registers."""
@@ -231,7 +232,7 @@ class Kubernetes:
 
     def _on(self, name: str) -> list[PodView]:
         """The pods of workloads on a node, as the server has them now: what is done next can't be undone."""
-        query = {"fieldSelector": f"spec.nodeName={checked(name)},{LIVE}"}
+        query = {"fieldSelector": f"spec.nodeName={checked(name)},{queue.LIVE}"}
         found = [pods.read_pod(raw, self._site) for raw in self._client.get(_PODS, query).body["items"] or ()]
         return [pod for pod in found if pod.workload]
 

@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable, Iterator
 
 from ironburst import catalog
+from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes
+from ironburst.config.scheduler_models import Scheduler
 
 Findings = Iterator[Finding]
 At = Callable[..., str]
@@ -19,6 +21,22 @@ def owned_nodes(config: ClusterConfig) -> Iterator[tuple[At, Hall, Nodes]]:
     for h, hall in enumerate(config.halls):
         for n, nodes in enumerate(hall.nodes):
             yield functools.partial(path_of, "halls", h, "nodes", n), hall, nodes
+
+
+def schedulers(config: ClusterConfig) -> Iterator[tuple[At, Scheduler]]:
+    """Every declared scheduler, with its place in the file."""
+    yield functools.partial(path_of, "scheduler"), config.scheduler
+    for n, other in enumerate(config.other_schedulers):
+        yield functools.partial(path_of, "other_schedulers", n), other
+
+
+def cloud_nodes(config: ClusterConfig) -> Iterator[tuple[At, Group | Pool]]:
+    """Every declared group and pool, with its place in the file."""
+    if config.cloud:
+        for g, group in enumerate(config.cloud.groups):
+            yield functools.partial(path_of, "cloud", "groups", g), group
+        for p, pool in enumerate(config.cloud.pools):
+            yield functools.partial(path_of, "cloud", "pools", p), pool
 
 
 def unknown(path: str, name: str, lookup: Callable[[str], object]) -> Findings:

@@ -19,7 +19,7 @@ def data(config: ClusterConfig) -> Findings:
     cloud = config.cloud
     if not cloud:
         return
-    yield from _folders(cloud, config.scheduler.shared_filesystem)
+    yield from _folders(cloud, {each.shared_filesystem for each in config.schedulers if each.shared_filesystem})
     for where, nodes in _nodes(cloud):
         for n, name in enumerate(nodes.data):
             if name not in cloud.data:
@@ -35,8 +35,8 @@ def _nodes(cloud: Cloud) -> Iterator[tuple[tuple[str, int], Group | Pool]]:
     yield from ((("pools", p), pool) for p, pool in enumerate(cloud.pools))
 
 
-def _folders(cloud: Cloud, shared: str | None) -> Findings:
-    taken = {shared: "scheduler.shared_filesystem"} if shared else {}
+def _folders(cloud: Cloud, shared: set[str]) -> Findings:
+    taken = dict.fromkeys(sorted(shared), "scheduler.shared_filesystem")
     taken |= {nodes.scratch.path: f"scratch of {nodes.name}" for _, nodes in _nodes(cloud) if nodes.scratch}
     for name, declared in cloud.data.items():
         folder, path = declared.where(name), path_of("cloud", "data", name, "path")

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config import software as declared_software
+from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import GpuSupport, Kubernetes
@@ -19,47 +20,56 @@ BUILT_IN = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 def gpu_support(config: ClusterConfig) -> Findings:
-    """Only where the scheduler is Kubernetes."""
-    declared = config.scheduler
-    if not isinstance(declared, Kubernetes):
-        return
-    support, path = declared.gpu_support, path_of("scheduler", "gpu_support")
+    """Only where a scheduler is Kubernetes."""
+    for at, declared in schedulers(config):
+        if isinstance(declared, Kubernetes):
+            yield from _of_cluster(config, at, declared)
+
+
+def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
+    support, path = declared.gpu_support, at("gpu_support")
     if declared.namespace in BUILT_IN:
         message = f"{declared.namespace} is the cluster's own; give the controller a namespace of its own"
-        yield Finding(path_of("scheduler", "namespace"), declared.namespace, "namespace", message)
+        yield Finding(at("namespace"), declared.namespace, "namespace", message)
     if support.anything and not declared.admin_kubeconfig:
-        message = "is to be installed, and Pulumi isn't let in: give scheduler.admin_kubeconfig, or leave this out"
+        message = "is to be installed, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(path, None, "admin-kubeconfig", message)
-    yield from _together(config, support)
+    yield from _together(config, at, support)
     for name in _charts(support):
         yield from _version(_kubernetes(config), support, name)
-    if config.cloud and config.cloud.pools:
+    if _rents(config):
         message = (
             f"rented nodes register with the taint {NOT_READY_TAINT}, later {RENTED_TAINT}: let the cluster's own "
             "DaemonSets that a node needs, its network (CNI) first, tolerate both, or no rented node gets ready"
         )
-        yield Finding(path_of("scheduler", "kind"), declared.kind, "tolerations", message, "warning")
+        yield Finding(at("kind"), declared.kind, "tolerations", message, "warning")
 
 
 def drivers(config: ClusterConfig, solution: Solution) -> Findings:
     """Claims that hand out GPUs need a driver branch; `solution` has each group's."""
-    if not isinstance(config.scheduler, Kubernetes) or config.scheduler.gpu_support.dra != "gpus":
-        return
-    by_name = {name: group.driver for name, group in solution.sets.items() if group.driver}
+    for at, declared in schedulers(config):
+        if isinstance(declared, Kubernetes) and declared.gpu_support.dra == "gpus":
+            yield from _drivers(at, config, solution)
+
+
+def _drivers(at: At, config: ClusterConfig, solution: Solution) -> Findings:
+    wishes = {group.name: group.wish for group in declared_software.groups(config)}
+    its = (name for name, asked in wishes.items() if asked.scheduler == "kubernetes")
+    by_name = {name: driver for name in its if (driver := solution.sets[name].driver)}
     old = [f"{name} ({driver})" for name, driver in by_name.items() if _key(driver)[0] < CLAIMS_DRIVER_MIN]
     if old:
         needs = f"needs driver {CLAIMS_DRIVER_MIN} or newer, and these have an older one: {', '.join(old)}"
         message = f"is gpus, which {needs}; write another driver, or compute-domains"
-        yield Finding(path_of("scheduler", "gpu_support", "dra"), "gpus", "claims-driver", message)
+        yield Finding(at("gpu_support", "dra"), "gpus", "claims-driver", message)
 
 
-def _together(config: ClusterConfig, support: GpuSupport) -> Findings:
-    path, dra = path_of("scheduler", "gpu_support", "dra"), support.dra
-    strategy = path_of("scheduler", "gpu_support", "mig_strategy")
+def _together(config: ClusterConfig, at: At, support: GpuSupport) -> Findings:
+    path, dra = at("gpu_support", "dra"), support.dra
+    strategy = at("gpu_support", "mig_strategy")
     if dra == "gpus" and support.plugin == "device-plugin":
         message = "is gpus beside the device plugin, and both would hand out the same ones: write compute-domains"
         yield Finding(path, dra, "gpus-twice", message)
-    if dra == "gpus" and config.cloud and config.cloud.pools:
+    if dra == "gpus" and _rents(config):
         message = (
             "is gpus, and a rented node is in service only when it shows nvidia.com/gpu, which claims don't: write "
             "compute-domains, or declare no pools"
@@ -77,12 +87,19 @@ def _together(config: ClusterConfig, support: GpuSupport) -> Findings:
         yield Finding(strategy, support.mig_strategy, "mig-unused", message, "warning")
 
 
+def _rents(config: ClusterConfig) -> bool:
+    """Whether there are pools of the cluster."""
+    pools = config.cloud.pools if config.cloud else []
+    return any(config.scheduler_of(pool) is config.kubernetes for pool in pools)
+
+
 def _divided(config: ClusterConfig) -> Iterator[str]:
-    """What has MIG instances, by name; of owned nodes the first of each range."""
-    yield from (nodes.names[0] for _, _, nodes in owned_nodes(config) if nodes.mig)
-    if config.cloud:
-        yield from (group.name for group in config.cloud.groups if group.mig)
-        yield from (pool.name for pool in config.cloud.pools if pool.mig)
+    """What of the cluster has MIG instances, by name; of owned nodes the first of each range."""
+    its = ((nodes.names[0], nodes) for _, _, nodes in owned_nodes(config))
+    also = ((nodes.name, nodes) for _, nodes in cloud_nodes(config))
+    for name, nodes in (*its, *also):
+        if nodes.mig and config.scheduler_of(nodes) is config.kubernetes:
+            yield name
 
 
 def _charts(support: GpuSupport) -> list[str]:

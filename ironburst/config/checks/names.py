@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironburst import naming
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -30,7 +30,8 @@ def duplicates(config: ClusterConfig) -> Findings:
     seen = _Seen()
     yield from _halls(config, seen)
     yield from _owned(config, seen)
-    yield from seen.once("partition", config.scheduler.home_partition, path_of("scheduler", "home_partition"))
+    for at, each in schedulers(config):
+        yield from seen.once("partition", each.home_partition, at("home_partition"))
     yield from _cloud(config, seen)
 
 

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.checks.common import Findings
+from ironburst.config.checks.common import Findings, cloud_nodes
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
-from ironburst.config.scheduler_models import Kubernetes
+from ironburst.config.scheduler_models import Kubernetes, Scheduler
 
 LINK_KEYS = {
     "peer_address": ("vpn",),
@@ -185,9 +185,14 @@ def _together(network: CloudNetwork) -> Findings:
 
 def _head_linked(config: ClusterConfig, network: CloudNetwork, path: str) -> Findings:
     """Rented nodes join at the head, or at the API server; one that lies in no hall is somebody else's matter."""
-    what, homes = _joined(config)
-    if not homes or network.existing or not config.cloud or not (config.cloud.pools or config.cloud.groups):
-        return
+    joined = {config.scheduler_of(nodes).kind: config.scheduler_of(nodes) for _, nodes in cloud_nodes(config)}
+    for each in joined.values():
+        what, homes = _joined(config, each)
+        if homes and not network.existing:
+            yield from _linked(network, path, what, homes)
+
+
+def _linked(network: CloudNetwork, path: str, what: str, homes: list[str]) -> Findings:
     if not network.links:
         message = f"is absent, so cloud nodes don't reach {what} in {homes[0]} and none joins"
         yield Finding(path_of("cloud", "network", "hall_link"), None, "hall-link", message, "warning")
@@ -196,15 +201,15 @@ def _head_linked(config: ClusterConfig, network: CloudNetwork, path: str) -> Fin
         yield Finding(path, homes[0], "hall-link", message)
 
 
-def _joined(config: ClusterConfig) -> tuple[str, list[str]]:
+def _joined(config: ClusterConfig, scheduler: Scheduler) -> tuple[str, list[str]]:
     """What nodes join at, for people, and the hall that it lies in."""
-    if isinstance(config.scheduler, Kubernetes):
-        host = urlsplit(config.scheduler.api_server).hostname or ""
+    if isinstance(scheduler, Kubernetes):
+        host = urlsplit(scheduler.api_server).hostname or ""
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
             return f"the API server {host}", []
         halls = [hall.name for hall in config.halls if address in ipaddress.IPv4Network(hall.cidr)]
         return f"the API server {host}", halls
-    head = config.scheduler.head
+    head = scheduler.head
     return head, [hall.name for hall in config.halls if any(head in nodes.names for nodes in hall.nodes)]

@@ -1,36 +1,73 @@
-"""The scheduler: Slurm's head, a cluster's nodes, and what rented nodes join with."""
+"""The schedulers: Slurm's head, a cluster's nodes, what rented nodes join with, and whose nodes are whose."""
 
 from __future__ import annotations
 
 import re
 
 from ironburst import secrets
-from ironburst.config.checks.common import Findings, owned_nodes
+from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Kubernetes
+from ironburst.config.node_settings import NodeSettings
+from ironburst.naming import SCHEDULERS
 
 NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
 
 
 def scheduler(config: ClusterConfig) -> Findings:
     """The head is declared, once, where there is one; rented nodes can read what they join with."""
-    if isinstance(config.scheduler, Kubernetes):
+    yield from _kinds(config)
+    yield from _whose(config)
+    if config.kubernetes:
         yield from _nodes(config)
-    else:
-        yield from _head(config, config.scheduler.head)
-    key, reference = config.scheduler.joins_with
-    if config.cloud and config.cloud.pools and not secrets.in_secretsmanager(reference):
-        message = (
-            "must be an aws-secretsmanager: reference where there are burst pools: "
-            "a rented node reads it at boot, by its role"
-        )
-        yield Finding(path_of("scheduler", key), reference, key.replace("_", "-"), message)
+    for at, each in schedulers(config):
+        if each.kind == "slurm":
+            yield from _head(config, at, each.head)
+        key, reference = each.joins_with
+        rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
+        if rents and not secrets.in_secretsmanager(reference):
+            message = (
+                "must be an aws-secretsmanager: reference where there are burst pools: "
+                "a rented node reads it at boot, by its role"
+            )
+            yield Finding(at(key), reference, key.replace("_", "-"), message)
 
 
-def _head(config: ClusterConfig, head: str) -> Findings:
+def _kinds(config: ClusterConfig) -> Findings:
+    """One of each kind at most. Teams' shares are parts of one scheduler's nodes."""
+    for n, other in enumerate(config.other_schedulers):
+        if other.kind == config.scheduler.kind:
+            other_kind = next(title for kind, title in SCHEDULERS.items() if kind != other.kind)
+            message = f"is {other.kind} as `scheduler` is, and a stack has one of each kind: write {other_kind}'s here"
+            yield Finding(path_of("other_schedulers", n, "kind"), other.kind, "scheduler-twice", message)
+    if config.shares and config.other_schedulers:
+        message = "are parts of the nodes of one scheduler, and this stack has two: leave them out, or make two stacks"
+        yield Finding(path_of("shares"), None, "shares-of-two", message)
+
+
+def _whose(config: ClusterConfig) -> Findings:
+    """With two schedulers everything says whose it is; with one there is nothing else to say."""
+    for at, _, nodes in owned_nodes(config):
+        yield from _one(config, at, nodes, ["slurm"] if nodes.role == "head" else None)
+    for at, group in cloud_nodes(config):
+        yield from _one(config, at, group)
+
+
+def _one(config: ClusterConfig, at: At, nodes: NodeSettings, may: list[str] | None = None) -> Findings:
+    """`may`: the only ones that they may be of."""
+    kinds = [kind for kind in (each.kind for each in config.schedulers) if may is None or kind in may]
+    allowed = " or ".join(kinds) or "none"
+    if nodes.scheduler is None and len(config.schedulers) > 1 and not may:
+        message = f"is absent, and this stack has two schedulers: say whose nodes these are, {allowed}"
+        yield Finding(at("scheduler"), None, "whose-nodes", message)
+    elif nodes.scheduler is not None and nodes.scheduler not in kinds:
+        message = f"is {nodes.scheduler}, and what is declared here can only be of {allowed}"
+        yield Finding(at("scheduler"), nodes.scheduler, "whose-nodes", message)
+
+
+def _head(config: ClusterConfig, at: At, head: str) -> Findings:
     heads = [name for _, _, nodes in owned_nodes(config) if nodes.role == "head" for name in nodes.names]
-    path = path_of("scheduler", "head")
+    path = at("head")
     if head not in heads:
         known = ", ".join(heads) or "none is declared"
         yield Finding(path, head, "unknown-node", f"{head!r} is not a node with role head; nodes with it: {known}")
@@ -41,9 +78,11 @@ def _head(config: ClusterConfig, head: str) -> Findings:
 
 def _nodes(config: ClusterConfig) -> Findings:
     for at, _, nodes in owned_nodes(config):
-        if nodes.role == "head":
+        if nodes.role == "head" and not config.slurm:
             message = "has role head, which runs Slurm; the cluster has its own control plane: leave these nodes out"
             yield Finding(at("role"), nodes.role, "no-head", message)
+        if config.slurm and (nodes.role == "head" or config.scheduler_of(nodes) is config.slurm):
+            continue
         for name in nodes.names:
             if not re.fullmatch(NODE_NAME, name):
                 message = f"{name!r} is no name of a Kubernetes node: small letters, digits, - and . inside"

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironburst import catalog
-from ironburst.config.checks.common import Findings, owned_nodes, unknown
+from ironburst.config.checks.common import Findings, cloud_nodes, owned_nodes, unknown
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall
 from ironburst.config.software import wish
 from ironburst.config.software_models import SoftwareChoice
+from ironburst.naming import SCHEDULERS
 from ironburst.software import rules
 from ironburst.software.solve import Solution
 from ironburst.software.state import FabricState
-
-SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
 
 def findings(config: ClusterConfig, solution: Solution) -> Findings:
@@ -32,33 +31,31 @@ def profile(config: ClusterConfig) -> Findings:
 
 def scheduler(config: ClusterConfig) -> Findings:
     """A version of the declared scheduler and of no other; kubelet's containers are containerd's."""
-    kind = config.scheduler.kind
-    other = {"slurm": "kubernetes", "kubernetes": "slurm"}[kind]
-    if (given := getattr(config.software, other)) is not None:
-        message = f"is for a stack whose scheduler is {SCHEDULERS[other]}, and this one's is {SCHEDULERS[kind]}: "
-        message += f"write {kind} instead, or remove it where the profile names one"
-        yield Finding(path_of("software", other), given, "other-scheduler", message)
-    if kind == "kubernetes" and not list(profile(config)):
+    kinds = [each.kind for each in config.schedulers]
+    for other in SCHEDULERS.keys() - set(kinds):
+        (kind,) = set(kinds)
+        if (given := getattr(config.software, other)) is not None:
+            message = f"is for a stack whose scheduler is {SCHEDULERS[other]}, and this one's is {SCHEDULERS[kind]}: "
+            message += f"write {kind} instead, or remove it where the profile names one"
+            yield Finding(path_of("software", other), given, "other-scheduler", message)
+    if config.kubernetes and not list(profile(config)):
         for path, choice in _choices(config):
-            runtimes = wish(config, choice, None).container_runtimes
+            runtimes = wish(config, choice, None, "kubernetes").container_runtimes
             if "containerd" not in runtimes:
                 message = "has no containerd, which kubelet starts its containers with: add it"
                 yield Finding(path, list(runtimes), "containerd", message)
 
 
 def _choices(config: ClusterConfig) -> Iterator[tuple[str, SoftwareChoice | None]]:
-    """Each place that can name container runtimes of GPU nodes; the cluster's own where one of them names none."""
-    places: list[tuple[str, SoftwareChoice | None]] = [
+    """Each place that can name container runtimes of the cluster's GPU nodes; the stack's own where one of them names
+    none.
+    """
+    owned = [(at, nodes) for at, _, nodes in owned_nodes(config) if nodes.role == "gpu"]
+    places = [
         (at("software", "container_runtime"), nodes.software)
-        for at, _, nodes in owned_nodes(config)
-        if nodes.role == "gpu"
+        for at, nodes in (*owned, *cloud_nodes(config))
+        if config.scheduler_of(nodes) is config.kubernetes
     ]
-    if config.cloud:
-        for kind, given in (("groups", config.cloud.groups), ("pools", config.cloud.pools)):
-            places += [
-                (path_of("cloud", kind, n, "software", "container_runtime"), each.software)
-                for n, each in enumerate(given)
-            ]
     own = [place for place in places if place[1] and place[1].container_runtime]
     if len(own) < len(places):
         yield path_of("software", "container_runtime"), None

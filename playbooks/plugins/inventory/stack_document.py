@@ -4,7 +4,8 @@ Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `h
 `partition_<name>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but root),
 `node_<field>` for every field of the host in the document (`node_software`: its exact set), and `cluster_software`
 (host variables, because these beat group_vars: what the document fixes no group_vars may change). Variables of `all`:
-`cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_hosts`, `cluster_pools`,
+`cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler` (of two the host's own), `cluster_schedulers`,
+`cluster_hosts`, `cluster_pools`,
 `cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_shares`.
 """
 
@@ -75,6 +76,7 @@ def cluster_variables(document: dict) -> dict:
         "cluster_serial": document["serial"],
         "cluster_region": document["region"],
         "cluster_scheduler": document["scheduler"],
+        "cluster_schedulers": [document["scheduler"], *document["other_schedulers"]],
         "cluster_hosts": document["hosts"],
         "cluster_pools": document["pools"],
         "cluster_filesystem": document["filesystem"],
@@ -88,6 +90,9 @@ def cluster_variables(document: dict) -> dict:
 def host_variables(document: dict, host: dict) -> dict:
     """Variables of one host."""
     variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+    of_two = [each for each in document["other_schedulers"] if each["kind"] == host["scheduler"]]
+    if of_two:
+        variables["cluster_scheduler"] = of_two[0]
     user = Ssh.model_validate(document["ssh"]).user_at(host["kind"], host["os"])
     return variables | {
         "ansible_host": host["address"],

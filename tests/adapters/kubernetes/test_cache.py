@@ -192,7 +192,7 @@ def test_what_we_wrote_is_seen_at_once_and_an_older_word_does_not_undo_it(api, c
 
 
 def test_pods_that_ended_are_deleted_to_who_selects_the_others(api, cached):
-    from ironburst.adapters.kubernetes.scheduler import kinds
+    from ironburst.adapters.kubernetes.queue import kinds
     from tests.fakes.kube_objects import SITE, pod
 
     api.put("v1 pods", pod("a", node="dgx01"))

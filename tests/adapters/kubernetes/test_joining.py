@@ -6,6 +6,7 @@ import pytest
 
 from ironburst.adapters.kubernetes import joining
 from ironburst.adapters.kubernetes.joining import Joining
+from ironburst.adapters.kubernetes.nodes import Record
 from ironburst.adapters.kubernetes.quantities import moment
 from ironburst.kubernetes_rights import BOOTSTRAPPERS
 from ironburst.ports import SchedulerError
@@ -19,9 +20,17 @@ def ask(api, name="node-csr-Ab1_x", request=None, **spec):
     api.put(REQUESTS, csr(name, request or pem(), **spec))
 
 
-def approved(api, name="node-csr-Ab1_x"):
+def answers(api, name):
     conditions = (api.get(REQUESTS, "", name).get("status") or {}).get("conditions") or []
-    return [each["type"] for each in conditions] == ["Approved"]
+    return [each["type"] for each in conditions]
+
+
+def approved(api, name="node-csr-Ab1_x"):
+    return answers(api, name) == ["Approved"]
+
+
+def denied(api, name="node-csr-Ab1_x"):
+    return answers(api, name) == ["Denied"]
 
 
 @pytest.fixture
@@ -29,10 +38,23 @@ def delivered():
     return []
 
 
+class Door(Joining):
+    """With a record in memory."""
+
+    kept = Record()
+
+    def approve(self, awaited):
+        self.kept = joining.permitted(self.kept, frozenset(awaited))
+        return super().approve(awaited, ("p5-1", "p5-2", "p5-3"), self.kept.given, self.give)
+
+    def give(self, new):
+        self.kept = joining.given(self.kept, new)
+
+
 @pytest.fixture
 def door(api, client, delivered):
     api.allowed = may
-    return Joining(client, boot_s=900.0, deliver=delivered.append)
+    return Door(client, boot_s=900.0, deliver=delivered.append)
 
 
 def tokens(api):
@@ -108,17 +130,38 @@ def test_a_second_machine_that_calls_itself_the_same_gets_nothing(api, door):
     door.approve({"p5-1"})
     ask(api, "csr-2")
     (said,) = door.approve({"p5-1"})
-    assert "another one is for node p5-1" in said and not approved(api, "csr-2")
+    assert "another one is for node p5-1" in said and denied(api, "csr-2")
     door.approve(set())  # the lease is over: the next one of this name asks anew
     ask(api, "csr-3")
     api.remove(REQUESTS, "", "csr-2")
     assert door.approve({"p5-1"}) == [] and approved(api, "csr-3")
 
 
+def test_a_request_is_written_down_before_it_is_approved(api, door):
+    """A controller that dies in between approves the same one, and no other."""
+    ask(api)
+    ask(api, "csr-2")
+    (first,) = (raw["metadata"]["uid"] for key, raw in api.objects.items() if key[2] == "csr-2")
+    door.kept = Record(permits=frozenset({"p5-1"}), given={"p5-1": first})
+    (said,) = door.approve({"p5-1"})
+    assert "node-csr-Ab1_x of system:bootstrap:abcdef is denied: another one" in said
+    assert approved(api, "csr-2") and not approved(api)
+
+    def lost(_):
+        raise SchedulerError("the API server is away")
+
+    door.give = lost
+    ask(api, "csr-3", request=pem("system:node:p5-2"))
+    with pytest.raises(SchedulerError):
+        door.approve({"p5-1", "p5-2"})
+    assert not approved(api, "csr-3")
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"request": pem("system:node:dgx01")}, "node dgx01 was not asked for, or is there already"),
+        ({"request": pem("system:node:p5-2")}, "node p5-2 was not asked for, or no more, or is there already"),
+        ({"request": pem("system:node:dgx01")}, "node dgx01 was not asked for, or no more, or is there already"),
         ({"request": pem("system:admin")}, "not a node's"),
         ({"request": pem("system:node:")}, "not a node's"),
         ({"request": pem(group="system:masters")}, "not a node's"),
@@ -128,11 +171,12 @@ def test_a_second_machine_that_calls_itself_the_same_gets_nothing(api, door):
     ],
     ids=lambda given: given if isinstance(given, str) else next(iter(given)),
 )
-def test_what_no_awaited_kubelet_would_ask_for_is_told_and_not_approved(api, door, given, why):
+def test_what_no_awaited_kubelet_would_ask_for_is_told_and_never_approved(api, door, given, why):
     ask(api, **given)
     (said,) = door.approve({"p5-1"})
     assert why in said and "system:bootstrap:abcdef" in said
-    assert not approved(api)
+    assert answers(api, "node-csr-Ab1_x") == (["Denied"] if "p5-2" in why else [])
+    assert door.approve({"p5-1"}) == ([] if "p5-2" in why else [said])
 
 
 def test_requests_of_others_are_not_touched(api, door):

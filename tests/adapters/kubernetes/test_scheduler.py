@@ -1,10 +1,12 @@
 """The adapter as the controller uses it, against a server that refuses what the real one refuses."""
 
+from dataclasses import replace
+
 import pytest
 
 from ironburst import kubernetes_rights as rights
-from ironburst.adapters.kubernetes import Kubernetes, scheduler
-from ironburst.ports import Quota, Scheduler, SchedulerError, Share
+from ironburst.adapters.kubernetes import Kubernetes, Pool, scheduler
+from ironburst.ports import Quota, Resources, Scheduler, SchedulerError, Share
 from ironburst.shares.kubernetes import quotas_of
 from lab.system import wait_for
 from tests.fakes.kube_api import Refusal
@@ -106,7 +108,46 @@ def test_only_nodes_that_are_on_their_way_are_let_in(api, kube):
     said = kube.admit()
     assert ["p5-2" in said[0], "p5-3" in said[1]] == [True, True] and len(said) == 2
     kube.remove_permit(["p5-1"])
-    assert len(kube.admit()) == 2
+    api.put(REQUESTS, csr("late", pem("system:node:p5-1")))
+    (late,) = kube.admit()
+    assert "p5-1 was not asked for, or no more" in late and kube.admit() == []
+
+
+def test_a_node_has_one_request_also_after_the_controller_was_started_anew(api, kube, client):
+    kube.put_permit(["p5-1"])
+    api.put(REQUESTS, csr("first", pem("system:node:p5-1")))
+    assert kube.admit() == []
+    anew = Kubernetes(client, SITE, first_s=10.0, deliver=str)
+    api.put(REQUESTS, csr("second", pem("system:node:p5-1")))
+    (said,) = anew.admit()
+    assert "second of system:bootstrap:abcdef is denied: another one is for node p5-1" in said
+    anew.put_permit(["p5-2"])  # leaves what was given
+    api.put(REQUESTS, csr("third", pem("system:node:p5-1")))
+    assert len(anew.admit()) == 1
+    anew.remove_permit(["p5-1"])
+    anew.put_permit(["p5-1"])  # the next lease of that name: what was denied stays denied
+    api.put(REQUESTS, csr("fourth", pem("system:node:p5-1")))
+    assert anew.admit() == []
+    shown = {name: api.get(REQUESTS, "", name)["status"]["conditions"][0]["type"] for name in ("second", "fourth")}
+    assert shown == {"second": "Denied", "fourth": "Approved"}
+    anew.close()
+
+
+def test_what_another_document_says_of_pools_counts_from_then_on(api, kube):
+    """Also for pods that were read before."""
+    one_pod_job(api)
+    ids(kube)
+    other = Pool("burst-a3", ("a3-1",), Resources(8, 96, 1000000), "h200")
+    kube.declare(replace(SITE, pools=(*SITE.pools, other)))
+    until(lambda: kube.observe().node("a3-1"))
+    kube.power_up(["a3-1"])
+    assert kube.observe().node("a3-1").has("POWERING_UP") and len(kube.observe().jobs) == 1
+    with pytest.raises(SchedulerError, match="no pool declares a4-1"):
+        kube.power_up(["a4-1"])
+    lists = len(api.verbs("list"))
+    kube.declare(replace(SITE, pools=(*SITE.pools, other)))  # the same again: nothing is read anew
+    kube.observe()
+    assert len(api.verbs("list")) == lists
 
 
 def test_an_idle_tick_lists_nothing(api, kube):

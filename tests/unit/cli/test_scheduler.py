@@ -7,13 +7,16 @@ import pytest
 import yaml
 
 from ironburst import cli, document, secrets
+from ironburst.adapters.both import Both
 from ironburst.adapters.kubernetes import Kubernetes
 from ironburst.adapters.slurm import Slurm
-from ironburst.cli import scheduler
+from ironburst.cli import scheduler, stack_file
 from ironburst.cli.site_options import BadInput
-from ironburst.ports import Resources, SchedulerError
-from tests.unit.document.test_document import built
-from tests.unit.kubernetes_stack import on_kubernetes
+from ironburst.config import load
+from ironburst.document import build
+from ironburst.ports import Job, Observation, Resources, SchedulerError
+from tests.unit.document.test_document import LAB, OBSERVED, built
+from tests.unit.kubernetes_stack import on_both, on_kubernetes
 
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -121,3 +124,77 @@ def test_the_token_goes_to_the_declared_secret(cluster, monkeypatch):
     monkeypatch.setattr(secrets, "store", refused)
     with pytest.raises(SchedulerError, match="AccessDenied"):
         scheduler._deliver(cluster, "x")
+
+
+# ---- both
+
+
+@pytest.fixture
+def both(kubeconfig):
+    zones = OBSERVED.pool_zones | {"g5": OBSERVED.pool_zones["p5"]}
+    value = load.read_value(LAB)
+    on_both(value)
+    value["other_schedulers"][0]["kubeconfig"] = f"file:{kubeconfig}"
+    return build.build(load.from_value(value), OBSERVED.model_copy(update={"pool_zones": zones}))
+
+
+def test_both_are_reached_together(both, kubeconfig):
+    reached = scheduler.connect(options(slurm_prefix="false", kubeconfig=kubeconfig), both)
+    assert isinstance(reached, Both)
+    with pytest.raises(SchedulerError, match=r"Slurm: .*; Kubernetes: .*127\.0\.0\.1:9 can't be reached"):
+        reached.claim("", "", 600.0)
+    site = scheduler.site_of(both)
+    assert [pool.partition for pool in site.pools] == ["burst-g5"] and site.home_partition == "pods"
+    assert site.pools[0].gpu_type == "h100"  # the policy's word
+
+
+def test_a_kubeconfig_that_isnt_there_doesnt_stop_slurm(both, kubeconfig):
+    kubeconfig.unlink()
+    connection = scheduler.Connection(options(slurm_prefix="false"))
+    reached = connection.follow(both)
+    with pytest.raises(SchedulerError, match="Kubernetes: there is no kubeconfig"):
+        reached.claim("", "", 600.0)
+    kubeconfig.write_text(yaml.safe_dump(KUBECONFIG))
+    assert connection.follow(both) is reached  # what it remembers stays
+    with pytest.raises(SchedulerError, match=r"127\.0\.0\.1:9 can't be reached"):
+        reached.claim("", "", 600.0)
+
+
+def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfig):
+    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    reached = connection.follow(cluster)
+    more = cluster.pools[0].model_copy(update={"name": "g6", "partition": "burst-g6", "nodes": ["g6-1"]})
+    assert connection.follow(cluster.model_copy(update={"pools": [*cluster.pools, more]})) is reached
+    assert set(reached._site.pool_of) == {"p5-1", "p5-2", "p5-3", "g6-1"}
+    other = cluster.scheduler.model_copy(update={"kubeconfig": "file:/elsewhere"})
+    assert connection.follow(cluster.model_copy(update={"scheduler": other})) is not reached
+
+
+def test_a_stack_of_two_says_whose_queue_a_trace_is(both, tmp_path, capsys):
+    value = load.read_value(LAB)
+    on_both(value)
+    path = tmp_path / "Pulumi.both.yaml"
+    path.write_text(yaml.safe_dump({"config": {load.KEY: value}}))
+    with pytest.raises(BadInput, match="a trace is of one queue: give --scheduler slurm or kubernetes"):
+        stack_file.declared(path)
+    assert [
+        [pool.name for pool in stack_file.declared(path, kind).cloud.pools] for kind in ("slurm", "kubernetes")
+    ] == [
+        ["p5"],
+        ["g5"],
+    ]
+    with pytest.raises(BadInput, match=r"--scheduler kubernetes: .* has slurm alone"):
+        stack_file.declared(LAB, "kubernetes")
+
+
+def test_status_tells_both_sides_and_which_one_is_silent(both, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "cluster.json"
+    path.write_text(both.model_dump_json())
+    pod = Job(2**40, "team-a/train", "bob", "PENDING", 0.0, 1, Resources(8), 60.0, ("pods",))
+    seen = Observation((pod,), (), silent=("slurm",), unreadable=("Slurm gives no answer (x): ...",))
+    monkeypatch.setattr(scheduler, "connect", lambda *_: argparse.Namespace(observe=lambda: seen))
+    asked = ["status", "--document", str(path), "--ledger", str(tmp_path / "ledger")]
+    assert cli.main(asked) == 3
+    out, err = capsys.readouterr()
+    assert "queue of Slurm: no answer" in out and "team-a/train" in out.partition("queue of Kubernetes")[2]
+    assert err == "ironburst: Slurm gives no answer (x): ...\n"

@@ -73,7 +73,7 @@ def test_nothing_is_installed_where_pulumi_is_not_let_in(value):
     del value["scheduler"]["admin_kubeconfig"]
     value["scheduler"]["gpu_support"] = {"plugin": "device-plugin"}
     severity, message = found(value)["scheduler.gpu_support"]
-    assert severity == "error" and "give scheduler.admin_kubeconfig" in message
+    assert severity == "error" and "give the cluster's admin_kubeconfig" in message
 
 
 def test_mig_instances_that_no_pod_would_get_are_told(value):
