@@ -8,6 +8,7 @@ budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 decide: how long one decision takes
 mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
 schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
+hosts: how the inventory, the receipts and the way from stack file to document grow with the hosts
 
 Not among them, for they give no ratio, or need more than this machine's Python:
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, mix, report_pictures
+from benchmarks import days, dollars, hosts, mix, report_pictures
 from benchmarks.figures import WAITS
 
 RESULTS = Path(__file__).parent / "results"
@@ -98,11 +98,12 @@ TITLES = (
     "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
     "Instances for 20,000 pending pods (openb): cost over the certified bound, cost and seconds over karpenter's",
     "A trace as a queue of pods and as one of Slurm's jobs: jobs that begin otherwise",
+    "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the fourteen rows."""
+    """(title, lines) of the rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -119,6 +120,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _days(results, dead=True),
         _mix(results),
         _schedulers(_with(results, "schedulers")),
+        _hosts(_with(results, hosts.EXPONENTS)),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -206,6 +208,20 @@ def _schedulers(result: Result | None) -> Iterator[Line]:
     for name, case in (("kubernetes", "Kubernetes' objects"), ("records", "the policy's own records")):
         otherwise = result and float(result["schedulers"][name]["jobs_otherwise"])
         yield Line(f"{case}, against Slurm's", 0.0, None, otherwise, note, result)
+
+
+def _hosts(result: Result | None) -> Iterator[Line]:
+    """The asked figures are for 1,000 hosts; a smaller size has to stay below them, too."""
+    of_sizes = result["hosts"] if result else {str(size): {} for size in hosts.SIZES}
+    for size, steps in of_sizes.items():
+        for what, figure, asked in hosts.ASKED:
+            step = steps.get(what, {})
+            note = f"{step['wall_s']:g} s by the clock" if step and figure == "seconds" else ""
+            case = f"{int(size):,} hosts, {what}: {'MB' if figure == 'memory_mb' else figure}"
+            yield Line(case, asked, None, step.get(figure), note, result)
+    for what in (hosts.LISTING, hosts.RECEIPTS):
+        exponent = result and result[hosts.EXPONENTS][what]
+        yield Line(f"{what}: exponent of seconds over hosts", hosts.LINEAR, None, exponent, "1 is linear", result)
 
 
 def _mix_note(result: Result | None) -> str:

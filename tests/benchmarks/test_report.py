@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 14
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 15
 
 
 @pytest.mark.parametrize(
