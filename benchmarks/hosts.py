@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 SIZES = (25, 200, 1000)
 HALL, RACK, CLOUD = 256, 4, 10  # nodes of a hall, of a rack; every tenth host is a fixed one
 FACTS = 250  # that a receipt has of one host
-MOST = 5000
+LEAST, MOST = 4, 5000
 STACK, LISTING, RECEIPTS = "stack file to document", "ansible-inventory --list", "converge, nothing to do"
 EXPONENTS = "exponent of seconds over hosts"
 ASKED = ((LISTING, "seconds", 10.0), (LISTING, "memory_mb", 500.0), (RECEIPTS, "seconds", 10.0))
@@ -54,7 +54,7 @@ def declaration(hosts: int) -> dict[str, Any]:
     """The stack file's `cluster` with a head and so many other hosts that there are `hosts`."""
     cluster = yaml.safe_load((ROOT / "stacks/Pulumi.prod.yaml").read_text())["config"]["ironburst:cluster"]
     head, model = cluster["halls"][0]["nodes"][:2]
-    fixed = hosts // CLOUD
+    fixed = max(1, hosts // CLOUD)
     owned = hosts - fixed - 1
     cluster["halls"] = [
         _hall(number, model, first, min(HALL, owned - first)) for number, first in enumerate(range(0, owned, HALL), 1)
@@ -209,8 +209,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     words = arguments.sizes.split(",")
     sizes = sorted({int(word) for word in words if word.isdigit()})
-    if len(sizes) != len(words) or len(sizes) < 2 or sizes[0] < 2 or sizes[-1] > MOST:
-        parser.error(f"--sizes is {arguments.sizes!r}; give two different ones or more, of 2 to {MOST}")
+    if len(sizes) != len(words) or len(sizes) < 2 or sizes[0] < LEAST or sizes[-1] > MOST:
+        parser.error(f"--sizes is {arguments.sizes!r}; give two different ones or more, of {LEAST} to {MOST}")
     results = measure(sizes)
     lines = [f"{hosts:5} {what:26} {used}" for hosts, steps in results["hosts"].items() for what, used in steps.items()]
     lines.append(f"{EXPONENTS} {results[EXPONENTS]}")

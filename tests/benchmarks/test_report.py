@@ -130,7 +130,8 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
     short, full = bench.benchmarks(False), bench.benchmarks(True)
     assert set(short) == set(full)
     assert {command[0] for command in full.values()} == {
-        f"benchmarks.{name}" for name in ("decide", "idle", "budget", "days", "mix", "schedulers", "burst", "dollars")
+        f"benchmarks.{name}"
+        for name in ("decide", "idle", "budget", "days", "mix", "schedulers", "hosts", "burst", "dollars")
     }
 
 

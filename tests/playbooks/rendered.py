@@ -89,7 +89,7 @@ def _copy(tree: Path, folder: Path) -> None:
         shutil.copytree(tree / name, folder / name, symlinks=True)
     shutil.copy(tree / "ansible.cfg", folder)
     (folder / "ironburst").symlink_to(tree / "ironburst")
-    (folder / "playbooks/plugins/lookup/made.py").write_text(LOOKUP)
+    (folder / "playbooks/plugins/lookup" / "made.py").write_text(LOOKUP)
     roles = sorted(path.name for path in (folder / "playbooks/roles").iterdir())
     task = {
         "name": "Template",
