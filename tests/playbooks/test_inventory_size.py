@@ -41,8 +41,8 @@ def listing(document):
 
 
 def test_the_listing_grows_as_the_hosts_do(tmp_path):
-    """With the square of the hosts it has 15 times the bytes for 4 times as many."""
-    few, many = (listing(of_size(tmp_path / f"{count}.json", count)) for count in (25, 100))
+    """With the square of the hosts it has 10 times the bytes for 4 times as many."""
+    few, many = (listing(of_size(tmp_path / f"{count}.json", count)) for count in (6, 24))
     assert 3 < len(many) / len(few) < 5
 
 
@@ -66,11 +66,22 @@ def test_nodes_of_slurm_know_the_heads_release(tmp_path):
 # ---- playbooks that look at others, with the real Ansible and no host
 
 
-def play(tmp_path, playbook, document, *arguments, more=()):
-    """The first play of a playbook, and `more` plays."""
-    first = yaml.safe_load((REPOSITORY / "playbooks" / playbook).read_text())[0]
+LOCAL = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+
+
+def plays_of(playbook):
+    return yaml.safe_load((REPOSITORY / "playbooks" / playbook).read_text())
+
+
+def showing(path, hosts, shown):
+    """A play that writes what these variables are, as JSON."""
+    copy = {"ansible.builtin.copy": {"dest": str(path), "content": "{{ shown | to_json }}"}, "run_once": True}
+    return {"hosts": hosts, "gather_facts": False, "vars": {"shown": shown}, "tasks": [copy]}
+
+
+def run(tmp_path, plays, document, *arguments):
     path = tmp_path / "play.yml"
-    path.write_text(yaml.safe_dump([first, *more]))
+    path.write_text(yaml.safe_dump(plays))
     program = Path(sys.executable).with_name("ansible-playbook")
     return subprocess.run(
         [str(program), "-i", "inventory/lab", str(path), *arguments],
@@ -93,7 +104,8 @@ def play(tmp_path, playbook, document, *arguments, more=()):
 def test_validate_sees_what_an_inventory_sets_otherwise(tmp_path, changed, told):
     document = tmp_path / "document.json"
     documents.publish(lab_document(), document)
-    done = play(tmp_path, "validate.yml", document, "--limit", "dgx01", "-e", json.dumps(changed))
+    first = plays_of("validate.yml")[:1]
+    done = run(tmp_path, first, document, "--limit", "dgx01", "-e", json.dumps(changed))
     output = " ".join((done.stdout + done.stderr).split())
     assert (done.returncode == 0) == (not told), output
     assert told in output
@@ -107,13 +119,22 @@ def test_an_image_has_what_its_pool_declares(tmp_path, make):
     pool = declared["pools"][0]
     given = {"image_pool": pool["name"], "image_address": "10.0.0.9", "image_user": "admin", "image_known_hosts": "f"}
     shown = {"fixed": "{{ cluster_software }}", "software": "{{ node_software }}", "groups": "{{ group_names }}"}
-    copy = {"ansible.builtin.copy": {"dest": str(tmp_path / "shown"), "content": "{{ shown | to_json }}"}}
-    local = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
-    look = {"hosts": "image", "gather_facts": False, "vars": {"shown": shown, **local}, "tasks": [copy]}
-    # the address of a host beats a play's variables: extra ones beat both
-    extra = json.dumps(given | local)
-    done = play(tmp_path, "image.yml", document, "-e", extra, more=[look])
+    plays = [plays_of("image.yml")[0], showing(tmp_path / "shown", "image", shown)]
+    done = run(tmp_path, plays, document, "-e", json.dumps(given | LOCAL))
     assert done.returncode == 0, done.stdout + done.stderr
     seen = json.loads((tmp_path / "shown").read_text())
     assert (seen["fixed"], seen["software"]) == (declared["software"], pool["software"])
     assert set(seen["groups"]) == {"image", *pool["roles"]}
+
+
+def test_a_stress_test_pairs_the_nodes_with_infiniband(tmp_path):
+    documents.publish(lab_document(), tmp_path / "document.json")
+    stress = plays_of("fabric.yml")[1]
+    look = showing(
+        tmp_path / "shown", stress["hosts"], {"nodes": "{{ fabric_nodes }}", "pairs": "{{ fabric_partner }}"}
+    )
+    look["vars"] |= stress["vars"]
+    done = run(tmp_path, [look], tmp_path / "document.json", "-e", json.dumps(LOCAL | {"fabric_shift": 1}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = json.loads((tmp_path / "shown").read_text())
+    assert shown == {"nodes": ["dgx01", "dgx02"], "pairs": {"dgx02": "dgx01"}}  # not the cloud's, which has EFA
