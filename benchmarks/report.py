@@ -217,7 +217,7 @@ def _hosts(result: Result | None) -> Iterator[Line]:
         for what, figure, asked in hosts.ASKED:
             step = steps.get(what, {})
             note = f"{step['wall_s']:g} s by the clock" if step and figure == "seconds" else ""
-            case = f"{int(size):,} hosts, {what}: {'MB' if figure == 'memory_mb' else figure}"
+            case = f"{int(size):,} hosts, {what}: {'MB' if figure == 'memory_mb' else 'seconds of the processor'}"
             yield Line(case, asked, None, step.get(figure), note, result)
     for what in (hosts.LISTING, hosts.RECEIPTS):
         exponent = result and result[hosts.EXPONENTS][what]
