@@ -10,6 +10,7 @@ mix: what the instances for many pending pods cost, against a certified bound (m
 schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
 shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
 share_table: the shares that the same lines of config reach in Slurm and in Kubernetes (root; a lab of its own)
+hosts: how the inventory, the receipts and the way from stack file to document grow with the hosts
 
 Not among them, for they give no ratio, or need more than this machine's Python:
 

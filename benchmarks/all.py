@@ -38,6 +38,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
 
     commands = {
         "decide": ["benchmarks.decide"],
+        "hosts": ["benchmarks.hosts"],
         "idle": ["benchmarks.idle"],
         "budget": ["benchmarks.budget", "--scenarios", "1000" if full else "200"],
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import days, dollars, mix, report_pictures
+from benchmarks import days, dollars, hosts, mix, report_pictures
 from benchmarks.figures import WAITS
 
 RESULTS = Path(__file__).parent / "results"
@@ -100,11 +100,12 @@ TITLES = (
     "A trace as a queue of pods and as one of Slurm's jobs: jobs that begin otherwise",
     "Random sequences of submit, finish, kill and drain: times that a team's guarantee was broken",
     "The same shares in Slurm and in Kubernetes, one workload: the largest difference, in parts of the GPU-seconds",
+    "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
 )
 
 
 def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """(title, lines) of the sixteen rows."""
+    """(title, lines) of the rows."""
     known = of_burst(results, trace=PHILLY, pool_gpus=512, run_times="known", wait_factor=1.0)
     lines_of_rows = (
         _known_run_times(results),
@@ -123,6 +124,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _schedulers(_with(results, "schedulers")),
         _shares(results),
         _share_table(_with(results, "largest_difference")),
+        _hosts(_with(results, hosts.EXPONENTS)),
     )
     for number, (title, lines) in enumerate(zip(TITLES, lines_of_rows, strict=True), 1):
         yield f"{number}. {title}", list(lines)
@@ -230,6 +232,20 @@ def _share_table(result: Result | None) -> Iterator[Line]:
             note = "; ".join(f"{place} {', '.join(f'{value:.3f}' for value in row.values())}" for place, row in rows)
             note += f" ({', '.join(result['parts'][part]['rules'])})" if not n else ""
         yield Line(part, 0.05, None, result and result["differences"][part], note, result)
+
+
+def _hosts(result: Result | None) -> Iterator[Line]:
+    """The asked figures are for 1,000 hosts; a smaller size has to stay below them, too."""
+    of_sizes = result["hosts"] if result else {str(size): {} for size in hosts.SIZES}
+    for size, steps in of_sizes.items():
+        for what, figure, asked in hosts.ASKED:
+            step = steps.get(what, {})
+            note = f"{step['wall_s']:g} s by the clock" if step and figure == "seconds" else ""
+            case = f"{int(size):,} hosts, {what}: {'MB' if figure == 'memory_mb' else 'seconds of the processor'}"
+            yield Line(case, asked, None, step.get(figure), note, result)
+    for what in (hosts.LISTING, hosts.RECEIPTS):
+        exponent = result and result[hosts.EXPONENTS][what]
+        yield Line(f"{what}: exponent of seconds over hosts", hosts.LINEAR, None, exponent, "1 is linear", result)
 
 
 def _mix_note(result: Result | None) -> str:

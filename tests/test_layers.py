@@ -83,7 +83,7 @@ RIGHTS = {
     "lab.names lab.system",
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
-    "benchmarks": "highspy ironburst lab numpy tests.fakes",
+    "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",
     "docs": ":cli :config",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}

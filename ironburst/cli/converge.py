@@ -134,13 +134,13 @@ def make_tools(
             raise ValueError(str(error)) from None
 
     store = Store(state / "receipts" if state else default_folder(document.cluster))
-    sources = inputs.Sources(REPOSITORY, inventory.resolve(), store.salt(), resolve)
     decoded = document.model_dump(mode="json")
+    sources = inputs.Sources(REPOSITORY, inventory.resolve(), decoded, store.salt(), resolve)
     return Tools(
         playbooks=Ansible(inventory, path),
         ask=ask,
         service=service,
-        inputs=lambda name: sources.of(decoded, name),
+        inputs=sources.of,
         role_watch=role_watch,
         store=store,
         say=say,

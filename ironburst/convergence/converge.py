@@ -237,7 +237,7 @@ class _Convergence:
     def _converge_batch(self, drains: Drains, waiting: Sequence[str], reasons: Mapping[str, str]) -> list[str]:
         """Converge the next nodes of those that wait; returns those that wait on, none if it ends here."""
         nodes = drains.occupancy()
-        ours = [name for name in waiting if is_ours(nodes.get(name))]
+        ours = {name for name in waiting if is_ours(nodes.get(name))}
         order = rolling.order(waiting, nodes, ours)
         batch = rolling.batch(order, self._document.hosts, nodes, self._options.share)
         if not batch:

@@ -2,7 +2,7 @@
 what the document says of it, the secrets that it gets.
 
 Equal inputs and an unchanged host need no Ansible. Everything is read anew at each converge:
-some hundred small files, no Ansible import.
+some hundred small files, no Ansible import. What hosts have in common is looked at once, not once a host.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ironburst.document import variables
+
 Inputs = dict[str, str]
 IGNORED = ("__pycache__", ".git")
 # Keys of the document that are no `cluster_` variable, or count for every host
@@ -28,7 +30,7 @@ CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
 
 
 class Sources:
-    """The files that Ansible works from.
+    """What Ansible works from: the repository's files, an inventory, and the decoded document.
     `resolve` turns a secret reference into the secret (ironburst.secrets.resolve).
     """
 
@@ -36,10 +38,14 @@ class Sources:
         self,
         repository: Path,
         inventory: Path,
+        document: Mapping[str, Any],
         salt: str,
         resolve: Callable[[str], str],
         environment: Mapping[str, str] = os.environ,
     ):
+        self._document = document
+        self._hosts = {host["name"]: host for host in document["hosts"]}
+        self._of_others = variables.of_others(document)
         self._playbooks, self._salt = repository / "playbooks", bytes.fromhex(salt)
         self._resolve, self._environment = resolve, environment
         self._code = {
@@ -50,26 +56,45 @@ class Sources:
         self._inventory_text = "\n".join(path.read_text(errors="replace") for path in _files([inventory]))
         self._secrets: dict[str, str] = {}
 
-    def of(self, document: Mapping[str, Any], name: str) -> Inputs:
-        """{what: digest} of host `name` of the decoded document. Raises ironburst.secrets.SecretError."""
-        host = next(host for host in document["hosts"] if host["name"] == name)
-        text = self._text(tuple(host["roles"]))
-        own = {f"node_{key}": _of(value) for key, value in host.items() if key not in ("name", "roles")}
-        shared = _cluster_variables(_of_its_scheduler(document, host), text)
-        read = [host, *(value for key, value in document.items() if f"cluster_{key}" in shared)]
+    def of(self, name: str) -> Inputs:
+        """{what: digest} of host `name`. Raises ironburst.secrets.SecretError."""
+        host = self._hosts[name]
+        own = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+        return {
+            **self._of_roles(tuple(host["roles"]), host.get("scheduler") or ""),
+            **{key: _of(value) for key, value in (own | self._of_others[name]).items()},
+            **self._secrets_of(_references(host)),
+        }
+
+    @lru_cache  # noqa: B019 (a Sources lives as long as one command)
+    def _of_roles(self, roles: tuple[str, ...], kind: str) -> Inputs:
+        """What is one for all hosts with these roles, of a scheduler of that kind."""
+        text = self._text(roles)
+        read = self._read(text)
+        references = {reference for key in read for reference in _references(self._value(key, kind))}
         return {
             **self._code,
-            "roles": _of(sorted(host["roles"])),
-            **own,
-            **shared,
-            **self._secrets_of(read),
+            "roles": _of(sorted(roles)),
+            **{_variable(key): self._of_key(key, kind) for key in read},
+            **self._secrets_of(references.union(REFERENCE.findall(self._inventory_text))),
             **self._variables(text),
         }
 
-    def _secrets_of(self, read: Iterable[Any]) -> Inputs:
-        """The secrets to which the inventory refers, or what the host reads of the document."""
-        references = {reference for value in read for reference in _references(value)}
-        references.update(REFERENCE.findall(self._inventory_text))
+    def _read(self, text: str) -> list[str]:
+        """The keys of the document that the roles' `text` names, and those that count for every host."""
+        named = {key for key in self._document if key not in NOT_VARIABLES and _variable(key) in text}
+        if re.search(r"\bhostvars\b|\bgroups\[", text):
+            named.add("hosts")
+        return sorted(named.union(key for key in FOR_EVERY_HOST if key in self._document))
+
+    @lru_cache  # noqa: B019 (likewise)
+    def _of_key(self, key: str, kind: str) -> str:
+        return _of(self._value(key, kind))
+
+    def _value(self, key: str, kind: str) -> Any:
+        return variables.scheduler_of(self._document, kind) if key == "scheduler" else self._document[key]
+
+    def _secrets_of(self, references: Iterable[str]) -> Inputs:
         return {f"secret {reference}": self._secret(reference) for reference in sorted(references)}
 
     def _secret(self, reference: str) -> str:
@@ -116,24 +141,9 @@ def lock_digest(software: Any) -> str | None:
     return _of(software)[:12] if software else None
 
 
-def _of_its_scheduler(document: Mapping[str, Any], host: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document as the inventory shows it to a host: of two schedulers the other is none of its business."""
-    every = [document["scheduler"], *document.get("other_schedulers", ())]
-    its = next((each for each in every if each.get("kind") == host.get("scheduler")), every[0])
-    return {key: value for key, value in document.items() if key != "other_schedulers"} | {"scheduler": its}
-
-
-def _cluster_variables(document: Mapping[str, Any], text: str) -> Inputs:
-    """What the document says of the cluster, as far as the roles' `text` names it."""
-    variables = {"cluster_name" if key == "cluster" else f"cluster_{key}": key for key in document}
-    named = {
-        variable: _of(document[key])
-        for variable, key in variables.items()
-        if key not in NOT_VARIABLES and variable in text
-    }
-    if re.search(r"\bhostvars\b|\bgroups\[", text):
-        named["cluster_hosts"] = _of(document["hosts"])
-    return named | {f"cluster_{key}": _of(document[key]) for key in FOR_EVERY_HOST if key in document}
+def _variable(key: str) -> str:
+    """The variable that a key of the document becomes."""
+    return "cluster_name" if key == "cluster" else f"cluster_{key}"
 
 
 def _of(value: Any) -> str:

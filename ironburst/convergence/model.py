@@ -99,15 +99,15 @@ def select(document: ClusterDocument, limit: str | None) -> list[str]:
     """
     if limit is None:
         return [host.name for host in document.hosts]
-    chosen: list[str] = []
+    chosen: dict[str, None] = {}  # in their order
     for word in (part.strip() for part in limit.split(",")):
         names = [host.name for host in document.hosts if word in _words(host)]
         if not names:
             hosts = ", ".join(host.name for host in document.hosts)
             known = "host, role, kind, hall or partition"
             raise SelectionError(f"--limit names {word!r}, but the document has no such {known}; its hosts are {hosts}")
-        chosen += [name for name in names if name not in chosen]
-    return chosen
+        chosen.update(dict.fromkeys(names))
+    return list(chosen)
 
 
 def _words(host: Host) -> set[str]:

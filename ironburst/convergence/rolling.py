@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ironburst.document import Host
@@ -59,13 +59,13 @@ def groups(host: Host) -> list[tuple[str, ...]]:
     return [*rack, *partition]
 
 
-def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Sequence[str]) -> list[str]:
-    """Those that are out already first (`ours`, then others), then those that are free soonest."""
+def order(names: Sequence[str], nodes: Mapping[str, Occupancy], ours: Set[str]) -> list[str]:
+    """Those that are out already first (`ours`, then others), then those that are free soonest; else as they come."""
 
-    def rank(name: str) -> tuple[int, float, int]:
+    def rank(name: str) -> tuple[int, float]:
         node = nodes.get(name)
         first = 0 if name in ours else 1 if node is None or not node.available else 2
-        return first, node.end_s if node else 0.0, names.index(name)
+        return first, node.end_s if node else 0.0
 
     return sorted(names, key=rank)
 

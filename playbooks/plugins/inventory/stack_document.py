@@ -1,12 +1,13 @@
 """Inventory of a cluster from its published ClusterDocument: no cloud logic, only a translation of names.
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
-`partition_<name>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but root),
-`node_<field>` for every field of the host in the document (`node_software`: its exact set), and `cluster_software`
-(host variables, because these beat group_vars: what the document fixes no group_vars may change). Variables of `all`:
-`cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler` (of two the host's own), `cluster_schedulers`,
-`cluster_hosts`, `cluster_pools`,
-`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_shares`.
+`partition_<name>`, `fabric_<kind>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but
+root), `node_<field>` for every field of the host in the document (`node_software`: its exact set), `node_locked`,
+`node_head_slurm` and `node_imex` (ironburst.document.variables says what they are), `cluster_software` (host variables,
+because these beat group_vars: what the document fixes no group_vars may change), and of two schedulers the host's own
+as `cluster_scheduler`. Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`,
+`cluster_schedulers`, `cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`,
+`cluster_keeper`. That host alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.document import DocumentError, Ssh, read
+from ironburst.document import DocumentError, read, variables
 
 DOCUMENTATION = """
 name: stack_document
@@ -59,7 +60,7 @@ def group_name(*parts: str) -> str:
 
 def groups_of(host: dict) -> list[str]:
     """The groups of one host of the document."""
-    groups = [*host["roles"], host["kind"]]
+    groups = [*host["roles"], host["kind"], group_name("fabric", host["fabric"])]
     if host["hall"]:
         groups.append(group_name("hall", host["hall"]))
     if host["rack"]:
@@ -67,39 +68,6 @@ def groups_of(host: dict) -> list[str]:
     if host["partition"]:
         groups.append(group_name("partition", host["partition"]))
     return groups
-
-
-def cluster_variables(document: dict) -> dict:
-    """Variables of the group `all`, without what group_vars may not change."""
-    return {
-        "cluster_name": document["cluster"],
-        "cluster_serial": document["serial"],
-        "cluster_region": document["region"],
-        "cluster_scheduler": document["scheduler"],
-        "cluster_schedulers": [document["scheduler"], *document["other_schedulers"]],
-        "cluster_hosts": document["hosts"],
-        "cluster_pools": document["pools"],
-        "cluster_filesystem": document["filesystem"],
-        "cluster_subnet_managers": document["subnet_managers"],
-        "cluster_data_science": document["data_science"],
-        "cluster_data": document["data"],
-        "cluster_shares": document["shares"],
-    }
-
-
-def host_variables(document: dict, host: dict) -> dict:
-    """Variables of one host."""
-    variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
-    of_two = [each for each in document["other_schedulers"] if each["kind"] == host["scheduler"]]
-    if of_two:
-        variables["cluster_scheduler"] = of_two[0]
-    user = Ssh.model_validate(document["ssh"]).user_at(host["kind"], host["os"])
-    return variables | {
-        "ansible_host": host["address"],
-        "ansible_user": user,
-        "ansible_become": user != "root",
-        "cluster_software": document["software"],
-    }
 
 
 class InventoryModule(BaseInventoryPlugin):
@@ -127,12 +95,18 @@ class InventoryModule(BaseInventoryPlugin):
         except DocumentError as error:
             raise AnsibleParserError(str(error)) from None
         document = model.model_dump(mode="json")
-        for key, value in cluster_variables(document).items():
-            self.inventory.set_variable("all", key, value)
+        self._set("all", variables.of_all(document))
+        of_others = variables.of_others(document)
         for host in document["hosts"]:
-            self.inventory.add_host(host["name"])
+            name = host["name"]
+            self.inventory.add_host(name)
             for group in groups_of(host):
                 self.inventory.add_group(group)
-                self.inventory.add_child(group, host["name"])
-            for key, value in host_variables(document, host).items():
-                self.inventory.set_variable(host["name"], key, value)
+                self.inventory.add_child(group, name)
+            self._set(name, variables.of_host(document, host) | of_others[name])
+        if keeper := variables.keeper(document):
+            self._set(keeper, variables.of_keeper(document))
+
+    def _set(self, name, values):
+        for key, value in values.items():
+            self.inventory.set_variable(name, key, value)

@@ -134,10 +134,10 @@ DOCUMENT = {
     "cluster": "lab",
     "software": {"driver": "580"},
     "ssh": {"user": "root"},
-    "scheduler": {"munge_key": "env:KEY"},
+    "scheduler": {"munge_key": "env:KEY", "head": "head"},
     "pools": [{"name": "p5"}],
     "hosts": [
-        {"name": "head", "roles": ["slurm_head"], "address": "10.0.0.1"},
+        {"name": "head", "roles": ["slurm_head"], "address": "10.0.0.1", "software": {"slurm": "24.11"}},
         {"name": "n1", "roles": ["slurm_node"], "address": "10.0.0.2"},
         {"name": "n2", "roles": ["slurm_node"], "address": "10.0.0.3"},
     ],
@@ -161,10 +161,13 @@ def repository(tmp_path):
 
 
 def of(repository, name, document=DOCUMENT, secret="s3cr3t", environment=None):
-    sources = inputs.Sources(
-        repository, repository / "inventory", "00" * 32, lambda reference: secret, environment or {}
+    return sources(repository, document, secret, environment).of(name)
+
+
+def sources(repository, document, secret="s3cr3t", environment=None):
+    return inputs.Sources(
+        repository, repository / "inventory", document, "00" * 32, lambda reference: secret, environment or {}
     )
-    return sources.of(document, name)
 
 
 def changed(repository, name, before, **changes):
@@ -192,6 +195,38 @@ def test_a_host_does_not_change_with_what_its_roles_never_read(repository):
     }
     assert changed(repository, "n1", of(repository, "n1"), document=more) == []
     assert changed(repository, "head", of(repository, "head"), document=more) == ["cluster_hosts", "cluster_pools"]
+
+
+def test_a_host_changes_with_what_it_is_told_of_others(repository):
+    def with_head(release):
+        return DOCUMENT | {"hosts": [DOCUMENT["hosts"][0] | {"software": {"slurm": release}}, *DOCUMENT["hosts"][1:]]}
+
+    assert changed(repository, "n1", of(repository, "n1"), document=with_head("25.05")) == ["node_head_slurm"]
+
+    def trays(*addresses):
+        tray = {"roles": ["imex"], "hall": "a", "rack": "r1"}
+        hosts = [tray | {"name": f"t{n}", "address": address} for n, address in enumerate(addresses)]
+        return DOCUMENT | {"hosts": [*DOCUMENT["hosts"], *hosts, tray | {"name": "x", "rack": "r2", "address": "::1"}]}
+
+    before = trays("10.0.1.2", "10.0.1.1")
+    more = trays("10.0.1.2", "10.0.1.1", "10.0.1.3")
+    assert changed(repository, "t1", of(repository, "t1", before), document=more) == ["node_imex"]
+    assert changed(repository, "x", of(repository, "x", before), document=more) == []
+
+
+def test_what_is_read_for_inputs_grows_as_the_hosts_do(repository, monkeypatch):
+    """By the bytes of digests: with the square of the hosts it is 16 times as much for 4 times as many."""
+    plain, read = inputs._of, []
+    monkeypatch.setattr(inputs, "_of", lambda value: read.append(len(json.dumps(value))) or plain(value))
+
+    def bytes_for(count):
+        hosts = [{"name": f"m{n:03}", "roles": ["slurm_head"], "address": "10.0.0.9"} for n in range(count)]
+        read.clear()
+        of_site = sources(repository, DOCUMENT | {"hosts": [*DOCUMENT["hosts"], *hosts]})
+        assert all("cluster_hosts" in of_site.of(host["name"]) for host in hosts)
+        return sum(read)
+
+    assert bytes_for(200) < 5 * bytes_for(50)
 
 
 def test_other_files_count_too(repository):

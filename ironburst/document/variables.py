@@ -1,0 +1,91 @@
+"""The document as variables of Ansible: which host has which. Pure, over decoded JSON.
+
+What grows with the hosts no host has but one, the keeper: whoever needs the whole looks it up there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ironburst.document.model import Ssh
+
+WHOLE = ("hosts", "pools", "shares")
+"""Keys of the document that grow with the hosts, or name them"""
+OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "data_science", "data")
+
+
+def keeper(document: Mapping[str, Any]) -> str | None:
+    """The host that has the whole: the head, or the first one where there is none; None: no host is declared."""
+    names = [host["name"] for host in document["hosts"]]
+    head = _head(document)
+    return str(head) if head in names else next(iter(names), None)
+
+
+def schedulers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One, or two."""
+    return [document["scheduler"], *document.get("other_schedulers", ())]
+
+
+def scheduler_of(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """That of a host. `kind`: what the host says of it; empty, where there is only one."""
+    every = schedulers(document)
+    return next((each for each in every if each.get("kind") == kind), every[0])
+
+
+def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables that every host has."""
+    small = {f"cluster_{key}": document[key] for key in OF_ALL}
+    names = {"cluster_name": document["cluster"], "cluster_keeper": keeper(document)}
+    return {**names, "cluster_schedulers": schedulers(document), **small}
+
+
+def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables of the keeper alone."""
+    return {f"cluster_{key}": document[key] for key in WHOLE}
+
+
+def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables of one host: its own part of the document, how it is reached, and `cluster_software`. `node_locked`:
+    {field: SHA-256 of its JSON, keys sorted} of what the lock fixes; by it validate.yml sees what an inventory changed.
+    """
+    variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
+    user = Ssh.model_validate(document["ssh"]).user_at(host["kind"], host["os"])
+    return variables | {
+        "node_locked": {key: _digest(host[key]) for key in ("software", "os", "mig")},
+        "ansible_host": host["address"],
+        "ansible_user": user,
+        "ansible_become": user != "root",
+        "cluster_software": document["software"],
+        **({"cluster_scheduler": scheduler_of(document, host["scheduler"])} if host["scheduler"] else {}),
+    }
+
+
+def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """{host: variables}: what a host is told of others. slurm_node: `node_head_slurm`, the release on the head (null
+    without one); imex: `node_imex`, the sorted addresses of its rack's trays.
+    """
+    hosts = document["hosts"]
+    head = next((host for host in hosts if host["name"] == _head(document)), None)
+    slurm = head["software"]["slurm"] if head and head["software"] else None
+    racks: dict[tuple[str | None, str | None], list[str]] = {}
+    for host in hosts:
+        if "imex" in host["roles"]:
+            racks.setdefault((host["hall"], host["rack"]), []).append(host["address"])
+    trays = {place: sorted(addresses) for place, addresses in racks.items()}
+    return {
+        host["name"]: ({"node_head_slurm": slurm} if "slurm_node" in host["roles"] else {})
+        | ({"node_imex": trays[host["hall"], host["rack"]]} if "imex" in host["roles"] else {})
+        for host in hosts
+    }
+
+
+def _head(document: Mapping[str, Any]) -> str:
+    """Slurm's; empty: there is none."""
+    return next((str(each["head"]) for each in schedulers(document) if each.get("head")), "")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
