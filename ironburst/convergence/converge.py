@@ -45,10 +45,6 @@ def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, opti
     )
 
 
-NODE_ROLES = {"slurm_node": "slurm", "kubernetes_node": "kubernetes"}
-"""of a node of a scheduler, and its kind"""
-
-
 class _Convergence:
     def __init__(self, document: ClusterDocument, tools: Tools, options: Options):
         self._document, self._tools, self._options = document, tools, options
@@ -92,7 +88,7 @@ class _Convergence:
         """How ssh alone reaches the hosts and the head, for the scheduler and the
         probe; asked anew when something is to do.
         """
-        self._of = {name: kind for name in todo for role, kind in NODE_ROLES.items() if role in self._roles(name)}
+        self._of = {name: kind for name in todo for role, kind in rolling.NODE_ROLES.items() if role in self._roles(name)}
         heads = {self._declared(kind).head for kind in self._of.values()} - {""}  # Kubernetes has none
         self._connections = self._tools.playbooks.connections(sorted({*todo, *heads}))
 

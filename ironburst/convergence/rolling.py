@@ -15,6 +15,10 @@ from ironburst.document import Host
 from ironburst.service import Occupancy
 
 
+NODE_ROLES = {"slurm_node": "slurm", "kubernetes_node": "kubernetes"}
+"""of a node of a scheduler, and its kind"""
+
+
 class ShareError(ValueError):
     """A share that can't be read; the text is one sentence."""
 
@@ -76,7 +80,7 @@ def batch(waiting: Sequence[str], hosts: Sequence[Host], nodes: Mapping[str, Occ
 
     `hosts`: all of the document (a share counts all of a rack or partition); `nodes`: what the scheduler says of them.
     """
-    known = {host.name: host for host in hosts if "slurm_node" in host.roles}
+    known = {host.name: host for host in hosts if not NODE_ROLES.keys().isdisjoint(host.roles)}
     sizes: dict[tuple[str, ...], int] = {}
     serving: dict[tuple[str, ...], int] = {}
     for name, host in known.items():
