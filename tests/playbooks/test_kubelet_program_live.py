@@ -11,7 +11,7 @@ import pytest
 from programs import load
 
 from lab.kubernetes import binaries
-from lab.kubernetes.access import Refused
+from lab.kubernetes.access import Api, Refused
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS, Kubelet
 from lab.kubernetes.nodes import NodeSpec
@@ -190,8 +190,9 @@ def test_its_rights_are_of_this_node_alone(node, api, plane, capsys):
     found = api.call("GET", "/api/v1/nodes/gpu-9")
     assert not found["status"].get("conditions") and "unschedulable" not in found["spec"]
     api.call("DELETE", "/api/v1/nodes/gpu-9")
+    own = Api(plane.layout().server, plane.layout().authority, certificate=node.root / CERTIFICATE)
     with pytest.raises(Refused, match="forbidden"):  # nor may it take away its taint by itself
-        node.kubelet.api().call("PATCH", node.path, {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})
+        own.call("PATCH", node.path, {"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}})
 
 
 def test_a_server_that_is_not_the_clusters_is_not_spoken_to(node, plane, capsys):

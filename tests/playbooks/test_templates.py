@@ -23,11 +23,12 @@ def render(name, document=None, **changes):
     """A template with the role's own defaults and vars, as far as they hold no lookups."""
     data = (document or lab_document()).model_dump(mode="json")
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-    nodes = [host for host in data["hosts"] if host["role"] == "gpu"]
+    whose = FIXED["slurm_head_whose"]
+    nodes = [host for host in data["hosts"] if host["role"] == "gpu" and host["scheduler"] in whose]
     home = data["scheduler"]["home_partition"]
     variables = yaml.safe_load((ROLE / "defaults/main.yml").read_text()) | {
         "cluster_name": data["cluster"],
-        "cluster_pools": data["pools"],
+        "slurm_head_pools": [pool for pool in data["pools"] if pool["scheduler"] in whose],
         "cluster_shares": data["shares"],
         "slurm_head_shares": share_rules(data["shares"]),
         "slurm_head_own": FIXED["slurm_head_own"],
@@ -207,6 +208,16 @@ def test_a_cluster_without_pools_and_without_nodes():
     _, nodes, partitions = settings(render("slurm.conf.j2", document))
     assert set(partitions) == {"home", "fixed"} and not any(node.get("State") == "CLOUD" for node in nodes.values())
     assert "sinfo" not in render("ironburst-guard.j2", document)
+
+
+def test_what_is_kubernetes_in_a_site_with_both_is_not_slurms():
+    document = lab_document()
+    node, pool = next(host for host in document.hosts if host.role == "gpu"), document.pools[0]
+    others = {"hosts": [*document.hosts, node.model_copy(update={"name": "k1", "scheduler": "kubernetes"})]}
+    others["pools"] = [*document.pools, pool.model_copy(update={"partition": "g6e", "scheduler": "kubernetes"})]
+    both = document.model_copy(update=others)
+    for name in ("slurm.conf.j2", "gres.conf.j2", "ironburst-guard.j2", "job_submit.lua.j2"):
+        assert render(name, both) == render(name, document) and "k1" not in render(name, both)
 
 
 def test_the_guard_looks_at_every_burst_partition():
