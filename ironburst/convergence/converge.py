@@ -88,7 +88,8 @@ class _Convergence:
         """How ssh alone reaches the hosts and the head, for the scheduler and the
         probe; asked anew when something is to do.
         """
-        self._of = {name: kind for name in todo for role, kind in rolling.NODE_ROLES.items() if role in self._roles(name)}
+        kinds = rolling.NODE_ROLES.items()
+        self._of = {name: kind for name in todo for role, kind in kinds if role in self._roles(name)}
         heads = {self._declared(kind).head for kind in self._of.values()} - {""}  # Kubernetes has none
         self._connections = self._tools.playbooks.connections(sorted({*todo, *heads}))
 

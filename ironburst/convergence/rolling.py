@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from ironburst.document import Host
 from ironburst.service import Occupancy
 
-
 NODE_ROLES = {"slurm_node": "slurm", "kubernetes_node": "kubernetes"}
 """of a node of a scheduler, and its kind"""
 
