@@ -237,7 +237,7 @@ def test_nodes_with_data_in_s3_have_a_role_of_their_own(cluster, value):
     (instance,) = recording.all("ec2/instance:Instance")
     assert instance.inputs["iamInstanceProfile"] == f"lab-fixed-{group}"
     templates = [each for each in recording.all("LaunchTemplate") if each.name.startswith("burst-")]
-    assert {each.inputs["iam_instance_profile"]["name"] for each in templates} == {"lab-node-p5"}
+    assert {each.inputs["iamInstanceProfile"]["name"] for each in templates} == {"lab-node-p5"}
     passed = attached(recording, "lab-launch")["PassNodeRole"]["Resource"]
     assert passed == ["arn:aws:mock:us-east-1:123456789012:lab-node-p5"]  # no pool has the common one
 
