@@ -27,7 +27,8 @@ def config_of(declared, of_software, on_kubernetes=True):
 def test_each_scheduler_takes_its_own_version_of_a_profile(declared):
     for kubernetes, expected in ((False, ("slurm", "24.11", None)), (True, ("kubernetes", None, "1.36"))):
         stack = {**declared, "software": dict(declared["software"])}
-        asked = wish(config_of(stack, {"profile": "inference-2026"}, kubernetes), None, None)
+        config = config_of(stack, {"profile": "inference-2026"}, kubernetes)
+        asked = wish(config, None, None, config.scheduler.kind)
         assert (asked.scheduler, asked.slurm, asked.kubernetes) == expected
 
 
