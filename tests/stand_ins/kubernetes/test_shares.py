@@ -187,6 +187,7 @@ def test_a_job_whose_pods_the_api_server_refuses_asks_for_its_part(api, kube):
     made = submitted("whole", 8, kubernetes.OVER_QUOTA)
     api.call("POST", "/apis/batch/v1/namespaces/nlp/jobs", made)
     wait_for(lambda: hold(kube) == {"vision": Quota(8, 8), "nlp": Quota(8, 8)}, LIMIT_S, "nlp's part")
+    assert all(on(api, "vision", f"over{n}") for n in range(4)), "what runs is kept"
 
 
 def submitted(name, gpus, cls):
