@@ -39,7 +39,7 @@ class Both:
             except SchedulerError as error:
                 self._down[kind] = str(error)
         if not found:
-            raise SchedulerError("; ".join(f"{SCHEDULERS[kind]}: {why}" for kind, why in self._down.items()))
+            raise SchedulerError(self._why())
         nodes, twice = self._merged(found)
         shown = {node.name for node in nodes}
         silent = [
@@ -85,8 +85,7 @@ class Both:
             if held := [each for each in there if each.owner not in ("", owner) and each.age_s <= stale_s]:
                 return min(held, key=lambda each: each.age_s)
             if self._down and any(each.owner != owner for each in there):
-                silent = "; ".join(f"{SCHEDULERS[kind]}: {why}" for kind, why in self._down.items())
-                raise SchedulerError(f"the site can't be claimed before both schedulers answer: {silent}")
+                raise SchedulerError(f"the site can't be claimed before both schedulers answer: {self._why()}")
         found = self._claims(owner, said, stale_s)
         self._held = bool(owner) and all(each.owner in ("", owner) or each.age_s > stale_s for each in found)
         return max(found, key=lambda each: (each.owner not in ("", owner), each.owner == owner, -each.age_s))
@@ -99,7 +98,7 @@ class Both:
             except SchedulerError as error:
                 self._down[kind] = str(error)
         if not found:
-            raise SchedulerError("; ".join(f"{SCHEDULERS[kind]}: {why}" for kind, why in self._down.items()))
+            raise SchedulerError(self._why())
         return found
 
     def put_permit(self, nodes: Sequence[str]) -> None:
@@ -165,6 +164,10 @@ class Both:
     # ---- whose is what
     def _up(self) -> list[tuple[str, Scheduler]]:
         return [(kind, side) for kind, side in self._sides.items() if kind not in self._down]
+
+    def _why(self) -> str:
+        """Who gives no answer, and why."""
+        return "; ".join(f"{SCHEDULERS[kind]}: {why}" for kind, why in self._down.items())
 
     def _side(self, kind: str) -> Scheduler:
         if kind in self._down or kind not in self._sides:
