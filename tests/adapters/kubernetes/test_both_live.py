@@ -14,6 +14,7 @@ from ironburst.adapters.kubernetes import Access, Client, Kubernetes
 from ironburst.cli import scheduler, status
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
+from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.naming import NOT_READY_TAINT
 from lab.kubernetes import binaries
@@ -34,14 +35,17 @@ ROOM = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
 
 
 class RealClock(FakeClock):
-    """Time as it passes."""
+    """Time as it passes: the controller's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.real = SystemClock()
 
     def now(self):
-        return time.time()
+        return self.real.now()
 
     def wait(self, seconds):
-        time.sleep(seconds)
-        return False
+        return self.real.wait(seconds)
 
 
 class Shown:
