@@ -54,6 +54,7 @@ RIGHTS = {
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
+    "playbooks.plugins.action": "ansible :cli :convergence :document :service",
     "playbooks.plugins.filter": "ansible :shares",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
