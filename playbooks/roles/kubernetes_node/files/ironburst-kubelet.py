@@ -8,8 +8,8 @@ show                   one line, for ironburst-dead-man: NodeName=, State=ALLOCA
                        Comment= the controller's heartbeat, Others= uids of the pods that keep no node
 cordon                 no pod is to start here any more
 idle                   status 0: nothing that a restart of kubelet or containerd could hurt runs here; else why, and 1
-ready [--gpus NUMBER]  status 0: the Node is ready, its gate has passed, and its device plugin, where there is one, offers
-                       so many GPUs; else why, and 1
+ready [--gpus NUMBER]  status 0: the Node is ready, its gate has passed, and its device plugin, where there is one,
+                       offers so many GPUs; else why, and 1
 services               one line: process ids of what holds a GPU and is of a pod that keeps no node (a device plugin, an
                        exporter)
 free                   end the containers of those; kubelet must be stopped, and starts them anew when it is started
