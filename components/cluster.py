@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components import account, estimates, policies
+from components import account, cluster_kinds, estimates, policies
 from components.access import BakingAccess, CiAccess, ControllerAccess, LaunchAccess, NodeAccess, scope
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
@@ -85,6 +85,7 @@ class Cluster(pulumi.ComponentResource):
         declared = config.kubernetes
         if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
+            cluster_kinds.check(declared, kubeconfig)
             KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)
 
     def _queue_urls(self) -> dict[str, pulumi.Output[str]]:

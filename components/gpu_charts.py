@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ironburst import catalog
 from ironburst.config.scheduler_models import GpuSupport
-from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
 
 Values = dict[str, Any]
 
@@ -24,7 +24,7 @@ def _tolerates(*keys: str) -> list[dict[str, str]]:
 
 
 GPU_TAINT, CONTROL_PLANE = "nvidia.com/gpu", "node-role.kubernetes.io/control-plane"
-ON_GPU_NODES = _tolerates(GPU_TAINT, NOT_READY_TAINT, RENTED_TAINT)
+ON_GPU_NODES = _tolerates(GPU_TAINT, NOT_READY_TAINT, RENTED_TAINT, GATE_TAINT)
 EVERYWHERE = [*_tolerates(CONTROL_PLANE), *ON_GPU_NODES]
 HAS_GPUS = {
     "nodeAffinity": {

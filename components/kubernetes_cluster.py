@@ -9,16 +9,16 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components import admission
+from components.cluster_kinds import KUEUE, READINESS
 from components.gpu_support import GpuSupport
 from ironburst import kubernetes_rights, secrets
-from ironburst.config.scheduler_models import Kubernetes
+from ironburst.config.scheduler_models import GateRule, Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
-from ironburst.naming import check_controller, cluster_object, logical
+from ironburst.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical
 
 ACCOUNT = "ironburst-controller"
 RBAC = "rbac.authorization.k8s.io"
 POLICIES = {"pods": admission.pods, "tokens": admission.tokens, "approvals": admission.approvals}
-KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def secured(level: str) -> dict[str, str]:
@@ -68,6 +68,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         if self._kueue:
             self._check()
         self._joining()
+        if scheduler.gate_rule:
+            self._gate(scheduler.gate_rule)
         if scheduler.gpu_support.anything:
             GpuSupport(
                 logical(name, "gpu-support"),
@@ -141,11 +143,33 @@ class KubernetesCluster(pulumi.ComponentResource):
         """
         kubernetes.apiextensions.CustomResource(
             logical(self._name, "check"),
-            api_version=KUEUE,
+            api_version="/".join(KUEUE),
             kind="AdmissionCheck",
             metadata={"name": self._object},
             spec={"controllerName": check_controller(self._name)},
             opts=self._child,
+        )
+
+    def _gate(self, rule: GateRule) -> None:
+        """Owned nodes whose gate doesn't pass, or hasn't said so yet, take no new pod. The kind lets nobody change a
+        rule's selector: with another one it is another rule.
+        """
+        kubernetes.apiextensions.CustomResource(
+            logical(self._name, "gate"),
+            api_version="/".join(READINESS),
+            kind="NodeReadinessRule",
+            metadata={"name": logical(self._object, "gate")},
+            spec={
+                "conditions": [{"type": GATE_CONDITION, "requiredStatus": "True"}],
+                "enforcementMode": "continuous",
+                "nodeSelector": {"matchLabels": rule.node_labels},
+                "taint": {"key": GATE_TAINT, "value": "not-passed", "effect": "NoSchedule"},
+                "dryRun": rule.dry_run,
+            },
+            opts=pulumi.ResourceOptions.merge(
+                self._child,
+                pulumi.ResourceOptions(replace_on_changes=["spec.nodeSelector"], delete_before_replace=True),
+            ),
         )
 
     def _joining(self) -> None:

@@ -49,11 +49,12 @@ RIGHTS = {
     "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",
-    "components": "pulumi pulumi_aws pulumi_kubernetes :catalog :config :document :kubernetes_rights :naming :secrets "
-    ":software",
+    "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :catalog :config :document :kubernetes_rights "
+    ":naming :secrets :software",
     "providers.baremetal": "grpc pulumi :adapters.redfish :baremetal :catalog :secrets",
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
+    "playbooks.plugins.action": "ansible :cli :convergence :document :service",
     "playbooks.plugins.filter": "ansible :shares",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",

@@ -18,7 +18,6 @@ from ironburst.controller import policy_view
 from ironburst.document import ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
-from ironburst.service import NodeService
 
 if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters import kubernetes
@@ -73,7 +72,7 @@ class Connection:
             self._cluster.close()
             self._cluster = None
         if self._cluster is None:
-            access = _access(document, declared, self._arguments.kubeconfig)
+            access = _access(declared, document.region, self._arguments.kubeconfig)
             self._cluster = kubernetes.connect(access, site_of(document), self._deliver)
             self._connected = wanted
         self._cluster.declare(site_of(document))
@@ -105,11 +104,24 @@ def _slurm(arguments: argparse.Namespace) -> Slurm:
         raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
 
-def nodes_of(document: ClusterDocument) -> NodeService:
+def nodes_of(document: ClusterDocument) -> kubernetes.Nodes:
     """The nodes of a cluster, for a converge. Raises SchedulerError."""
+    return _nodes(site_of(document), _access(_cluster_of(document), document.region, None))
+
+
+def home_nodes(cluster: str, declared: Declared, region: str | None) -> kubernetes.Nodes:
+    """The same by the document's part that names the cluster alone, for Ansible: its rented nodes aren't known for
+    such. Raises SchedulerError.
+    """
     from ironburst.adapters import kubernetes
 
-    site, access = site_of(document), _access(document, _cluster_of(document), None)
+    site = kubernetes.Site(cluster, namespace=declared.namespace, home_partition=declared.home_partition)
+    return _nodes(site, _access(declared, region, None))
+
+
+def _nodes(site: kubernetes.Site, access: kubernetes.Access) -> kubernetes.Nodes:
+    from ironburst.adapters import kubernetes
+
     return kubernetes.Nodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
 
 
@@ -118,23 +130,23 @@ def _cluster_of(document: ClusterDocument) -> Declared:
     return document.scheduler_of_kind("kubernetes") or document.scheduler
 
 
-def _access(document: ClusterDocument, declared: Declared, given: Path | None) -> kubernetes.Access:
+def _access(declared: Declared, region: str | None, given: Path | None) -> kubernetes.Access:
     from ironburst.adapters import kubernetes
 
     reference = declared.kubeconfig
     path = given or os.environ.get("IRONBURST_KUBECONFIG")
 
     def read() -> str:
-        return _resolved(reference, document)
+        return _resolved(reference, region)
 
     if path or reference.startswith("file:"):
         return kubernetes.Access(Path(path or reference.removeprefix("file:")).expanduser())
     return kubernetes.Access(None, read=read, said=reference)
 
 
-def _resolved(reference: str, document: ClusterDocument) -> str:
+def _resolved(reference: str, region: str | None) -> str:
     try:
-        return secrets.resolve(reference, region=document.region)
+        return secrets.resolve(reference, region=region)
     except secrets.SecretError as error:
         raise SchedulerError(str(error)) from None
 

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Name, SecretRef
+from ironburst.naming import SITE_LABEL
 
 SHARED = "mounted on every node; the gate checks it"
 
@@ -61,6 +62,20 @@ class GpuSupport(Strict):
         return self.plugin != "none" or self.dra != "none" or self.dcgm_exporter or self.network_operator
 
 
+class GateRule(Strict):
+    """A NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1, mode continuous): owned nodes whose health gate doesn't
+    pass get a taint, so that no pod starts there. Needs the node-readiness-controller in the cluster.
+    """
+
+    node_labels: dict[str, str] = Field(
+        default={SITE_LABEL: "home"},
+        min_length=1,
+        description="nodes with all of these labels, of which each must have our gate: one that never said whether it "
+        "passes is tainted, too",
+    )
+    dry_run: bool = Field(default=False, description="only say in the rule's status what would be tainted")
+
+
 class Kubernetes(Strict):
     """A Kubernetes cluster that is there already: rented nodes join it, and its own scheduler starts the pods."""
 
@@ -88,6 +103,9 @@ class Kubernetes(Strict):
         "ironburst-controller, which is made in the namespace",
     )
     gpu_support: GpuSupport = GpuSupport()
+    gate_rule: GateRule | None = Field(
+        default=None, description="none: a node whose gate fails is only cordoned, if rented"
+    )
     join_token: SecretRef = Field(
         description="the controller writes the short-lived token there that a rented node joins with; "
         "aws-secretsmanager: alone",

@@ -58,6 +58,8 @@ class Drains:
             node = nodes.get(name)
             if node is not None and node.drained:
                 (self.ours if is_ours(node) else self.foreign).add(name)
+                if is_ours(node):  # whoever did it may have ended before the scheduler had moved what it can move
+                    self._service.drain([name], node.reason)
         due = [name for name in names if name not in self.foreign and name not in self.ours]
         if due:
             self.ours.update(due)  # before the call: a signal may come right after it

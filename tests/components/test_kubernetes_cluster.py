@@ -5,10 +5,10 @@ import copy
 import pulumi
 import pytest
 
-from components import admission, gpu_charts
+from components import admission, cluster_kinds, gpu_charts
 from ironburst import catalog, kubernetes_rights
 from ironburst.config.scheduler_models import GpuSupport
-from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
+from ironburst.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
 from tests.unit.kubernetes_stack import on_kubernetes
 
 ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"
@@ -102,6 +102,52 @@ def test_a_user_of_ones_own_gets_the_rights_and_the_bounds(cluster, declared):
         assert policy.inputs["spec"]["failurePolicy"] == "Fail"
 
 
+def test_the_gate_is_a_rule_for_owned_nodes_only_where_that_is_asked_for(cluster, declared, monkeypatch):
+    def rules(recording):
+        return [each for each in kubernetes(recording) if each.token.endswith(":NodeReadinessRule")]
+
+    assert rules(cluster(declared)) == []
+    monkeypatch.setattr(cluster_kinds, "groups", lambda kubeconfig: {"readiness.node.x-k8s.io": ["v1alpha1"]})
+    declared["scheduler"]["gate_rule"] = {"node_labels": {"a": "b"}, "dry_run": True}
+    (rule,) = rules(cluster(declared, again=True))
+    assert rule.inputs["spec"]["nodeSelector"] == {"matchLabels": {"a": "b"}} and rule.inputs["spec"]["dryRun"] is True
+    assert rule.inputs["spec"]["taint"]["effect"] == "NoSchedule"  # whoever runs there goes on
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "served", "sentences"),
+    [
+        ({"gate_rule": {}}, {"readiness.node.x-k8s.io": ["v1alpha1", "v1"]}, []),
+        (
+            {"gate_rule": {}},
+            {},
+            ["scheduler.gate_rule: the cluster has no readiness.node.x-k8s.io: install the node-rea"],
+        ),
+        (
+            {"gate_rule": {}, "queue": "kueue"},
+            {"kueue.x-k8s.io": ["v1beta1"]},
+            [
+                "scheduler.gate_rule: the cluster has no",
+                "scheduler.queue: the cluster has kueue.x-k8s.io as v1beta1, n",
+            ],
+        ),
+    ],
+)
+def test_what_the_cluster_lacks_is_told_before_anything_is_made(
+    cluster, declared, monkeypatch, scheduler, served, sentences
+):
+    monkeypatch.setattr(cluster_kinds, "groups", lambda kubeconfig: served)
+    declared["scheduler"] |= scheduler
+    if not sentences:
+        assert cluster(declared)
+        return
+    with pytest.raises(pulumi.RunError) as error:
+        cluster(declared, again=True)
+    lines = str(error.value).splitlines()
+    assert len(lines) == len(sentences)
+    assert all(line.startswith(start) for line, start in zip(lines, sentences, strict=True)), lines
+
+
 def test_the_rights_come_after_what_bounds_them_and_all_after_the_namespace(cluster, declared):
     recording = cluster(declared)
 
@@ -177,7 +223,9 @@ def test_every_daemonset_tolerates_rented_nodes(given):
         assert found, name
         for tolerations in found:
             assert all(each["operator"] == "Exists" for each in tolerations)
-            assert {NOT_READY_TAINT, RENTED_TAINT, "nvidia.com/gpu"} <= {each["key"] for each in tolerations}, name
+            assert {NOT_READY_TAINT, RENTED_TAINT, GATE_TAINT, "nvidia.com/gpu"} <= {
+                each["key"] for each in tolerations
+            }, name
 
 
 def test_texts_of_policies_are_quoted():

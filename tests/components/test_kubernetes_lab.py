@@ -30,11 +30,14 @@ pytestmark = [
 ]
 PROGRAM = """
 import json, os
+from components import cluster_kinds
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from ironburst.config.scheduler_models import Kubernetes
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
-KubernetesCluster("lab", scheduler=declared, kubeconfig=resolved(declared, None))
+kubeconfig = resolved(declared, None)
+cluster_kinds.check(declared, kubeconfig)
+KubernetesCluster("lab", scheduler=declared, kubeconfig=kubeconfig)
 """
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -106,12 +109,12 @@ def made_engine(plane, folder, **scheduler):
         "PYTHONPATH": str(ROOT),
         "PULUMI_CONFIG_PASSPHRASE": "x",
         "PULUMI_BACKEND_URL": f"file://{folder}",
-        "DECLARED": json.dumps(declared),
     }
 
-    def run(*verb):
+    def run(*verb, **changed):
         command = [sys.executable, "-m", "lab.engine", *verb, "--stack", "test", "--cwd", str(folder)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        given = {**environment, "DECLARED": json.dumps({**declared, **changed})}
+        return subprocess.run(command, env=given, capture_output=True, text=True, timeout=300)
 
     run.folder, run.token = folder, kubeconfig.read_text().split("token: ")[1].split()[0]
     done(run("stack", "init"))

@@ -133,7 +133,7 @@ def test_a_module_that_is_not_built_for_the_running_kernel_is_built_or_the_reaso
 
 def test_another_layout(node):
     node.declare(driver=NEWER, gpus=(1,), profile="3g.40gb", count=2)
-    assert node.play()[1] == 3  # the file, the instances, the devices of containers
+    assert node.play()[1] == 5  # the file, DCGM's end, the instances, its start, the devices of containers
     assert node.says("nvidia-smi mig -lgi | grep -o 'MIG 3g.40gb'").split("\n") == ["MIG 3g.40gb"] * 2
     assert (
         node.says("nvidia-smi --query-gpu=mig.mode.current --format=csv,noheader").split()

@@ -11,8 +11,9 @@ import sys
 import pytest
 
 from lab.demo.inside import Inside
+from lab.kubernetes import authority
+from lab.system import CHECKOUT
 from tests import sites
-from tests.pki import issue
 from tests.playbooks import sample
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -36,7 +37,7 @@ def site():
 
 @pytest.fixture(scope="module")
 def inside(site):
-    inside = Inside(site)
+    inside, files = Inside(site), authority.files("10.78.0.1")
     document = sample.lab_document(names=("head",)).model_dump(mode="json")
     head = document["hosts"][0]
     head["roles"] = ["base", "container_runtime", "kubernetes_node"]
@@ -46,14 +47,19 @@ def inside(site):
     document["scheduler"] |= {
         "kind": "kubernetes",
         "api_server": f"https://10.78.0.1:{PORT}",
-        "ca": issue("cluster", ca=True).pem,
+        "ca": files["ca.crt"],
         "cluster_dns": "10.96.0.10",
         "cluster_domain": "cluster.local",
     }
     inside.document.write_text(json.dumps(document | {"serial": 1}))
     site.ssh("head", "cat > /etc/systemd/system/ironburst-gate.service", stdin=GATE)
-    # answers the connection, and nothing more: the node can't be in a cluster here, and says so
-    site.spawn([sys.executable, "-m", "http.server", "--bind", "10.78.0.1", str(PORT)], "api")
+    # tells its version, and nothing more: the node can't be in a cluster here, and says so
+    folder = site.dir / "run" / "api"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    server = ["-m", "tests.version_server", str(folder), "10.78.0.1", str(PORT), "200", "v1.36.3"]
+    site.spawn([sys.executable, *server], "api", {"PYTHONPATH": str(CHECKOUT)})
     return inside
 
 
@@ -85,6 +91,18 @@ def test_a_host_that_is_in_no_cluster_needs_a_token(inside):
     _, said = play(inside, ok=False, kubernetes_node_bootstrap_token="")
     assert "head is in no Kubernetes cluster: join it as" in said
     assert "or give a reference to a bootstrap token of it as kubernetes_node_bootstrap_token" in said
+
+
+def test_a_kubelet_that_the_api_server_does_not_take_is_refused_before_anything_is_there(inside, site):
+    document = json.loads(inside.document.read_text())
+    software = document["hosts"][0]["software"]
+    software["kubernetes"] = "1.37"
+    inside.document.write_text(json.dumps(document | {"serial": 2}))
+    _, said = play(inside, ok=False)
+    assert "head would get kubelet 1.37, and the API server is v1.36.3: a kubelet is never newer than it" in said
+    site.ssh("head", "test ! -e /etc/ironburst/kubelet.yaml")
+    software["kubernetes"] = "1.36"
+    inside.document.write_text(json.dumps(document | {"serial": 3}))
 
 
 def test_everything_is_applied_once(inside, applied):

@@ -15,6 +15,7 @@ CLASSES = ("live", "drain")
 READ_ONLY = frozenset(
     [
         "add_host",
+        "api_version",
         "assert",
         "async_status",
         "debug",

@@ -2,8 +2,14 @@
 server: test_kubelet_program_live.py.
 """
 
+import contextlib
 import json
+import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import load
@@ -159,3 +165,100 @@ def test_containers_of_others_are_seen(program, tmp_path):
         (tmp_path / "proc" / number).mkdir(parents=True)
         (tmp_path / "proc" / number / "cmdline").write_text(words)
     assert sorted(program.namespaces()) == ["k8s.io", "moby"]
+
+
+def status_of(ready="True", gate="True", offered=None, capacity=None):
+    conditions = [
+        {"type": "Ready", "status": ready, "message": "container runtime is down"},
+        {"type": "ironburst.io/GatePassed", "status": gate, "message": "7 of 8 GPUs"},
+    ]
+    allocatable = {"cpu": "8"} | (offered or {})
+    return {"status": {"conditions": conditions, "allocatable": allocatable, "capacity": capacity or allocatable}}
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (status_of(offered={"nvidia.com/gpu": "8"}), ""),
+        (status_of(), ""),  # claims hand the GPUs out
+        (status_of(ready="False"), "Ready is False: container runtime is down"),
+        (status_of(gate="False"), "ironburst.io/GatePassed is False: 7 of 8 GPUs"),
+        ({"status": {}}, "Ready is unheard: it said nothing"),
+        (status_of(offered={"nvidia.com/gpu": "7"}), "its device plugin offers 7 of 8 GPUs"),
+        (status_of(offered={"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "8"}), "offers 0 of 8"),
+        (status_of(offered={"nvidia.com/gpu": "4", "nvidia.com/mig-1g.10gb": "28"}), ""),
+        (status_of(offered={"nvidia.com/gpu": "0", "nvidia.com/mig-7g.80gb": "x"}), "offers 0 of 8"),
+    ],
+)
+def test_when_a_node_is_ready_for_pods(program, node, words):
+    assert (words in program.unready(node, 8)) and bool(program.unready(node, 8)) is bool(words)
+
+
+@pytest.fixture
+def held(program, tmp_path, monkeypatch):
+    """Processes that hold a GPU on the node: started here, with control groups as they would have there."""
+    started = {}
+
+    def start(uid, command="exec sleep 600", device="/dev/nvidia0"):
+        child = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE)
+        if "echo" in command:
+            child.stdout.readline()
+        folder = tmp_path / "proc" / str(child.pid)
+        (folder / "fd").mkdir(parents=True)
+        (folder / "fd/3").symlink_to(device)
+        place = f"kubepods.slice/kubepods-pod{uid.replace('-', '_')}.slice/cri-containerd-c.scope" if uid else "x.slice"
+        (folder / "cgroup").write_text(f"0::/{place}\n")
+        started[child.pid] = child
+        return child
+
+    def forget(seconds):
+        for pid, child in started.items():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=seconds)
+                shutil.rmtree(tmp_path / "proc" / str(pid), ignore_errors=True)
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=forget)
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "kept", lambda: {DAEMON, OTHER})
+    running = ["false"]
+    monkeypatch.setattr(program.subprocess, "call", lambda words: 0 if running[0] == "true" else 3)
+    start.running = running
+    yield start
+    for child in started.values():
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+DAEMON, OTHER, JOB = (f"{n}b1c2d3e-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
+
+
+def test_what_services_hold_is_known_and_ended_and_nothing_else(program, held, tmp_path, capsys):
+    plugin, deaf = held(DAEMON), held(OTHER, "trap '' TERM; echo up; while :; do sleep 0.1; done", "/dev/nvidiactl")
+    host, idle = held(""), held(DAEMON.replace("1b", "9b"), device="/dev/null")
+    assert program.main(["services"]) == 0
+    assert sorted(map(int, capsys.readouterr().out.split())) == sorted((plugin.pid, deaf.pid))
+    program.GRACE_S = 0.5
+    assert program.main(["free"]) == 0
+    assert plugin.returncode == -signal.SIGTERM and deaf.returncode == -signal.SIGKILL
+    assert host.poll() is None and idle.poll() is None
+
+
+def test_a_pod_of_a_workload_is_never_ended(program, held, capsys):
+    plugin, job = held(DAEMON), held(JOB)
+    assert program.main(["free"]) == 1 and f"holds a GPU, of uid {JOB}: drain the node" in capsys.readouterr().err
+    assert plugin.poll() is None and job.poll() is None
+
+
+def test_nothing_is_ended_that_kubelet_would_start_again(program, held, capsys):
+    plugin, held.running[0] = held(DAEMON), "true"
+    assert program.main(["free"]) == 1 and "kubelet runs, and would start again" in capsys.readouterr().err
+    assert plugin.poll() is None
+
+
+def test_what_does_not_end_is_told(program, held, capsys, monkeypatch):
+    plugin, program.FREE_S = held(DAEMON), 0.3
+    with monkeypatch.context() as patch:
+        patch.setattr(program.os, "kill", lambda pid, number: None)
+        assert program.main(["free"]) == 1
+    assert f"process {plugin.pid} holds a GPU, and doesn't end" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from programs import load
 
 from lab.kubernetes import binaries
 from lab.kubernetes.access import Api, Refused
+from lab.kubernetes.binaries import KUBERNETES
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS, Kubelet
 from lab.kubernetes.nodes import NodeSpec
@@ -202,3 +203,31 @@ def test_a_server_that_is_not_the_clusters_is_not_spoken_to(node, plane, capsys)
     node.cluster("gpu-1", server)
     (node.root / "etc/ironburst/cluster-ca.crt").write_text(issue("another cluster", ca=True).pem)
     assert node.program.main(["show"]) == 1 and "certificate verify failed" in capsys.readouterr().err
+
+
+def test_the_version_of_the_api_server_is_told_to_strangers_and_to_kubelet(node, plane, tmp_path):
+    module, layout = load("plugins/modules/api_version.py"), plane.layout()
+    for certificate in (tmp_path / "none", node.root / CERTIFICATE):
+        assert module.version(layout.server, layout.authority.read_text(), 10, str(certificate)) == f"v{KUBERNETES}"
+
+
+def test_a_node_is_ready_when_its_cluster_says_so(node, api, capsys):
+    wait_for(
+        lambda: node.program.main(["ready"]) == 1 and "GatePassed is unheard" in capsys.readouterr().err, 30, "Ready"
+    )
+    assert node.program.main(["gate"]) == 0 and node.program.main(["ready", "--gpus", "8"]) == 0  # claims hand them out
+    offered = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "7"}}}
+    api.call("PATCH", f"{node.path}/status", offered)
+    assert node.program.main(["ready", "--gpus", "8"]) == 1 and "offers 7 of 8 GPUs" in capsys.readouterr().err
+
+
+def test_the_processes_of_its_services_are_known_by_their_pods(node, api, service, capsys):
+    """The pods are the API server's, the processes are a folder's."""
+    job = start(api, "train", "gpu-1")
+    for pid, uid in (("11", service), ("12", job)):
+        folder = node.root / "proc" / pid
+        (folder / "fd").mkdir(parents=True)
+        (folder / "fd/3").symlink_to("/dev/nvidia0")
+        (folder / "cgroup").write_text(f"0::/kubepods.slice/kubepods-pod{uid.replace('-', '_')}.slice/a.scope\n")
+    assert node.program.main(["services"]) == 0 and capsys.readouterr().out == "11\n"
+    assert node.program.main(["free"]) == 1 and f"of uid {job}: drain the node first" in capsys.readouterr().err

@@ -258,6 +258,25 @@ def test_containers_of_daemonsets_alone_are_none(tmp_path, monkeypatch, answer, 
     assert asked == [("/usr/local/sbin/ironburst-kubelet", "idle")]
 
 
+@pytest.mark.parametrize(
+    ("answer", "users"),
+    [((0, "11 12\n"), ["python"]), ((0, "\n"), ["nvidia-device-p", "gpu-feature-dis", "python"]),
+     ((1, "ironburst-kubelet: the API server doesn't answer 11"), ["nvidia-device-p", "gpu-feature-dis", "python"])],
+)  # fmt: skip
+def test_pods_that_keep_no_node_are_no_users_of_the_gpus(tmp_path, monkeypatch, answer, users):
+    names = {"11": "nvidia-device-p", "12": "gpu-feature-dis", "13": "python"}
+    look = host(tmp_path, {f"proc/{pid}/comm": f"{name}\n" for pid, name in names.items()})
+    for pid in names:
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/3").symlink_to("/dev/nvidia0")
+    asked = []
+    monkeypatch.setattr(look, "run", lambda *argv: asked.append(argv) or answer)
+    assert len(look.processes()[0]) == 3 and asked == []  # no node of a cluster
+    host(tmp_path, {"usr/local/sbin/ironburst-kubelet": "x"})
+    assert [user["command"] for user in look.processes()[0]] == users
+    assert asked == [("/usr/local/sbin/ironburst-kubelet", "services")]
+
+
 def test_a_whole_look_at_a_host_without_gpus(tmp_path):
     seen = module("node_state").Look(root=str(tmp_path)).seen()
     assert seen["switches"]["how"] == "none" and seen["gpu_ids"] == [] and seen["hugepages"] is None

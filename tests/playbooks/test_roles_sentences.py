@@ -157,6 +157,39 @@ def test_users_of_the_gpus():
 
 
 @pytest.mark.parametrize(
+    ("kubelet", "groups", "first"),
+    [
+        ("own", ("nvidia_driver", "kubernetes_node"), ["kubelet", "nvidia-dcgm-exporter"]),
+        ("adopted", ("nvidia_driver", "kubernetes_node"), ["kubelet", "nvidia-dcgm-exporter"]),
+        ("", ("nvidia_driver", "kubernetes_node"), ["nvidia-dcgm-exporter", "nvidia-dcgm"]),  # no pod yet
+        ("own", ("nvidia_driver", "slurm_node"), ["nvidia-dcgm-exporter", "nvidia-dcgm"]),
+    ],
+)
+def test_kubelet_stops_while_a_nodes_gpus_are_taken_from_its_pods(kubelet, groups, first):
+    for role, name in (("nvidia_driver", "nvidia_driver_daemons"), ("mig", "mig_daemons")):
+        assert value(role, name, {"kubelet": kubelet}, groups=groups)[:2] == first
+        assert value(role, name.replace("daemons", "pods"), {"kubelet": kubelet}, groups=groups) is (
+            first[0] == "kubelet"
+        )
+    states = {"stdout_lines": ["active", "inactive", "active"], "rc": 3}
+    stopped = value("mig", "mig_stopped", {"kubelet": kubelet}, groups=groups, mig_active=states)
+    assert stopped == (["kubelet", "nvidia-dcgm"] if first[0] == "kubelet" else ["nvidia-dcgm-exporter"])
+
+
+def test_the_pods_that_hold_gpus_end_after_kubelet_and_before_the_change():
+    for file, change in (
+        ("nvidia_driver/tasks/reload", "Load the modules anew"),
+        ("mig/tasks/change", "Make the declared"),
+    ):
+        (block,) = [task for task in yaml.safe_load((PLAYBOOKS / f"roles/{file}.yml").read_text()) if "block" in task]
+        names = [task["name"] for task in block["block"]]
+        at = [
+            next(n for n, name in enumerate(names) if name.startswith(w)) for w in ("Stop the", "End the pods", change)
+        ]
+        assert at == sorted(at)
+
+
+@pytest.mark.parametrize(
     ("how", "rack", "nvlsm", "words"),
     [
         ("pci", False, False, ""),

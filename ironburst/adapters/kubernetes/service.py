@@ -1,13 +1,13 @@
 """Home nodes of a cluster as a converge takes them out of service and gives them back (ironburst.service.NodeService).
 
-A pod with GPUs is waited for, never evicted. One without, which its controller makes anew elsewhere, is evicted where
-its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
+A pod with GPUs is waited for, never evicted. One without, which its controller makes anew elsewhere, is evicted as soon
+as its disruption budget allows that; what is refused is waited for, too. DaemonSets' and static pods stay.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from ironburst.adapters.kubernetes import nodes
 from ironburst.adapters.kubernetes.gangs import Gang
@@ -23,28 +23,39 @@ class Nodes:
 
     def __init__(self, cluster: Kubernetes, site: Site):
         self._cluster, self._site = cluster, site
+        self._drained: set[str] = set()  # by us
 
     def close(self) -> None:
         """End the watches."""
         self._cluster.close()
 
     def occupancy(self) -> dict[str, Occupancy]:
-        """All Node objects, and the pods of workloads that are on them."""
+        """All Node objects, and the pods of workloads that are on them. What a budget refused to let go from the nodes
+        that we drained is asked for again with each look: it lets the next one go when the last one runs elsewhere.
+        """
+        self._move()
         return occupancy_of(self._cluster.objects(), self._site, self._cluster.now())
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Cordon, and evict the pods without GPUs that are made anew."""
         self._cluster.drain(nodes, reason)
-        gangs = [gang for gang in self._cluster.objects().gangs[0] if _movable(gang, nodes)]
-        self._cluster.requeue(*(gang.id for gang in gangs))  # what is refused is seen as busy
+        self._drained.update(nodes)
+        self._move()
 
     def resume(self, nodes: Sequence[str]) -> None:
         """Lift the cordon."""
+        self._drained.difference_update(nodes)
         self._cluster.resume(nodes)
 
+    def _move(self) -> None:
+        if self._drained:
+            gangs = [gang for gang in self._cluster.objects().gangs[0] if _movable(gang, self._drained)]
+            self._cluster.requeue(*(gang.id for gang in gangs))  # what is refused is seen as busy
 
-def _movable(gang: Gang, names: Sequence[str]) -> bool:
-    return gang.remade and not any(pod.gpus for pod in gang.pods) and any(pod.node in names for pod in gang.pods)
+
+def _movable(gang: Gang, names: Set[str]) -> bool:
+    there = any(pod.node in names and not pod.deleting for pod in gang.pods)
+    return gang.remade and there and not any(pod.gpus for pod in gang.pods)
 
 
 def occupancy_of(seen: Objects, site: Site, now_s: float) -> dict[str, Occupancy]:

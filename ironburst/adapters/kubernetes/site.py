@@ -14,7 +14,7 @@ SITE_KEY = naming.SITE_LABEL
 HOSTNAME_KEY = "kubernetes.io/hostname"
 RENTED = naming.RENTED_TAINT  # of a rented node; its value is another one for each lease
 NOT_READY = naming.NOT_READY_TAINT  # of a rented node when it registers; it goes when the gate has passed
-GATE = "ironburst.io/GatePassed"  # condition of a rented node, written by its gate
+GATE = naming.GATE_CONDITION
 DRAIN = "ironburst.io/drain"  # annotation: why we cordoned a node
 BEAT = "ironburst.io/beat"  # annotation: the controller's heartbeat
 

@@ -34,6 +34,9 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
     if support.anything and not declared.admin_kubeconfig:
         message = "is to be installed, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(path, None, "admin-kubeconfig", message)
+    if declared.gate_rule and not declared.admin_kubeconfig:
+        message = "is to be declared, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
+        yield Finding(at("gate_rule"), None, "admin-kubeconfig", message)
     yield from _together(config, at, support)
     for name in _charts(support):
         yield from _version(_kubernetes(config), support, name)

@@ -175,7 +175,17 @@ class Look:
             containers += comm.startswith(SHIMS)
             if not comm.startswith(DAEMONS) and self._holds_gpu(pid):
                 users.append({"pid": int(pid), "command": comm})
-        return users, sorted(steps), containers
+        return self._without_services(users), sorted(steps), containers
+
+    def _without_services(self, users):
+        """Those that are no job's: a Kubernetes node's device plugin and exporters, of pods that keep no node, hold
+        GPUs all the time. All, where the cluster can't be asked.
+        """
+        if not users or self.text("/usr/local/sbin/ironburst-kubelet") is None:
+            return users
+        code, output = self.run("/usr/local/sbin/ironburst-kubelet", "services")
+        services = output.split() if code == 0 else []
+        return [user for user in users if str(user["pid"]) not in services]
 
     def _holds_gpu(self, pid):
         folder = self.at(f"/proc/{pid}/fd")

@@ -84,6 +84,10 @@ def test_services_without_gpus_move_and_what_goes_with_the_node_stays(api, home)
     api.remove("v1 pods", "team-a", "web")
     seen = until(home, lambda nodes: len(nodes["dgx01"].jobs) == 2 and nodes["dgx01"])
     assert seen.busy and seen.jobs == ("team-a/etcd", "team-a/notebook") and seen.end_s == math.inf
+    assert not going("etcd")
+    api.budgets["etcd"] = 1  # another one runs elsewhere by now
+    until(home, lambda nodes: going("etcd"))
+    assert not any(map(going, ("exporter-x", "api", "notebook")))
 
 
 def test_a_persons_cordon_and_a_rented_node_are_shown_as_what_they_are(api, home):

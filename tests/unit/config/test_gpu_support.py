@@ -137,3 +137,14 @@ def test_every_chart_has_one_locked_version_and_a_place():
         assert bool(chart.repository) != chart.chart.startswith("oci://")
     with pytest.raises(catalog.Unknown):
         catalog.chart("gpu-operater")
+
+
+def test_a_rule_needs_pulumi_in_the_cluster_and_labels(value):
+    value["scheduler"]["gate_rule"] = {}
+    assert found(value) == {}
+    assert load.from_value(value).kubernetes.gate_rule.node_labels == {"ironburst.io/site": "home"}
+    del value["scheduler"]["admin_kubeconfig"]
+    assert "give the cluster's admin_kubeconfig" in found(value)["scheduler.gate_rule"][1]
+    value["scheduler"]["gate_rule"] = {"node_labels": {}}
+    with pytest.raises(load.ConfigError, match="node_labels"):
+        load.from_value(value)

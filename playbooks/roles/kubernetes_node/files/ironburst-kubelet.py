@@ -8,6 +8,11 @@ show                   one line, for ironburst-dead-man: NodeName=, State=ALLOCA
                        Comment= the controller's heartbeat, Others= uids of the pods that keep no node
 cordon                 no pod is to start here any more
 idle                   status 0: nothing that a restart of kubelet or containerd could hurt runs here; else why, and 1
+ready [--gpus NUMBER]  status 0: the Node is ready, its gate has passed, and its device plugin, where there is one,
+                       offers so many GPUs; else why, and 1
+services               one line: process ids of what holds a GPU and is of a pod that keeps no node (a device plugin, an
+                       exporter)
+free                   end the containers of those; kubelet must be stopped, and starts them anew when it is started
 
 A pod of a workload is one that isn't finished, and neither a DaemonSet's nor static. Name and server are in
 /etc/ironburst/cluster.json ({node, api_server}), their authority is in cluster-ca.crt beside it; the certificate is
@@ -19,6 +24,8 @@ import argparse
 import contextlib
 import json
 import os
+import re
+import signal
 import ssl
 import subprocess
 import sys
@@ -37,6 +44,11 @@ ANSWER_S = 10.0  # so long the API server may take
 GATE_S = 180.0  # so long the gate may take; it has limits of its own
 PAUSE_S = 2.0
 WORDS = 600  # characters of the gate's reason
+FREE_S, GRACE_S, LOOK_S = 60.0, 10.0, 0.2  # for `free`: in all, until it kills, and between two looks
+# The control group of a pod's processes, by systemd's names and by cgroupfs's; a static pod's uid has no dashes
+POD = re.compile(r"/kubepods\b.*?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?=[./\n]|$)")
+DEVICE = re.compile(r"/dev/(nvidia(\d+|ctl|-uvm|-nvswitch|-caps)|dri/render)")
+OFFERED = re.compile(r"nvidia\.com/(gpu|mig-.*)$")  # resources of NVIDIA's device plugin: GPUs and their instances
 
 
 class Failed(Exception):
@@ -97,6 +109,25 @@ def condition(word, before, now):
     since = (before or {}).get("lastTransitionTime") if same else now
     words = {"type": CONDITION, "status": status, "reason": reason, "message": message}
     return dict(words, lastHeartbeatTime=now, lastTransitionTime=since or now)
+
+
+def unready(node, gpus):
+    """Why a Node (JSON) is not to take pods yet; empty: it is ready, its gate has passed, and it offers `gpus` GPUs or
+    instances. A device plugin announces them some seconds after kubelet's start; where claims hand them out, there is
+    no such resource.
+    """
+    status = node.get("status") or {}
+    known = {each.get("type"): each for each in status.get("conditions") or []}
+    for kind in ("Ready", CONDITION):
+        each = known.get(kind) or {}
+        if each.get("status") != "True":
+            return "{} is {}: {}".format(kind, each.get("status", "unheard"), each.get("message") or "it said nothing")
+    if any(OFFERED.match(name) for name in status.get("capacity") or {}):
+        offered = status.get("allocatable") or {}
+        count = sum(int(amount) for name, amount in offered.items() if OFFERED.match(name) and str(amount).isdigit())
+        if count < gpus:
+            return "its device plugin offers {} of {} GPUs".format(count, gpus)
+    return ""
 
 
 # ---- the API server, and the node
@@ -215,6 +246,73 @@ def idle():
         raise Failed("containers run here beside Kubernetes' own, of containerd's namespace {}".format(others[0]))
 
 
+def ready(gpus):
+    """Raises Failed with what is missing."""
+    api = Api()
+    missing = unready(api.call(api.path), gpus)
+    if missing:
+        raise Failed("Node {}: {}".format(api.node, missing))
+
+
+def groups():
+    """{process id: its control groups} of all processes."""
+    found = {}
+    for path in (ROOT / "proc").glob("[0-9]*/cgroup"):
+        with contextlib.suppress(OSError):  # it has just ended
+            found[int(path.parent.name)] = path.read_text()
+    return found
+
+
+def holds_gpu(pid):
+    """Whether a process has a GPU open."""
+    for path in (ROOT / "proc" / str(pid) / "fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if DEVICE.match(os.readlink(str(path))):
+                return True
+    return False
+
+
+def holders():
+    """{process id: (its control groups, uid of its pod)} of what holds a GPU and is of a pod."""
+    found = {pid: (group, POD.search(group)) for pid, group in groups().items()}
+    pods = {pid: (group, match.group(1).replace("_", "-")) for pid, (group, match) in found.items() if match}
+    return {pid: value for pid, value in pods.items() if holds_gpu(pid)}
+
+
+def kept():
+    """uids of the pods that keep no node."""
+    return set(uids([pod for pod in Api().pods() if not is_workload(pod)]))
+
+
+def services():
+    """The process ids."""
+    others = kept()
+    print(" ".join(str(pid) for pid, (_, uid) in sorted(holders().items()) if uid in others))
+
+
+def free():
+    """Without kubelet nobody starts them again. First they are asked to end; process 1 of a container may not hear."""
+    if subprocess.call(["systemctl", "is-active", "--quiet", "kubelet"]) == 0:
+        raise Failed("kubelet runs, and would start again what is ended: stop it first")
+    others, began = kept(), time.monotonic()
+    while True:
+        held = holders()
+        strangers = sorted(uid for _, uid in held.values() if uid not in others)
+        if strangers:
+            raise Failed("a pod of a workload holds a GPU, of uid {}: drain the node first".format(strangers[0]))
+        if not held:
+            return
+        waited = time.monotonic() - began
+        if waited > FREE_S:
+            raise Failed("process {} holds a GPU, and doesn't end".format(sorted(held)[0]))
+        containers = {group for group, _ in held.values()}
+        for pid, group in groups().items():
+            if group in containers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL if waited > GRACE_S else signal.SIGTERM)
+        time.sleep(LOOK_S)
+
+
 def namespaces():
     """containerd's, of the containers that run: k8s.io, moby (Docker)."""
     for path in (ROOT / "proc").glob("[0-9]*/cmdline"):
@@ -229,14 +327,18 @@ def namespaces():
 def main(argv=None):
     """The exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("gate", "show", "cordon", "idle"))
+    verbs = {"show": show, "cordon": cordon, "idle": idle, "services": services, "free": free}
+    parser.add_argument("verb", choices=("gate", "ready", *verbs))
     parser.add_argument("--wait", type=float, default=0, metavar="SECONDS")
+    parser.add_argument("--gpus", type=int, default=0, metavar="NUMBER")
     arguments = parser.parse_args(argv)
     try:
         if arguments.verb == "gate":
             gate(arguments.wait)
+        elif arguments.verb == "ready":
+            ready(arguments.gpus)
         else:
-            {"show": show, "cordon": cordon, "idle": idle}[arguments.verb]()
+            verbs[arguments.verb]()
     except Failed as error:
         print("ironburst-kubelet: {}".format(error), file=sys.stderr)
         return 1

@@ -1,0 +1,60 @@
+"""What a Kubernetes cluster must have before anything is made in it that needs it, asked at every preview and up: an
+`up` ends in one sentence, not half way.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes
+import pulumi
+import yaml
+
+from ironburst.config.scheduler_models import Kubernetes
+
+READINESS = ("readiness.node.x-k8s.io", "v1alpha1")
+KUEUE = ("kueue.x-k8s.io", "v1beta2")
+ANSWER_S = 20
+
+
+def check(declared: Kubernetes, kubeconfig: str) -> None:
+    """Raises pulumi.RunError with what isn't installed, or in another version. A cluster that doesn't answer is a
+    warning: it may be made in this same `up`.
+    """
+    needed = list(_needed(declared))
+    if not needed:
+        return
+    try:
+        served = groups(kubeconfig)
+    except Exception as error:  # a credential plugin may raise anything
+        said = " ".join(str(error).split())[:300]
+        pulumi.log.warn(f"the cluster could not be asked what is installed there, so that isn't checked: {said}")
+        return
+    missing = []
+    for (group, version), path, what in needed:
+        if group not in served:
+            missing.append(f"{path}: the cluster has no {group}: install {what} first, or leave this out")
+        elif version not in served[group]:
+            there = ", ".join(served[group])
+            missing.append(
+                f"{path}: the cluster has {group} as {there}, needed is {version}: install {what} in a version with it"
+            )
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
+
+
+def _needed(declared: Kubernetes) -> Iterator[tuple[tuple[str, str], str, str]]:
+    if declared.gate_rule:
+        yield READINESS, "scheduler.gate_rule", "the node-readiness-controller"
+    if declared.queue == "kueue":
+        yield KUEUE, "scheduler.queue", "Kueue"
+
+
+def groups(kubeconfig: str) -> dict[str, list[str]]:
+    """API groups of a cluster, each with its versions. Raises whatever the client and its credentials raise."""
+    configuration = kubernetes.client.Configuration()
+    configuration.retries = False
+    content: Any = yaml.safe_load(kubeconfig)
+    client = kubernetes.config.new_client_from_config_dict(content, client_configuration=configuration)
+    with client:
+        found = kubernetes.client.ApisApi(client).get_api_versions(_request_timeout=ANSWER_S)
+    return {group.name: [each.version for each in group.versions] for group in found.groups}

@@ -1,0 +1,99 @@
+"""Action `cluster_node`: a Kubernetes node out of service, once nothing of a workload is on it, and back into service.
+On the control node, with the controller's kubeconfig, by what `ironburst converge` does it with.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
+from ironburst.cli.scheduler import home_nodes
+from ironburst.convergence.drains import Drains, is_ours
+from ironburst.convergence.model import Options
+from ironburst.document import Scheduler
+from ironburst.service import SchedulerError
+
+DOCUMENTATION = """
+name: cluster_node
+author: ironburst
+short_description: a Kubernetes node out of service and back
+options:
+  node: {description: name of its Node object, type: str, required: true}
+  cluster: {description: name of the cluster in the document, type: str, required: true}
+  scheduler: {description: the document's part of it, type: dict, required: true}
+  region: {description: of AWS Secrets Manager, type: str}
+  state:
+    description: drained, waits until no pod of a workload is there; in_service, lifts our own cordon and no one else's
+    type: str
+    choices: [drained, in_service]
+    required: true
+  reason: {description: what people read of the drain, type: str}
+  timeout: {description: seconds that its pods may take; then it takes pods again, type: int}
+  poll: {description: seconds between two looks, type: float}
+"""
+SPEC = {
+    "node": {"type": "str", "required": True},
+    "cluster": {"type": "str", "required": True},
+    "scheduler": {"type": "dict", "required": True},
+    "region": {"type": "str"},
+    "state": {"type": "str", "choices": ["drained", "in_service"], "required": True},
+    "reason": {"type": "str", "default": "playbooks/upgrade.yml"},
+    "timeout": {"type": "int", "default": 86400},
+    "poll": {"type": "float", "default": 5.0},
+}
+
+
+class ActionModule(ActionBase):
+    """See DOCUMENTATION."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp=None, task_vars=None):
+        """The result; AnsibleActionFail with one sentence."""
+        super().run(tmp, task_vars)
+        _, given = self.validate_argument_spec(SPEC)
+        service = None
+        try:
+            declared = Scheduler.model_validate(given["scheduler"])
+            service = home_nodes(given["cluster"], declared, given["region"])
+            change = drained if given["state"] == "drained" else in_service
+            return {"changed": change(service, given, self._task.check_mode)}
+        except SchedulerError as error:
+            raise AnsibleActionFail(f"{given['node']}: {error}") from None
+        finally:
+            if service:
+                service.close()
+
+
+def drained(service, given, check):
+    """Whether the node had to be drained. One that is in no cluster yet runs nothing."""
+    name, timeout = given["node"], given["timeout"]
+    seen = service.occupancy()
+    if name not in seen:
+        return False
+    if check:
+        return not seen[name].drained
+    tools = SimpleNamespace(clock=time.time, pause=time.sleep, say=Display().display)
+    drains = Drains(service, tools, Options(drain_timeout=timeout, poll=given["poll"]))
+    drains.take([name], seen, given["reason"])
+    if drains.wait([name]):
+        drains.give_back([name])
+        raise SchedulerError(
+            f"its pods did not end in {timeout} s, it takes pods again: upgrade it later, or give a longer upgrade_wait"
+        )
+    return not seen[name].drained
+
+
+def in_service(service, given, check):
+    """Whether the cordon was ours, and is lifted."""
+    ours = is_ours(service.occupancy().get(given["node"]))
+    if ours and not check:
+        service.resume([given["node"]])
+    return ours

@@ -1,0 +1,79 @@
+"""The module api_version against a server with a certificate; against a real API server:
+test_kubelet_program_live.py.
+"""
+
+import subprocess
+import sys
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from programs import PLAYBOOKS, load
+
+from lab.kubernetes import authority
+
+api_version = load("plugins/modules/api_version.py")
+
+
+@pytest.fixture
+def files(tmp_path):
+    files = authority.files("127.0.0.1")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return files
+
+
+@pytest.fixture
+def serve(tmp_path, files):
+    started = []
+
+    def server(status, version):
+        command = [sys.executable, "-m", "tests.version_server", tmp_path, "127.0.0.1", "0", str(status), version]
+        started.append(
+            subprocess.Popen(command, cwd=PLAYBOOKS.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        )
+        return f"https://127.0.0.1:{int(started[-1].stdout.readline())}"
+
+    yield server
+    for each in started:
+        each.kill()
+        each.wait()
+        each.stdout.close()
+
+
+@pytest.mark.parametrize(("status", "version"), [(200, "v1.36.3"), (401, ""), (403, "")])
+def test_its_version_or_nothing_where_strangers_are_not_told(serve, files, tmp_path, status, version):
+    assert api_version.version(serve(status, version), files["ca.crt"], 10, str(tmp_path / "none")) == version
+
+
+@pytest.mark.parametrize(
+    ("status", "version", "ca", "words"),
+    [
+        (500, "x", None, "answers 500 for /version"),
+        (200, "", None, "doesn't tell its version: "),
+        (200, "v1.36.3", "other", "certificate verify failed"),
+        (200, "v1.36.3", "no certificate", "authority can't be used"),
+    ],
+)
+def test_what_is_no_answer_is_said_in_a_sentence(serve, files, tmp_path, status, version, ca, words):
+    given = {None: files["ca.crt"], "other": authority.files("127.0.0.1")["ca.crt"]}.get(ca, ca)
+    with pytest.raises(api_version.Failed) as error:
+        api_version.version(serve(status, version), given, 10, str(tmp_path / "none"))
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_nobody_there(files, tmp_path):
+    with pytest.raises(api_version.Failed, match=r"doesn't tell its version: .*refused"):
+        api_version.version("https://127.0.0.1:1", files["ca.crt"], 10, str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("server", "kubelet", "skew"),
+    [("v1.36.3", "1.36", 0), ("v1.36.3-eks-1-2", "1.33.9", 3), ("v1.37.2", "1.33", 4), ("v1.36.0", "1.37.2", -1)],
+)
+def test_how_far_a_kubelet_is_behind(server, kubelet, skew):
+    loader = DataLoader()
+    of_role = loader.load_from_file(str(PLAYBOOKS / "roles/kubernetes_node/vars/main.yml"), trusted_as_template=True)
+    known = {"kubernetes_node_api": {"version": server}, "node_software": {"kubernetes": kubelet}}
+    templar = Templar(loader=loader, variables=of_role | known)
+    assert templar.template(trust_as_template("{{ kubernetes_node_skew }}")) == skew
