@@ -15,8 +15,8 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
-from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.config.scheduler_models import ControlPlane, Slurm
+from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
     Budget,

@@ -161,7 +161,8 @@ class Scheduler(_Part):
     control_plane: ControlPlane | None = Field(default=None, description="null: the cluster is there already")
     api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
     ca: str = Field(
-        default="", description="certificates of the cluster's authority, PEM; empty: only the control plane's head has it"
+        default="",
+        description="certificates of the cluster's authority, PEM; empty: only the head has it",
     )
     kubeconfig: str = ""
     join_token: str = ""

@@ -17,9 +17,11 @@ KUBELET_VERSIONS = ["1.36.3", "1.37.2"]  # the newer one is there to be left alo
 CNI_VERSION = "1.7.1"
 CRI_VERSION = "1.36.0"
 # As Kubernetes' own package of kubeadm has it
-KUBEADM_DROP_IN = """# Note: This dropin only works with kubeadm and kubelet v1.11+
+_KUBERNETES = "/etc/kubernetes"
+KUBEADM_DROP_IN = f"""# Note: This dropin only works with kubeadm and kubelet v1.11+
 [Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig={_KUBERNETES}/bootstrap-kubelet.conf \
+--kubeconfig={_KUBERNETES}/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 EnvironmentFile=-/etc/default/kubelet
@@ -114,7 +116,7 @@ def kubernetes() -> Iterator[StubPackage]:
 
 
 def _real(name: str, version: str) -> str:
-    """The lab's own build of a program, of the first version and where a test has put it; else a stub."""
-    real = f"/shared/kubernetes/{name}"
-    run = f'[ -x {real} ] && exec {real} "$@"\n' if version == KUBELET_VERSIONS[0] else ""
+    """The lab's own build of a program, where a test has put it; else a stub."""
+    real = f"/shared/kubernetes/{name}" + (f"-{version}" if name == "kubeadm" else "")
+    run = f'[ -x {real} ] && exec {real} "$@"\n'
     return f'#!/bin/sh\n# STUB of the lab\n{run}echo "{name} {version}: STUB of the lab" >&2\nexit 1\n'

@@ -130,7 +130,9 @@ def test_a_head_that_nobody_names_is_said(value):
     value["scheduler"] |= {"api_server": "https://10.78.0.5:6443", "cluster_dns": "10.96.0.10"}
     del value["scheduler"]["control_plane"]
     ((path, message),) = said(value)
-    assert path.endswith("].role") and "let one of them make a cluster (`control_plane.head` of the scheduler)" in message
+    assert (
+        path.endswith("].role") and "let one of them make a cluster (`control_plane.head` of the scheduler)" in message
+    )
 
 
 def test_beside_slurm_each_has_a_head_of_its_own(declared):

@@ -40,9 +40,7 @@ class Failed(Exception):
 def run(*command):
     """What a program prints. Raises Failed with its last words."""
     try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=ANSWER_S, check=False
-        )
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=ANSWER_S, check=False)
     except subprocess.TimeoutExpired:
         raise Failed("{} gave no answer in {} s".format(command[0], ANSWER_S)) from None
     except OSError as error:
@@ -99,7 +97,9 @@ def snapshot_etcd(path):
     pki = "/etc/kubernetes/pki/etcd"
     keys = ["--cacert={}/ca.crt".format(pki)]
     keys += ["--cert={}/healthcheck-client.crt".format(pki), "--key={}/healthcheck-client.key".format(pki)]
-    run(*CRICTL, "exec", containers[0], "etcdctl", "--endpoints=https://127.0.0.1:2379", *keys, "snapshot", "save", path)
+    run(
+        *CRICTL, "exec", containers[0], "etcdctl", "--endpoints=https://127.0.0.1:2379", *keys, "snapshot", "save", path
+    )
 
 
 # ---- certificates
