@@ -74,7 +74,7 @@ class Cni(Strict):
         pattern=r"^(https://\S+|[^\s:]+)$",
         description="https: URL that the head reaches, or a file on the machine that runs Ansible, from the checkout's "
         "folder",
-        examples=["https://example.org/cni/v1.2.3/install.yaml", "files/cni.yaml"],
+        examples=["https://example.org/cni/v1.2.3/install.yaml", "/srv/site/cni.yaml"],
     )
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of that file: sha256sum prints it")
 

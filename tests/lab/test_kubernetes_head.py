@@ -187,6 +187,23 @@ def test_certificates_are_renewed_and_the_api_server_shows_the_new_one(made, sit
     site.ssh("head", KUBECTL + "get nodes")
 
 
+def test_a_lost_head_comes_back_from_its_backup(made, inside, site):
+    """As docs/how-to/kubernetes.md has it: the keys and etcd's data are put back, and kubeadm makes the rest anew."""
+    site.ssh("head", KUBECTL + "create configmap marker --from-literal=of=before")
+    site.ssh("head", f"systemctl start ironburst-control-plane && cp $(ls {BACKUPS}/*.tar | tail -1) /root/kept.tar")
+    site.ssh("head", "systemctl stop kubelet 'lab-pod-*'; kubeadm reset --force; test ! -e /etc/kubernetes/pki/ca.key")
+    peer = f"https://{names.ADDRESSES['head']}:2380"
+    restore = "/shared/kubernetes/etcdutl snapshot restore /root/etcd-snapshot.db --data-dir=/var/lib/etcd --name=head "
+    restore += f"--initial-cluster=head={peer} --initial-advertise-peer-urls={peer}"
+    site.ssh("head", "tar xf /root/kept.tar -C / etc/kubernetes/pki && tar xf /root/kept.tar -C /root etcd-snapshot.db")
+    site.ssh("head", f"rm -rf /var/lib/etcd && {restore}")
+    _, said = play(inside, "--limit=head", ok=False)
+    assert "[ERROR DirAvailable--var-lib-etcd]: /var/lib/etcd is not empty" in said
+    play(inside, "--limit=head", ignored=[*NOT_HERE, "DirAvailable--var-lib-etcd"])
+    assert out(site, KUBECTL + "get configmap marker --output=jsonpath={.data.of}") == "before"
+    assert out(site, "ironburst-kubelet show", "dgx01").startswith("NodeName=dgx01 ")  # by the certificate it had
+
+
 def test_other_networks_and_another_manifest_are_refused(made, inside):
     document = json.loads(inside.document.read_text())
     document["scheduler"]["control_plane"]["pod_cidr"] = "10.245.0.0/16"
@@ -219,6 +236,8 @@ def test_another_version_comes_by_upgrade_alone_and_one_at_a_time(made, inside, 
 
 
 def test_a_control_plane_of_another_hand_stays_as_it_is(made, inside, site):
+    twice = out(site, "kubeadm init 2>&1 || true")
+    assert "[ERROR FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml]" in twice and "Port 6443 is in" in twice
     site.ssh("head", "rm /etc/ironburst/kubeadm.yaml; systemctl disable --now ironburst-control-plane.timer")
     before = out(site, "find /etc/kubernetes /etc/containerd -type f | xargs sha256sum; apt-mark showhold")
     _, said = play(inside, "--limit=head")
