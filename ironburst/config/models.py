@@ -254,9 +254,11 @@ class ClusterConfig(Strict):
         return [self.scheduler, *self.other_schedulers]
 
     def scheduler_of(self, nodes: NodeSettings) -> Scheduler:
-        """Whose nodes these are: the first one's, unless they say another; a head is Slurm's."""
-        kind = "slurm" if isinstance(nodes, Nodes) and nodes.role == "head" else nodes.scheduler
-        return next((each for each in self.schedulers if each.kind == kind), self.scheduler)
+        """Whose nodes these are: the first one's, unless they say another; a head is of the one that names it."""
+        if isinstance(nodes, Nodes) and nodes.role == "head":
+            named = (each for each in self.schedulers if each.head_node in nodes.names)
+            return next(named, self.slurm or self.scheduler)
+        return next((each for each in self.schedulers if each.kind == nodes.scheduler), self.scheduler)
 
     @property
     def slurm(self) -> Slurm | None:

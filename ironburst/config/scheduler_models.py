@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Certificates, Name, SecretRef
+from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
 from ironburst.naming import SITE_LABEL
 
 SHARED = "mounted on every node; the gate checks it"
@@ -28,6 +29,11 @@ class Slurm(Strict):
     def joins_with(self) -> tuple[str, str]:
         """What a rented node joins with: the key of this section that names it, and the reference."""
         return "munge_key", self.munge_key
+
+    @property
+    def head_node(self) -> str | None:
+        """Name of the node that it runs on."""
+        return self.head
 
 
 class GpuSupport(Strict):
@@ -76,17 +82,59 @@ class GateRule(Strict):
     dry_run: bool = Field(default=False, description="only say in the rule's status what would be tainted")
 
 
+class Cni(Strict):
+    """The manifest that gives the cluster its pod network; which one is the site's choice."""
+
+    manifest: str = Field(
+        pattern=r"^(https://\S+|[^\s:]+)$",
+        description="https: URL that the head reaches, or a file on the machine that runs Ansible, from the checkout's "
+        "folder",
+        examples=["https://example.org/cni/v1.2.3/install.yaml", "/srv/site/cni.yaml"],
+    )
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of that file: sha256sum prints it")
+
+
+class ControlPlane(Strict):
+    """A cluster that is made here, by kubeadm, with one node of control plane."""
+
+    head: str = Field(description="name of the bare-metal node, with role head")
+    pod_cidr: Network = Field(default="10.244.0.0/16", description="addresses of pods; each node takes a /24")
+    service_cidr: Network = Field(default="10.96.0.0/12", description="addresses of services")
+    cni: Cni | None = Field(
+        default=None, description="pod network; none: you install one, and nodes are NotReady until then"
+    )
+    image_repository: str | None = Field(
+        default=None,
+        pattern=r"^[^\s:/]+(:\d+)?(/[^\s:]+)*$",
+        description="where the images of the control plane are; none: Kubernetes' own registry",
+        examples=["registry.example.org/kubernetes"],
+    )
+
+    @property
+    def cluster_dns(self) -> str:
+        """Address of the DNS service: the tenth of service_cidr, as kubeadm has it."""
+        return str(ipaddress.IPv4Network(self.service_cidr).network_address + 10)
+
+
 class Kubernetes(Strict):
-    """A Kubernetes cluster that is there already: rented nodes join it, and its own scheduler starts the pods."""
+    """A Kubernetes cluster, that is there already or made here: rented nodes join it, and its own scheduler starts the
+    pods.
+    """
 
     kind: Literal["kubernetes"]
-    api_server: str = Field(
+    control_plane: ControlPlane | None = Field(
+        default=None, description="the cluster is made here; none: it is there already"
+    )
+    api_server: str | None = Field(
+        default=None,
         pattern=r"^https://[^/\s]+$",
-        description="as nodes and the controller reach it",
+        description="as nodes and the controller reach it; none, with control_plane: the head's address, port 6443",
         examples=["https://10.0.0.5:6443"],
     )
-    ca: Certificates = Field(
-        description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
+    ca: Certificates | None = Field(
+        default=None,
+        description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt. With "
+        "control_plane needed for rented nodes only",
     )
     kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
     admin_kubeconfig: SecretRef | None = Field(
@@ -116,7 +164,11 @@ class Kubernetes(Strict):
         description="whose queue is rented for: pods that kube-scheduler calls unschedulable, or workloads that Kueue "
         "(0.15 or newer) holds for an AdmissionCheck of ours, which flavors of the cloud carry",
     )
-    cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
+    cluster_dns: Address | None = Field(
+        default=None,
+        description="address of the cluster's DNS service; with control_plane it follows from service_cidr",
+        examples=["10.96.0.10"],
+    )
     cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
     namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
@@ -127,6 +179,11 @@ class Kubernetes(Strict):
     def joins_with(self) -> tuple[str, str]:
         """What a rented node joins with: the key of this section that names it, and the reference."""
         return "join_token", self.join_token
+
+    @property
+    def head_node(self) -> str | None:
+        """Name of the node that it is made on; None: it is there already."""
+        return self.control_plane.head if self.control_plane else None
 
 
 def _kind(value: Any) -> str:

@@ -15,8 +15,8 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
+from ironburst.config.scheduler_models import ControlPlane, Slurm
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
-from ironburst.config.scheduler_models import Slurm
 from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
     Budget,
@@ -45,6 +45,7 @@ from ironburst.document import (
 from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14
+API_PORT = 6443  # kubeadm's
 TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
@@ -121,9 +122,18 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
 
 def _scheduler(declared: DeclaredScheduler, hosts: list[Host]) -> Scheduler:
     known = {key: value for key, value in declared.model_dump().items() if value is not None}
+    address = next((host.address for host in hosts if host.name == declared.head_node), "")
     if isinstance(declared, Slurm):
-        known["head_address"] = next(host for host in hosts if host.name == declared.head).address
+        known["head_address"] = address
+    elif declared.control_plane:
+        known = {**_made(declared.control_plane, address), **known}
+        known["control_plane"] = {"head_address": address, **declared.control_plane.model_dump(exclude_none=True)}
     return Scheduler(**{"shared_filesystem": "", **known})
+
+
+def _made(declared: ControlPlane, address: str) -> dict[str, str]:
+    """What follows from the head of a cluster that is made here."""
+    return {"api_server": f"https://{address}:{API_PORT}", "cluster_dns": declared.cluster_dns}
 
 
 def _share(declared: DeclaredShare) -> Share:
@@ -217,7 +227,7 @@ def _roles(
         "imex": chosen.imex is not None,
         "cuda": gpu,
         "nvidia_container_toolkit": gpu,
-        "container_runtime": gpu and bool(chosen.container_runtimes),
+        "container_runtime": bool(chosen.container_runtimes),
         "rdma": bool(chosen.packages.get("rdma")) or chosen.rdma == "efa",
         "infiniband_fabric": opensm,
         "mig": bool(its["mig"]),
@@ -230,6 +240,7 @@ def _roles(
         "node_health": gpu,
         "slurm_node": gpu and kind == "slurm",
         "slurm_head": not gpu and kind == "slurm",
+        "kubernetes_head": not gpu and kind == "kubernetes",
         "kubernetes_node": gpu and kind == "kubernetes",
     }
     return [role for role, needed in wanted.items() if needed]

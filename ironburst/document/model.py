@@ -129,6 +129,24 @@ class Ssh(_Part):
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
 
 
+class Cni(_Part):
+    """The manifest of the pod network."""
+
+    manifest: str = Field(description="https: URL that the head reaches, or a file on the machine that runs Ansible")
+    sha256: str
+
+
+class ControlPlane(_Part):
+    """A Kubernetes cluster that kubeadm makes on `head`."""
+
+    head: str
+    head_address: str
+    pod_cidr: str
+    service_cidr: str
+    cni: Cni | None = Field(default=None, description="null: a person installs one")
+    image_repository: str = Field(default="", description="empty: Kubernetes' own")
+
+
 class Scheduler(_Part):
     """Slurm's head, or the Kubernetes cluster; what is the other kind's is empty. `munge_key`, `kubeconfig` and
     `join_token` are references, never the secret.
@@ -140,8 +158,12 @@ class Scheduler(_Part):
     head: str = ""
     head_address: str = ""
     munge_key: str = ""
+    control_plane: ControlPlane | None = Field(default=None, description="null: the cluster is there already")
     api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
-    ca: str = Field(default="", description="certificates of the cluster's authority, PEM")
+    ca: str = Field(
+        default="",
+        description="certificates of the cluster's authority, PEM; empty: only the head has it",
+    )
     kubeconfig: str = ""
     join_token: str = ""
     cluster_dns: str = ""

@@ -25,6 +25,7 @@ ROLES = (
     "slurm_node",
     "slurm_head",
     "kubernetes_node",
+    "kubernetes_head",
     "kernel",
 )
 """Whose packages a set names, in this order. NCCL's are installed by the role cuda."""
@@ -173,12 +174,14 @@ def slurm_packages(os: str, role: str, slurm: str | None, facts: Facts) -> list[
     return [parse_spec(_filled(name, slurm=slurm)) for name in tables(facts, os)[1][role]]
 
 
-def kubernetes_packages(os: str, kubernetes: str | None, facts: Facts) -> list[Package]:
-    """kubelet of the declared version: "1.36" is any of that minor version, "1.36.3" is that one alone."""
+def kubernetes_packages(os: str, role: str, kubernetes: str | None, facts: Facts) -> list[Package]:
+    """Kubernetes for `role`, kubernetes_node or kubernetes_head, of the declared version: "1.36" is any of that minor
+    version, "1.36.3" is that one alone.
+    """
     if kubernetes is None:
         return []
     wanted = f"{kubernetes}{'-' if kubernetes.count('.') > 1 else '.'}*"
-    return [parse_spec(_filled(name, kubernetes=wanted)) for name in tables(facts, os)[1]["kubernetes_node"]]
+    return [parse_spec(_filled(name, kubernetes=wanted)) for name in tables(facts, os)[1][role]]
 
 
 def nvlsm_packages(os: str, rdma: str, facts: Facts) -> list[Package]:
@@ -219,8 +222,8 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
     wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts)
     slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
     wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, facts)
-    if group.gpu is not None:
-        wanted["kubernetes_node"] = kubernetes_packages(os, chosen.kubernetes, facts)
+    kubernetes_role = "kubernetes_head" if group.gpu is None else "kubernetes_node"
+    wanted[kubernetes_role] = kubernetes_packages(os, kubernetes_role, chosen.kubernetes, facts)
     wanted["kernel"] = kernel_packages(os, chosen.kernel, facts)
     return wanted
 

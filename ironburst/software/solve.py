@@ -273,7 +273,7 @@ def _empty(group: Group) -> SoftwareSet:
         persistenced=None,
         cuda=None,
         container_toolkit=None,
-        container_runtimes=(),
+        container_runtimes=("containerd",) if wish.scheduler == "kubernetes" else (),
         dcgm=None,
         nccl=None,
         rdma="inbox",

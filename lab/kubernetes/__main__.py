@@ -29,6 +29,12 @@ def kubelet(_: argparse.Namespace) -> int:
     return 0
 
 
+def kubeadm(_: argparse.Namespace) -> int:
+    """Build a real kubeadm and etcd's clients, if they aren't there, and print their folder."""
+    print(binaries.kubeadm())
+    return 0
+
+
 def up(arguments: argparse.Namespace) -> int:
     """Start the control plane and print the administrator's kubeconfig."""
     _build()
@@ -98,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
 
     verb(build, "build the programs from Go modules into the cache, once (minutes), and print their folder")
     verb(kubelet, "build a real kubelet, once (minutes), and print its path; nothing of the lab needs it")
+    verb(kubeadm, "build a real kubeadm and etcd's clients, once (two minutes), and print their folder; for tests")
     starter = verb(
         up, "start the control plane, building it first if need be, and print the administrator's kubeconfig"
     )

@@ -6,7 +6,7 @@ kubelet is built apart, and only when it is asked for.
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,13 @@ KUBERNETES = "1.36.3"
 MODULES = Path(__file__).parent / "modules"
 OPTIONAL = Path(__file__).parent / "optional"
 STRIPPED = "-s -w"
-# Without them the programs say v0.0.0 and clients take them for something ancient
-_SAYS = "-X k8s.io/component-base/version."
-SAYS_VERSION = f"{STRIPPED} {_SAYS}gitVersion=v{KUBERNETES} {_SAYS}gitMajor=1 {_SAYS}gitMinor=36"
+NEWER = "1.37.2"  # what a kubeadm of the same source says, where an upgrade is tried
+
+
+def _says(version: str) -> str:
+    """The linker's flags. Without them the programs say v0.0.0 and clients take them for something ancient."""
+    says, (major, minor, _) = "-X k8s.io/component-base/version.", version.split(".")
+    return f"{STRIPPED} {says}gitVersion=v{version} {says}gitMajor={major} {says}gitMinor={minor}"
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Program:
 
 
 def _kubernetes(name: str) -> Program:
-    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", SAYS_VERSION)
+    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _says(KUBERNETES))
 
 
 PROGRAMS = (
@@ -45,7 +49,13 @@ PROGRAMS = (
     Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
 
-KUBELET = _kubernetes("kubelet")
+KUBELET = Program("kubelet", "kubelet", "k8s.io/kubernetes/cmd/kubelet", _says(KUBERNETES))
+KUBEADM = Program(f"kubeadm-{KUBERNETES}", "kubeadm", "k8s.io/kubernetes/cmd/kubeadm", _says(KUBERNETES))
+NEWER_KUBEADM = Program(f"kubeadm-{NEWER}", "kubeadm", "k8s.io/kubernetes/cmd/kubeadm", _says(NEWER))
+ETCDCTL = Program("etcdctl", "etcdctl", "go.etcd.io/etcd/etcdctl/v3")
+ETCDUTL = Program("etcdutl", "etcdctl", "go.etcd.io/etcd/etcdutl/v3")
+OF_KUBEADM = (KUBEADM, NEWER_KUBEADM, ETCDCTL, ETCDUTL)
+"""what a control plane of kubeadm's is tried with, beside the others"""
 
 
 def folder(root: Path = LAB_ROOT) -> Path:
@@ -80,16 +90,37 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
 
 def kubelet(root: Path = LAB_ROOT) -> Path:
     """A real kubelet; built now (minutes) if it isn't there. LabError as `build`."""
-    texts = [path.read_text() for path in sorted((OPTIONAL / KUBELET.name).glob("go.*"))]
-    target, root = path_of("kubelet", Path(root).resolve(), texts, KUBELET), Path(root).resolve()
-    with locked(root / "locks" / "kubelet.lock"):
+    return _optional("kubelet", (KUBELET,), root) / KUBELET.name
+
+
+def kubeadm(root: Path = LAB_ROOT) -> Path:
+    """The folder with OF_KUBEADM; built now (two minutes) if it isn't there. LabError as `build`."""
+    return _optional("kubeadm", OF_KUBEADM, root)
+
+
+def kubeadm_built(root: Path = LAB_ROOT) -> bool:
+    """True if `kubeadm` has nothing to do."""
+    return _optional_path("kubeadm", OF_KUBEADM, root).is_dir()
+
+
+def _optional_path(name: str, programs: Sequence[Program], root: Path) -> Path:
+    modules = dict.fromkeys(program.module for program in programs)
+    texts = [path.read_text() for module in modules for path in sorted((OPTIONAL / module).glob("go.*"))]
+    return path_of(name, Path(root).resolve(), texts, programs)
+
+
+def _optional(name: str, programs: Sequence[Program], root: Path) -> Path:
+    """The folder with programs of modules in optional/."""
+    target, root = _optional_path(name, programs, root), Path(root).resolve()
+    with locked(root / "locks" / f"{name}.lock"):
         if not target.is_dir():
             aside = target.with_suffix(".new")
             aside.mkdir(parents=True, exist_ok=True)
-            _build(KUBELET, aside / KUBELET.name, OPTIONAL / KUBELET.name)
+            for program in programs:
+                _build(program, aside / program.name, OPTIONAL / program.module)
             aside.rename(target)
             forget_older(root, target)
-    return target / KUBELET.name
+    return target
 
 
 def command(program: Program, target: Path) -> list[str]:

@@ -15,6 +15,19 @@ DOCA_VERSION = "3.2.3"
 DCGM_EXPORTER_VERSION = "4.5.0"
 KUBELET_VERSIONS = ["1.36.3", "1.37.2"]  # the newer one is there to be left alone
 CNI_VERSION = "1.7.1"
+CRI_VERSION = "1.36.0"
+# As Kubernetes' own package of kubeadm has it
+_KUBERNETES = "/etc/kubernetes"
+KUBEADM_DROP_IN = f"""# Note: This dropin only works with kubeadm and kubelet v1.11+
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig={_KUBERNETES}/bootstrap-kubelet.conf \
+--kubeconfig={_KUBERNETES}/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
 
 
 def runtimes() -> Iterator[StubPackage]:
@@ -75,16 +88,35 @@ def runtimes() -> Iterator[StubPackage]:
 
 def kubernetes() -> Iterator[StubPackage]:
     """kubelet and what it depends on, as Kubernetes' own repository has them: nothing is started by installing it."""
-    service = "ExecStart=/usr/bin/kubelet\nRestart=always\nRestartSec=10\n"
+    service = "ExecStart=/usr/bin/kubelet\nRestart=always\nRestartSec=2\n"
     head = "Wants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n"
     for version in KUBELET_VERSIONS:
         yield StubPackage(
             "kubelet",
             f"{version}-1.1",
-            depends="kubernetes-cni, python3",
+            depends="kubernetes-cni, python3, python3-yaml, openssl",
             files={
                 "usr/bin/kubelet": tool("kubelet", version=version),
                 "usr/lib/systemd/system/kubelet.service": unit("kubelet", service, head=head),
             },
         )
+        real = {name: _real(name, version) for name in ("kubeadm", "kubectl")}
+        yield StubPackage(
+            "kubeadm",
+            f"{version}-1.1",
+            depends="kubelet, cri-tools",
+            files={
+                "usr/bin/kubeadm": real["kubeadm"],
+                "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": KUBEADM_DROP_IN,
+            },
+        )
+        yield StubPackage("kubectl", f"{version}-1.1", files={"usr/bin/kubectl": real["kubectl"]})
+    yield StubPackage("cri-tools", f"{CRI_VERSION}-1.1", depends="python3", files={"usr/bin/crictl": tool("crictl")})
     yield StubPackage("kubernetes-cni", f"{CNI_VERSION}-1.1", files={"opt/cni/bin/README": "STUB of the lab\n"})
+
+
+def _real(name: str, version: str) -> str:
+    """The lab's own build of a program, where a test has put it; else a stub."""
+    real = f"/shared/kubernetes/{name}" + (f"-{version}" if name == "kubeadm" else "")
+    run = f'[ -x {real} ] && exec {real} "$@"\n'
+    return f'#!/bin/sh\n# STUB of the lab\n{run}echo "{name} {version}: STUB of the lab" >&2\nexit 1\n'

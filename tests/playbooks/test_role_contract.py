@@ -23,6 +23,7 @@ HARMLESS = {
     "base": {"Read the time servers"},
     "container_runtime": {"Settings of user namespaces take effect"},
     "slurm_head": {"Reconfigure Slurm"},
+    "kubernetes_head": {"Kernel settings of Kubernetes take effect"},  # no jobs run there
 }
 # Units that a live task may restart because of what they read, likewise
 RESTARTED = {
@@ -30,6 +31,7 @@ RESTARTED = {
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
+    "kubernetes_head": {"ironburst-control-plane.timer"},
     "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst"},
 }
 

@@ -237,6 +237,9 @@ def test_the_kernel_of_the_next_boot(tmp_path, monkeypatch, boot, grubby, kernel
         (["etc/kubernetes/kubelet.conf", "etc/ironburst/kubelet.yaml"], ""),  # it has asked for its certificate
         (["var/lib/kubelet/pki/kubelet-client-current.pem", "etc/ironburst/kubelet.yaml"], "own"),
         (["var/lib/kubelet/pki/kubelet-client-current.pem", "etc/kubernetes/kubelet.conf"], "adopted"),
+        (["etc/kubernetes/kubelet.conf", "etc/ironburst/kubeadm.yaml"], "own"),  # a head
+        (["etc/kubernetes/kubelet.conf", "etc/ironburst/kubeadm.begun.yaml"], ""),  # its init has not come to its end
+        (["etc/ironburst/kubeadm.yaml"], ""),  # kubeadm reset
     ],
 )
 def test_whose_node_of_kubernetes_it_is(tmp_path, files, found):

@@ -25,6 +25,16 @@ def on_kubernetes(value):
     }
 
 
+def on_made(value):
+    """Changes a decoded stack: the head makes the cluster."""
+    heads = [nodes for nodes in value["halls"][0]["nodes"] if nodes.get("role") == "head"]
+    on_kubernetes(value)
+    value["halls"][0]["nodes"] += heads
+    for key in ("api_server", "cluster_dns"):
+        del value["scheduler"][key]
+    value["scheduler"]["control_plane"] = {"head": "head"}
+
+
 def on_both(value):
     """Changes a decoded stack: Slurm has what it had but for dgx02 and pool g5, which are a cluster's."""
     here = copy.deepcopy(value)

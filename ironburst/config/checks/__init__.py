@@ -10,6 +10,7 @@ from datetime import datetime
 from ironburst.config.checks import (
     budget,
     cloud,
+    control_plane,
     data,
     gpu_support,
     identity,
@@ -32,6 +33,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     scheduler.scheduler,
+    control_plane.control_plane,
     gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.checks.common import Findings, cloud_nodes
+from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -42,6 +42,10 @@ def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
         yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
     if config.cloud:
         yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
+    for at, each in schedulers(config):
+        if isinstance(each, Kubernetes) and each.control_plane:
+            yield at("control_plane", "pod_cidr"), each.control_plane.pod_cidr
+            yield at("control_plane", "service_cidr"), each.control_plane.service_cidr
 
 
 def _room(cloud: Cloud) -> Findings:
@@ -204,12 +208,17 @@ def _linked(network: CloudNetwork, path: str, what: str, homes: list[str]) -> Fi
 def _joined(config: ClusterConfig, scheduler: Scheduler) -> tuple[str, list[str]]:
     """What nodes join at, for people, and the hall that it lies in."""
     if isinstance(scheduler, Kubernetes):
-        host = urlsplit(scheduler.api_server).hostname or ""
+        if scheduler.control_plane:
+            return _at_head(config, scheduler.control_plane.head)
+        host = urlsplit(scheduler.api_server or "").hostname or ""
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
             return f"the API server {host}", []
         halls = [hall.name for hall in config.halls if address in ipaddress.IPv4Network(hall.cidr)]
         return f"the API server {host}", halls
-    head = scheduler.head
+    return _at_head(config, scheduler.head)
+
+
+def _at_head(config: ClusterConfig, head: str) -> tuple[str, list[str]]:
     return head, [hall.name for hall in config.halls if any(head in nodes.names for nodes in hall.nodes)]

@@ -9,6 +9,7 @@ from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_node
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import NodeSettings
+from ironburst.config.scheduler_models import Scheduler
 from ironburst.naming import SCHEDULERS
 
 NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
@@ -22,7 +23,7 @@ def scheduler(config: ClusterConfig) -> Findings:
         yield from _nodes(config)
     for at, each in schedulers(config):
         if each.kind == "slurm":
-            yield from _head(config, at, each.head)
+            yield from head_declared(config, at("head"), each)
         key, reference = each.joins_with
         rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
         if rents and not secrets.in_secretsmanager(reference):
@@ -48,7 +49,7 @@ def _kinds(config: ClusterConfig) -> Findings:
 def _whose(config: ClusterConfig) -> Findings:
     """With two schedulers everything says whose it is; with one there is nothing else to say."""
     for at, _, nodes in owned_nodes(config):
-        yield from _one(config, at, nodes, ["slurm"] if nodes.role == "head" else None)
+        yield from _one(config, at, nodes, [config.scheduler_of(nodes).kind] if nodes.role == "head" else None)
     for at, group in cloud_nodes(config):
         yield from _one(config, at, group)
 
@@ -65,23 +66,29 @@ def _one(config: ClusterConfig, at: At, nodes: NodeSettings, may: list[str] | No
         yield Finding(at("scheduler"), nodes.scheduler, "whose-nodes", message)
 
 
-def _head(config: ClusterConfig, at: At, head: str) -> Findings:
-    heads = [name for _, _, nodes in owned_nodes(config) if nodes.role == "head" for name in nodes.names]
-    path = at("head")
-    if head not in heads:
+def head_declared(config: ClusterConfig, path: str, of: Scheduler) -> Findings:
+    """The node at `path` that a scheduler names as its head has that role, and is the only one."""
+    ranges = [nodes for _, _, nodes in owned_nodes(config) if nodes.role == "head"]
+    heads = [name for nodes in ranges for name in nodes.names]
+    own = [name for nodes in ranges if config.scheduler_of(nodes) is of for name in nodes.names]
+    if of.head_node not in heads:
         known = ", ".join(heads) or "none is declared"
-        yield Finding(path, head, "unknown-node", f"{head!r} is not a node with role head; nodes with it: {known}")
-    elif len(heads) > 1:
-        message = f"there are {len(heads)} head nodes and one is supported (no fenced store for a backup yet); keep one"
-        yield Finding(path, heads, "one-head", message)
+        message = f"{of.head_node!r} is not a node with role head; nodes with it: {known}"
+        yield Finding(path, of.head_node, "unknown-node", message)
+    elif len(own) > 1:
+        why = "no fenced store for a backup yet" if of.kind == "slurm" else "more control planes are joined by hand"
+        message = f"there are {len(own)} head nodes and one is supported ({why}); keep one"
+        yield Finding(path, own, "one-head", message)
 
 
 def _nodes(config: ClusterConfig) -> Findings:
     for at, _, nodes in owned_nodes(config):
-        if nodes.role == "head" and not config.slurm:
-            message = "has role head, which runs Slurm; the cluster has its own control plane: leave these nodes out"
+        whose = config.scheduler_of(nodes)
+        if nodes.role == "head" and whose.head_node is None:
+            message = "has role head, and the cluster has its own control plane: leave these nodes out, or let one of "
+            message += "them make a cluster (`control_plane.head` of the scheduler)"
             yield Finding(at("role"), nodes.role, "no-head", message)
-        if config.slurm and (nodes.role == "head" or config.scheduler_of(nodes) is config.slurm):
+        if whose is config.slurm:
             continue
         for name in nodes.names:
             if not re.fullmatch(NODE_NAME, name):

@@ -202,12 +202,18 @@ class Look:
         return False
 
     def kubelet(self):
-        """own: the role kubernetes_node made this a node of its cluster; adopted: somebody else did; empty: it is none,
-        or not yet: kubelet writes its kubelet.conf before its certificate has come.
+        """own: the role kubernetes_node made this a node of its cluster, or kubernetes_head the cluster; adopted:
+        somebody else did; empty: it is none, or not yet: kubelet writes its kubelet.conf before its certificate has
+        come, and `kubeadm init` before the cluster is made.
         """
+        joined = self.text("/etc/kubernetes/kubelet.conf") is not None
+        if self.text("/etc/ironburst/kubeadm.yaml") is not None:
+            return "own" if joined else ""  # `kubeadm reset` takes away the one, not the other
+        if self.text("/etc/ironburst/kubeadm.begun.yaml") is not None:
+            return ""
         if self.text("/etc/ironburst/kubelet.yaml") is not None:
             return "own" if self.text("/var/lib/kubelet/pki/kubelet-client-current.pem") is not None else ""
-        return "adopted" if self.text("/etc/kubernetes/kubelet.conf") is not None else ""
+        return "adopted" if joined else ""
 
     def kubernetes_idle(self):
         """Whether all containers are of pods that keep no node: DaemonSets' and static ones."""

@@ -342,6 +342,9 @@ def test_a_node_of_kubernetes_has_kubelet_and_no_slurm(os, kubernetes, packages)
     assert (chosen.kubernetes, chosen.slurm) == (kubernetes, None)
     head = solve([group(None, os=os, **wish)], FACTS).sets["g"]
     assert head.packages["kubernetes_node"] == head.packages["slurm_head"] == ()
+    (kubelet,) = packages
+    own = [kubelet.replace("kubelet", name) for name in ("kubeadm", "kubelet", "kubectl")]
+    assert head.packages["kubernetes_head"] == (*own, "cri-tools") and head.container_runtimes == ("containerd",)
 
 
 def test_versions_that_may_be_locked_agree_with_the_package_table():
