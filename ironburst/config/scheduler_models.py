@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Name, SecretRef
 
+OF_A_CLUSTER = ("api_server", "ca", "join_token", "cluster_dns")
+"""keys that say what a cluster has that is there already"""
+NOT_ON_EKS = ("admin_kubeconfig", "controller_user")
 SHARED = "mounted on every node; the gate checks it"
 
 
@@ -24,7 +28,7 @@ class Slurm(Strict):
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
 
     @property
-    def joins_with(self) -> tuple[str, str]:
+    def joins_with(self) -> tuple[str, str] | None:
         """What a rented node joins with: the key of this section that names it, and the reference."""
         return "munge_key", self.munge_key
 
@@ -62,16 +66,24 @@ class GpuSupport(Strict):
 
 
 class Kubernetes(Strict):
-    """A Kubernetes cluster that is there already: rented nodes join it, and its own scheduler starts the pods."""
+    """A Kubernetes cluster that is there already, or one that `eks` makes; its own scheduler starts the pods."""
 
     kind: Literal["kubernetes"]
-    api_server: str = Field(
+    eks: Eks | None = Field(
+        default=None,
+        description="a cluster that Pulumi makes in AWS; then api_server, ca, cluster_dns, join_token, "
+        "admin_kubeconfig and controller_user are left out. Never tried against a real EKS",
+    )
+    api_server: str | None = Field(
+        default=None,
         pattern=r"^https://[^/\s]+$",
-        description="as nodes and the controller reach it",
+        description="as nodes and the controller reach it; needed without eks",
         examples=["https://10.0.0.5:6443"],
     )
-    ca: Certificates = Field(
-        description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
+    ca: Certificates | None = Field(
+        default=None,
+        description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt; needed "
+        "without eks",
     )
     kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
     admin_kubeconfig: SecretRef | None = Field(
@@ -88,9 +100,10 @@ class Kubernetes(Strict):
         "ironburst-controller, which is made in the namespace",
     )
     gpu_support: GpuSupport = GpuSupport()
-    join_token: SecretRef = Field(
+    join_token: SecretRef | None = Field(
+        default=None,
         description="the controller writes the short-lived token there that a rented node joins with; "
-        "aws-secretsmanager: alone",
+        "aws-secretsmanager: alone; needed without eks",
         examples=["aws-secretsmanager:ironburst/prod/join-token"],
     )
     queue: Literal["pods", "kueue"] = Field(
@@ -98,17 +111,33 @@ class Kubernetes(Strict):
         description="whose queue is rented for: pods that kube-scheduler calls unschedulable, or workloads that Kueue "
         "(0.15 or newer) holds for an AdmissionCheck of ours, which flavors of the cloud carry",
     )
-    cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
+    cluster_dns: Address | None = Field(
+        default=None, description="address of the cluster's DNS service; needed without eks", examples=["10.96.0.10"]
+    )
     cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
     namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
     shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
 
+    @model_validator(mode="after")
+    def _there_or_made(self) -> Kubernetes:
+        needed = [key for key in OF_A_CLUSTER if self.eks is None and getattr(self, key) is None]
+        if needed:
+            raise ValueError(f"needs {', '.join(needed)} of a cluster that is there, or eks to make one")
+        wrong = [key for key in (*OF_A_CLUSTER, *NOT_ON_EKS) if self.eks and getattr(self, key) is not None]
+        if wrong:
+            raise ValueError(
+                f"has {', '.join(wrong)} beside eks, which makes the cluster and knows them: leave them out"
+            )
+        return self
+
     @property
-    def joins_with(self) -> tuple[str, str]:
-        """What a rented node joins with: the key of this section that names it, and the reference."""
-        return "join_token", self.join_token
+    def joins_with(self) -> tuple[str, str] | None:
+        """What a rented node joins with: the key of this section that names it, and the reference; None: its own role
+        in IAM.
+        """
+        return ("join_token", self.join_token) if self.join_token else None
 
 
 def _kind(value: Any) -> str:

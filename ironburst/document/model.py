@@ -143,6 +143,7 @@ class Scheduler(_Part):
     api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
     ca: str = Field(default="", description="certificates of the cluster's authority, PEM")
     kubeconfig: str = ""
+    eks: str = Field(default="", description="what AWS calls it; its nodes sign in by IAM. Empty: no cluster of EKS")
     join_token: str = ""
     cluster_dns: str = ""
     cluster_domain: str = ""

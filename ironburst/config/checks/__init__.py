@@ -11,6 +11,7 @@ from ironburst.config.checks import (
     budget,
     cloud,
     data,
+    eks,
     gpu_support,
     identity,
     metal,
@@ -32,6 +33,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     scheduler.scheduler,
+    eks.eks,
     gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,
@@ -51,4 +53,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    return [*findings, *of_software, *cloud.capacity(config, now), *identity.authorities(config, now)]
+    of_a_day = (cloud.capacity, eks.support, identity.authorities)
+    return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config import subnets
-from ironburst.config.checks.common import Findings, cloud_nodes
+from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -42,6 +42,9 @@ def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
         yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
     if config.cloud:
         yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
+    for at, scheduler in schedulers(config):
+        if isinstance(scheduler, Kubernetes) and scheduler.eks:
+            yield at("eks", "service_cidr"), scheduler.eks.service_cidr
 
 
 def _room(cloud: Cloud) -> Findings:
@@ -204,7 +207,7 @@ def _linked(network: CloudNetwork, path: str, what: str, homes: list[str]) -> Fi
 def _joined(config: ClusterConfig, scheduler: Scheduler) -> tuple[str, list[str]]:
     """What nodes join at, for people, and the hall that it lies in."""
     if isinstance(scheduler, Kubernetes):
-        host = urlsplit(scheduler.api_server).hostname or ""
+        host = urlsplit(scheduler.api_server or "").hostname or ""
         try:
             address = ipaddress.ip_address(host)
         except ValueError:

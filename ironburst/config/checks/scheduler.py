@@ -23,6 +23,8 @@ def scheduler(config: ClusterConfig) -> Findings:
     for at, each in schedulers(config):
         if each.kind == "slurm":
             yield from _head(config, at, each.head)
+        if not each.joins_with:
+            continue
         key, reference = each.joins_with
         rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
         if rents and not secrets.in_secretsmanager(reference):
