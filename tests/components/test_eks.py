@@ -102,5 +102,7 @@ def test_the_control_plane_is_in_the_estimate(cluster, declared):
 
 def test_without_eks_there_is_none(cluster, value):
     assert not [each for each in cluster(value).resources if each.token.startswith("aws:eks/")]
-    (template,) = {each.inputs["metadataOptions"]["instanceMetadataTags"] for each in cluster(value).all("LaunchTemplate")}
+    (template,) = {
+        each.inputs["metadataOptions"]["instanceMetadataTags"] for each in cluster(value).all("LaunchTemplate")
+    }
     assert template == "enabled"

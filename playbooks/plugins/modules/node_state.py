@@ -196,7 +196,9 @@ class Look:
         or not yet: kubelet writes its kubelet.conf before its certificate has come.
         """
         if self.text("/etc/ironburst/kubelet.yaml") is not None:
-            return "own" if self.text("/var/lib/kubelet/pki/kubelet-client-current.pem") is not None else ""
+            certificate = self.text("/var/lib/kubelet/pki/kubelet-client-current.pem")
+            by_role = "ironburst-eks" in (self.text("/etc/kubernetes/kubelet.conf") or "")
+            return "own" if certificate is not None or by_role else ""
         return "adopted" if self.text("/etc/kubernetes/kubelet.conf") is not None else ""
 
     def kubernetes_idle(self):
