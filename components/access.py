@@ -1,5 +1,6 @@
 """Roles with least privilege: those of nodes, one that the controller assumes; a policy for those who bake images."""
 
+import functools
 import json
 from collections.abc import Sequence
 
@@ -120,7 +121,7 @@ class NodeAccess(pulumi.ComponentResource):
             rights = self._where.apply(lambda known: json.dumps(policies.node(known, joins_with, data)))
             aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
         for policy in EKS_NODE if eks else ():
-            arn = self._where.apply(lambda known, policy=policy: known.managed_policy(policy))
+            arn = self._where.apply(functools.partial(policies.Scope.managed_policy, name=policy))
             aws.iam.RolePolicyAttachment(logical(label, policy), role=role.name, policy_arn=arn, opts=child)
         if eks:
             self.of_eks[kind] = role

@@ -63,13 +63,13 @@ class EksCluster(pulumi.ComponentResource):
             name=called,
             role_arn=role.arn,
             version=version,
-            vpc_config={
-                "subnet_ids": list(subnet_ids),
-                "security_group_ids": [security_group_id],
-                "endpoint_private_access": True,
-                "endpoint_public_access": bool(declared.public_access),
-                **({"public_access_cidrs": declared.public_access} if declared.public_access else {}),
-            },
+            vpc_config=aws.eks.ClusterVpcConfigArgs(
+                subnet_ids=list(subnet_ids),
+                security_group_ids=[security_group_id],
+                endpoint_private_access=True,
+                endpoint_public_access=bool(declared.public_access),
+                public_access_cidrs=list(declared.public_access) or None,
+            ),
             # whoever makes it is its first admin, for it is he who declares the rights in it
             access_config={"authentication_mode": "API", "bootstrap_cluster_creator_admin_permissions": True},
             kubernetes_network_config={"service_ipv4_cidr": declared.service_cidr},
