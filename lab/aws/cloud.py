@@ -117,7 +117,8 @@ class Cloud:
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
         moto_api_backend.reset()
-        self.layer = FaultLayer(Eks(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT), ACCOUNT))
+        self.eks = Eks(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT), ACCOUNT)
+        self.layer = FaultLayer(self.eks)
         self.fault, self.calls = self.layer.add, self.layer.calls
         with listener:  # ours, because werkzeug ends the process where a port is taken
             self._server = make_server(

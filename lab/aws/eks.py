@@ -1,5 +1,4 @@
 """EKS, which moto has without access entries and takes nearly everything for: clusters, and who may sign in to them.
-No control plane stands behind it, so nothing answers at a cluster's endpoint.
 
 As AWS: a cluster is not there at once, nor gone at once, and until it is ACTIVE nothing else may be asked of it; it
 takes subnets of two zones of one VPC, and keeps to those zones; a role that EKS may assume; versions one after the
@@ -52,15 +51,23 @@ def missing(message: str) -> Refused:
 
 
 class Eks(RestService):
-    """The service."""
+    """The service. `behind`: URL and authority (PEM) of an API server that stands behind new clusters; None: nothing
+    answers there.
+    """
 
     service = SERVICE
+    behind: tuple[str, str] | None = None
 
     def answered(self, where: Account, call: str, p: Params) -> Params:
         """The answer of one call."""
         if call not in CALLS:
             raise Refused("UnknownOperationException", f"the lab's EKS has no {call}", 404)
-        return CALLS[call](where, p)
+        answer: Params = CALLS[call](where, p)
+        if call == "CreateCluster" and self.behind:
+            server, authority = self.behind
+            data = base64.b64encode(authority.encode()).decode()
+            table(where)[p["name"]] |= {"endpoint": server, "certificateAuthority": {"data": data}}
+        return answer
 
 
 def table(where: Account) -> dict[str, Params]:
