@@ -1,5 +1,6 @@
 """Roles with least privilege: those of nodes, one that the controller assumes; a policy for those who bake images."""
 
+import functools
 import json
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from components import policies
 from components.burst_pool import BurstPool
 from components.interruptions import Interruptions
 from ironburst import secrets
+from ironburst.config import eks_cluster
 from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
@@ -31,19 +33,27 @@ def scope(region: str) -> pulumi.Output[policies.Scope]:
     )
 
 
+EKS_NODE = ("AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+"""what AWS's own pods of a node need of its role: addresses for pods, and the images of those pods"""
+
+
 def _joins_with(scheduler: Scheduler) -> tuple[str, str | None]:
     """What rented nodes join with, for people, and the reference to it, if they can read that."""
+    if not scheduler.joins_with:
+        return "nothing", None
     key, reference = scheduler.joins_with
     return WORDS[key], reference if secrets.in_secretsmanager(reference) else None
 
 
 class NodeAccess(pulumi.ComponentResource):
     """What cloud nodes may do: rented ones read what they join with, fixed ones nothing (Ansible writes their key);
-    those with data in S3 have a role of their pool's or group's own, which reads that, too.
-    Outputs: `role_arns` (what the controller passes to rented nodes).
+    those with data in S3 have a role of their pool's or group's own, which reads that, too. Those of EKS have what
+    AWS's pods need there.
+    Outputs: `role_arns` (what the controller passes to rented nodes), `of_eks` (logical name -> role that joins).
     """
 
     role_arns: list[pulumi.Output[str]]
+    of_eks: dict[str, aws.iam.Role]
 
     def __init__(
         self,
@@ -56,8 +66,11 @@ class NodeAccess(pulumi.ComponentResource):
     ) -> None:
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
         self._name, self._where, self._cloud = name, where, cloud
-        rented = {each.kind: self._rented(config, each) for each in config.schedulers}
+        self.of_eks = {}
+        rented = {each.kind: self._rented(config, each) for each in config.schedulers if each.joins_with}
+        on_eks = [group for group in cloud.groups if eks_cluster.cluster_of(config, group)]
         fixed = self._role("fixed", "fixed GPU nodes: no rights")
+        joining = self._role("fixed-eks", "fixed GPU nodes of EKS: join", eks=True) if on_eks else fixed
         self._profiles: dict[str, pulumi.Output[str]] = {}
         used = []
         for pool in cloud.pools:
@@ -71,7 +84,8 @@ class NodeAccess(pulumi.ComponentResource):
         self.role_arns = [role.arn for role in dict.fromkeys(used)]
         for group in cloud.groups:
             data, what = self._data(group), f"fixed GPU nodes of {group.name}: reads their data"
-            _, profile = self._role(logical("fixed", group.name), what, None, data) if data else fixed
+            eks, shared = group in on_eks, joining if group in on_eks else fixed
+            _, profile = self._role(logical("fixed", group.name), what, None, data, eks=eks) if data else shared
             self._profiles[group.name] = profile
         self.register_outputs({"role_arns": self.role_arns})
 
@@ -91,7 +105,13 @@ class NodeAccess(pulumi.ComponentResource):
         return [each for each in declared if each.s3]
 
     def _role(
-        self, kind: str, description: str, joins_with: str | None = None, data: Sequence[DataSet] = ()
+        self,
+        kind: str,
+        description: str,
+        joins_with: str | None = None,
+        data: Sequence[DataSet] = (),
+        *,
+        eks: bool = False,
     ) -> tuple[aws.iam.Role, pulumi.Output[str]]:
         """A role that EC2 gives to instances, and the name of its instance profile."""
         label, child = logical(self._name, kind), pulumi.ResourceOptions(parent=self)
@@ -100,6 +120,11 @@ class NodeAccess(pulumi.ComponentResource):
         if joins_with or data:
             rights = self._where.apply(lambda known: json.dumps(policies.node(known, joins_with, data)))
             aws.iam.RolePolicy(label, role=role.name, policy=rights, opts=child)
+        for policy in EKS_NODE if eks else ():
+            arn = self._where.apply(functools.partial(policies.Scope.managed_policy, name=policy))
+            aws.iam.RolePolicyAttachment(logical(label, policy), role=role.name, policy_arn=arn, opts=child)
+        if eks:
+            self.of_eks[kind] = role
         return role, aws.iam.InstanceProfile(label, role=role.name, tags=its_tags, opts=child).name
 
 

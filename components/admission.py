@@ -5,6 +5,7 @@ policy judges the calls of one user; whoever else calls isn't looked at. What ca
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
@@ -40,6 +41,16 @@ def _same(part: str, changing: tuple[str, ...]) -> str:
     free = ", ".join(map(_text, changing))
     kept = f"{new}.all(k, k in [{free}] || (k in {old} && {new}[k] == {old}[k]))"
     return f"{kept} && {old}.all(k, k in [{free}] || k in {new})"
+
+
+def nodes(instances: Sequence[str]) -> Spec:
+    """Of the nodes that sign in under their instances' ids, as on EKS, those that Pulumi made. An instance that has got
+    hold of the nodes' role by another way is no node.
+    """
+    ids = ", ".join(map(_text, sorted(instances)))
+    conditions = [{"name": "instance", "expression": "request.userInfo.username.startsWith('system:node:i-')"}]
+    rules = (f"object.metadata.name in [{ids}]", "ironburst made no such instance as a node of this cluster")
+    return _policy("", "", "nodes", ["CREATE"], rules) | {"match_conditions": conditions}
 
 
 def pods(user: str) -> Spec:

@@ -11,22 +11,24 @@ from components.access import BakingAccess, CiAccess, ControllerAccess, LaunchAc
 from components.bare_metal import BareMetalNodes
 from components.budget import BudgetAlarm
 from components.burst_pool import BurstPool
+from components.eks import CONTROLLER, ZONES, EksCluster
 from components.gpu_node_group import GpuNodeGroup
 from components.interruptions import Interruptions
 from components.kubernetes_cluster import KubernetesCluster, resolved
 from components.network import Network
-from ironburst.config import subnets
+from ironburst.config import eks_cluster, subnets
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.models import ClusterConfig
 from ironburst.document.build import Observed, build
-from ironburst.naming import logical
+from ironburst.naming import cluster_object, logical
 from ironburst.software.solve import Solution
 
 
 class Cluster(pulumi.ComponentResource):
     """Outputs: `document` (ClusterDocument v1 as plain data),
     `estimates` (worst cases, as sentences), `controller_role_arn`, `controller_sign_in` (ARNs for its certificate),
-    `hall_tunnels` (secret), `baking_policy_arn` (for those who bake images), `preview_role_arn` (of CI).
+    `hall_tunnels` (secret), `baking_policy_arn` (for those who bake images), `preview_role_arn` (of CI),
+    `kubeconfig` (of a cluster in EKS; it holds no secret).
     """
 
     document: pulumi.Output[dict[str, Any]]
@@ -36,6 +38,7 @@ class Cluster(pulumi.ComponentResource):
     hall_tunnels: pulumi.Output[list[dict[str, str]]]
     baking_policy_arn: pulumi.Output[str | None]
     preview_role_arn: pulumi.Output[str | None]
+    kubeconfig: pulumi.Output[str | None]
 
     def __init__(
         self,
@@ -52,17 +55,19 @@ class Cluster(pulumi.ComponentResource):
         self.hall_tunnels = pulumi.Output.from_input([])
         if config.cloud:
             account.check(config.cloud)
-        self.baking_policy_arn = self.preview_role_arn = pulumi.Output.from_input(None)
+        self.baking_policy_arn = self.preview_role_arn = self.kubeconfig = pulumi.Output.from_input(None)
         for hall in config.halls:
             region = config.cloud.region if config.cloud else None
             BareMetalNodes(hall.name, hall=hall, region=region, opts=self._child)
-        self._kubernetes(config)
         self._interruptions: Interruptions | None = None
+        self._eks: EksCluster | None = None
         groups, pools = self._cloud(config.cloud) if config.cloud else ([], {})
+        self._kubernetes(config, groups)
         observed = pulumi.Output.all(
             instances={node: instance for group in groups for node, instance in group.instances.items()},
             pool_zones={declared: pool.zones for declared, pool in pools.items()},
             interruption_queue_urls=self._queue_urls(),
+            eks={"api_server": self._eks.api_server, "ca": self._eks.ca} if self._eks else None,
         )
         self.document = observed.apply(lambda known: build(config, Observed(**known), software).model_dump(mode="json"))
         self.register_outputs({"document": self.document, "controller_role_arn": self.controller_role_arn})
@@ -78,12 +83,23 @@ class Cluster(pulumi.ComponentResource):
             "hall_tunnels": self.hall_tunnels,
             "baking_policy_arn": self.baking_policy_arn,
             "preview_role_arn": self.preview_role_arn,
+            "kubeconfig": self.kubeconfig,
         }
 
-    def _kubernetes(self, config: ClusterConfig) -> None:
+    def _kubernetes(self, config: ClusterConfig, groups: list[GpuNodeGroup]) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
         declared = config.kubernetes
-        if declared and declared.admin_kubeconfig:
+        if declared and self._eks:
+            ids = [instance.apply(lambda made: made.id) for group in groups for instance in group.joining]
+            KubernetesCluster(
+                self._name,
+                scheduler=declared,
+                kubeconfig=self._eks.kubeconfig,
+                user=CONTROLLER,
+                instances=ids,
+                opts=self._child,
+            )
+        elif declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
             cluster_kinds.check(declared, kubeconfig)
             KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)
@@ -111,6 +127,7 @@ class Cluster(pulumi.ComponentResource):
         )
         self.hall_tunnels = network.hall_tunnels
         nodes = NodeAccess(name, cloud=cloud, config=config, where=where, opts=self._child)
+        self._make_eks(network, nodes, access, where)
         groups = [
             GpuNodeGroup(
                 group.name,
@@ -120,6 +137,7 @@ class Cluster(pulumi.ComponentResource):
                 security_group_id=network.security_group_id,
                 instance_profile=nodes.profile(group),
                 key_name=config.ssh.key_name,
+                eks=eks_cluster.cluster_of(config, group),
                 opts=self._child,
             )
             for group in cloud.groups
@@ -151,10 +169,37 @@ class Cluster(pulumi.ComponentResource):
         self._estimate(cloud, list(pools.values()))
         return groups, pools
 
+    def _make_eks(
+        self,
+        network: Network,
+        nodes: NodeAccess,
+        access: ControllerAccess,
+        where: pulumi.Output[policies.Scope],
+    ) -> None:
+        """The control plane, where one is declared, with the roles that may sign in."""
+        declared = self._config.kubernetes
+        if not (declared and declared.eks):
+            return
+        self._eks = EksCluster(
+            self._name,
+            called=cluster_object(self._name),
+            declared=declared.eks,
+            version=eks_cluster.version(self._config, declared),
+            where=where,
+            # EKS keeps to the zones that it began with, so one that is added at the end changes nothing
+            subnet_ids=list(network.subnet_ids.values())[:ZONES],
+            security_group_id=network.security_group_id,
+            opts=self._child,
+        )
+        self._eks.admit("controller", access.role_arn, user=CONTROLLER)
+        self._eks.nodes(nodes.of_eks)
+        self.kubeconfig = self._eks.kubeconfig
+
     def _estimate(self, cloud: Cloud, pools: list[BurstPool]) -> None:
         """Says what costs money all the time; a pool has said its own."""
         fixed = [estimates.group(cloud, group) for group in cloud.groups]
         fixed += [estimates.network(cloud)] if not cloud.network.existing else []
+        fixed += [estimates.eks(cloud)] if self._eks else []
         for estimate in fixed:
             pulumi.log.info(str(estimate), self)
         self.estimates = [str(worst) for worst in (*fixed, *(pool.worst_case for pool in pools))]

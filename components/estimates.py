@@ -98,6 +98,16 @@ def network(cloud: Cloud) -> Estimate:
     return Estimate(what, total, min(dates, default=None), beside=f"beside that {beside}" if beside else "")
 
 
+def eks(cloud: Cloud) -> Estimate:
+    """The control plane of a cluster in EKS; its nodes are the groups'."""
+    what, region = "EKS control plane", cloud.region
+    now, later = (catalog.network_price(item, region) for item in ("eks-control-plane", "eks-extended-support"))
+    if not (now and later):
+        return Estimate(what, None, None, remedy=f"the catalogue has no prices of EKS in {region}")
+    beside = f"{later.usd:g} USD an hour once its version is in extended support"
+    return Estimate(what, now.usd, now.as_of, beside=beside)
+
+
 def _link_parts(links: list[HallLink]) -> list[tuple[str, list[catalog.NetworkItem], int]]:
     """(name, what is paid by the hour, how many) of what links the halls."""
     transit = len({link.gateway_id for link in links if link.kind == "transit-gateway"})

@@ -14,9 +14,10 @@ ROLLED_WITH_DRAIN = ["ami", "userData", "launchTemplate"]
 
 
 class GpuNodeGroup(pulumi.ComponentResource):
-    """Output: `instances`, declared node name -> CloudInstance."""
+    """Outputs: `instances`, declared node name -> CloudInstance; `joining`: those that join a cluster of EKS."""
 
     instances: dict[str, pulumi.Output[CloudInstance]]
+    joining: list[pulumi.Output[CloudInstance]]
 
     def __init__(
         self,
@@ -28,8 +29,10 @@ class GpuNodeGroup(pulumi.ComponentResource):
         security_group_id: pulumi.Input[str],
         instance_profile: pulumi.Input[str],
         key_name: str | None = None,
+        eks: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`eks`: the cluster there that its nodes join."""
         super().__init__("ironburst:components:GpuNodeGroup", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         label = tags(cluster, group.name, group=group.name)
@@ -43,7 +46,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
             network_interfaces=launch.interfaces(
                 catalog.network_interfaces(group.instance_type), subnet_id, security_group_id
             ),
-            metadata_options=launch.metadata(),
+            metadata_options=launch.metadata(tags=not eks),
             tag_specifications=launch.tagged(label),
             # Not on the Instance: the provider reads back no market but spot, so its next `up` would replace the node;
             # and another reservation could only be written to a stopped one.
@@ -64,12 +67,13 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 launch_template={"id": template.id, "version": template.latest_version.apply(str)},
                 placement_group=placement.name if placement else None,
                 root_block_device=_root_disk(group),
-                tags=tags(cluster, node, group=group.name),
+                tags=tags(cluster, node, group=group.name) | launch.of_eks(eks),
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=ROLLED_WITH_DRAIN),
             )
             self.instances[node] = pulumi.Output.all(instance.id, instance.private_ip).apply(
                 lambda known: CloudInstance(id=known[0], address=known[1])
             )
+        self.joining = list(self.instances.values()) if eks else []
         self.register_outputs(
             {"instances": {node: instance.apply(_plain) for node, instance in self.instances.items()}}
         )

@@ -36,10 +36,14 @@ class KubernetesCluster(pulumi.ComponentResource):
         name: str,
         *,
         scheduler: Kubernetes,
-        kubeconfig: str,
+        kubeconfig: pulumi.Input[str],
+        user: str | None = None,
+        instances: Sequence[pulumi.Output[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin."""
+        """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin. On EKS: `user`, that the controller's
+        role signs in as, and `instances`, the ids of all that may join as nodes.
+        """
         super().__init__("ironburst:components:KubernetesCluster", name, None, opts)
         self._name, self._namespace, self._object = name, scheduler.namespace, cluster_object(name)
         provider = kubernetes.Provider(
@@ -49,7 +53,7 @@ class KubernetesCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider)
-        self._user = scheduler.controller_user
+        self._user, self._instances = user or scheduler.controller_user, instances
         self.controller = self._user or f"system:serviceaccount:{scheduler.namespace}:{ACCOUNT}"
         namespace = kubernetes.core.v1.Namespace(
             logical(name, "namespace"),
@@ -67,7 +71,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
-        self._joining()
+        if instances is None:  # EKS knows no bootstrap tokens
+            self._joining()
         if scheduler.gate_rule:
             self._gate(scheduler.gate_rule)
         if scheduler.gpu_support.anything:
@@ -87,6 +92,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         specs = {kind: policy(self.controller) for kind, policy in POLICIES.items()}
         if self._kueue:
             specs["workloads"] = admission.workloads(self.controller, self._object)
+        if self._instances is not None:
+            specs["nodes"] = pulumi.Output.all(*self._instances).apply(admission.nodes)
         for kind, spec in specs.items():
             label, named = logical(self._name, kind), logical(self._object, kind)
             made = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(

@@ -32,15 +32,21 @@ def interfaces(
     ]
 
 
-def metadata() -> aws.ec2.LaunchTemplateMetadataOptionsArgs:
+def of_eks(cluster: str) -> dict[str, str]:
+    """The tag by which EKS knows a node's instance; empty: it is no node there."""
+    return {f"kubernetes.io/cluster/{cluster}": "owned"} if cluster else {}
+
+
+def metadata(*, tags: bool = True) -> aws.ec2.LaunchTemplateMetadataOptionsArgs:
     """The instance metadata service of every node: IMDSv2 only (it asks for a token, which a request forged through a
-    service on the node can't get); one hop, so containers don't reach it.
+    service on the node can't get); one hop, so containers don't reach it. `tags`: it shows the instance's, and then EC2
+    refuses one with a / in its key, as EKS has it.
     """
     return aws.ec2.LaunchTemplateMetadataOptionsArgs(
         http_endpoint="enabled",
         http_tokens="required",
         http_put_response_hop_limit=1,
-        instance_metadata_tags="enabled",
+        instance_metadata_tags="enabled" if tags else "disabled",
     )
 
 

@@ -24,6 +24,14 @@ class Scope:
         account = self.account if account is None else account
         return f"arn:{self.partition}:{service}:{region}:{account}:{resource}"
 
+    def managed_policy(self, name: str) -> str:
+        """The ARN of a policy that AWS keeps."""
+        return f"arn:{self.partition}:iam::aws:policy/{name}"
+
+    def access_policy(self, name: str) -> str:
+        """The ARN of EKS's rights in a cluster."""
+        return f"arn:{self.partition}:eks::aws:cluster-access-policy/{name}"
+
 
 def _document(*statements: Document) -> Document:
     return {"Version": "2012-10-17", "Statement": list(statements)}
@@ -37,6 +45,11 @@ def _allow(sid: str, actions: Sequence[str], resources: Any, condition: Document
 def assumed_by_ec2() -> Document:
     """Trust policy of the nodes' role."""
     return _document({"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"})
+
+
+def assumed_by_eks() -> Document:
+    """Trust policy of a control plane's role."""
+    return _document({"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"})
 
 
 def assumed_within(scope: Scope) -> Document:

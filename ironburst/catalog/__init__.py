@@ -4,6 +4,7 @@ a lookup of an unknown name raises `Unknown`.
 """
 
 from ironburst.catalog.charts import Chart, chart, charts
+from ironburst.catalog.eks import EksVersion, eks_versions
 from ironburst.catalog.errors import Unknown
 from ironburst.catalog.hardware import (
     Board,
@@ -61,6 +62,7 @@ __all__ = [
     "Chart",
     "Cuda",
     "DriverBranch",
+    "EksVersion",
     "Gpu",
     "InstanceType",
     "Interruptions",
@@ -81,6 +83,7 @@ __all__ = [
     "cuda_releases",
     "driver_branch",
     "driver_branches",
+    "eks_versions",
     "gpu",
     "gpus",
     "instance_type",

@@ -21,6 +21,8 @@ NetworkItem = Literal[
     "internet-out",
     "direct-connect-out",
     "between-zones",
+    "eks-control-plane",
+    "eks-extended-support",
 ]
 # of the spot advisor; the last one has no upper end there, so it is taken to be 30%
 _BANDS = {"<5%": (0.0, 0.05), "5-10%": (0.05, 0.1), "10-15%": (0.1, 0.15), "15-20%": (0.15, 0.2), ">20%": (0.2, 0.3)}
@@ -78,7 +80,7 @@ def price(name: str, market: Market, region: str, override: float | None = None)
 
 
 def network_price(item: NetworkItem, region: str) -> NetworkPrice | None:
-    """What a part of a network costs; None where it isn't known."""
+    """What a part of a network, or a control plane of EKS, costs; None where it isn't known."""
     prices = table("aws_network_prices.csv")
     for row in prices.rows:
         if (row["region"], row["item"]) == (region, item) and row["usd"]:

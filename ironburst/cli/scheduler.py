@@ -171,8 +171,15 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
         home_partition=declared.home_partition,
         account_label=declared.account_label,
         queue=declared.queue or "pods",
+        ours=_by_instance(document, declared),
         boot_s=max((float(pool.boot_s) for pool in pools), default=0.0),
     )
+
+
+def _by_instance(document: ClusterDocument, declared: Declared) -> dict[str, str]:
+    """On EKS a node's object is called as its instance is."""
+    its = [host for host in document.hosts if document.scheduler_of(host) is declared] if declared.eks else []
+    return {host.instance_id: host.name for host in its if host.instance_id}
 
 
 def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:

@@ -228,7 +228,7 @@ class ClusterConfig(Strict):
     name: Name
     software: Software
     ssh: Ssh = Ssh()
-    halls: list[Hall] = Field(min_length=1)
+    halls: list[Hall] = Field(default=[], description="where the owned nodes stand; none only with a cluster of EKS")
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")

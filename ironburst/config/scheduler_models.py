@@ -5,12 +5,14 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
 from ironburst.naming import SITE_LABEL
 
+NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
 SHARED = "mounted on every node; the gate checks it"
 
 
@@ -26,7 +28,7 @@ class Slurm(Strict):
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
 
     @property
-    def joins_with(self) -> tuple[str, str]:
+    def joins_with(self) -> tuple[str, str] | None:
         """What a rented node joins with: the key of this section that names it, and the reference."""
         return "munge_key", self.munge_key
 
@@ -123,12 +125,18 @@ class Kubernetes(Strict):
 
     kind: Literal["kubernetes"]
     control_plane: ControlPlane | None = Field(
-        default=None, description="the cluster is made here; none: it is there already"
+        default=None, description="the cluster is made on a host of a hall, by kubeadm"
+    )
+    eks: Eks | None = Field(
+        default=None,
+        description="the cluster is made in AWS, by Pulumi; then api_server, ca, cluster_dns, join_token, "
+        "admin_kubeconfig and controller_user are left out. Never tried against a real EKS",
     )
     api_server: str | None = Field(
         default=None,
         pattern=r"^https://[^/\s]+$",
-        description="as nodes and the controller reach it; none, with control_plane: the head's address, port 6443",
+        description="as nodes and the controller reach it; needed of a cluster that is there already. With "
+        "control_plane: the head's address, port 6443",
         examples=["https://10.0.0.5:6443"],
     )
     ca: Certificates | None = Field(
@@ -154,9 +162,10 @@ class Kubernetes(Strict):
     gate_rule: GateRule | None = Field(
         default=None, description="none: a node whose gate fails is only cordoned, if rented"
     )
-    join_token: SecretRef = Field(
+    join_token: SecretRef | None = Field(
+        default=None,
         description="the controller writes the short-lived token there that a rented node joins with; "
-        "aws-secretsmanager: alone",
+        "aws-secretsmanager: alone; needed without eks",
         examples=["aws-secretsmanager:ironburst/prod/join-token"],
     )
     queue: Literal["pods", "kueue"] = Field(
@@ -175,10 +184,21 @@ class Kubernetes(Strict):
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
     shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
 
+    @model_validator(mode="after")
+    def _known_of_eks(self) -> Kubernetes:
+        wrong = [key for key in NOT_ON_EKS if self.eks and getattr(self, key) is not None]
+        if wrong:
+            raise ValueError(
+                f"has {', '.join(wrong)} beside eks, which makes the cluster and knows them: leave them out"
+            )
+        return self
+
     @property
-    def joins_with(self) -> tuple[str, str]:
-        """What a rented node joins with: the key of this section that names it, and the reference."""
-        return "join_token", self.join_token
+    def joins_with(self) -> tuple[str, str] | None:
+        """What a rented node joins with: the key of this section that names it, and the reference; None: its own role
+        in IAM.
+        """
+        return ("join_token", self.join_token) if self.join_token else None
 
     @property
     def head_node(self) -> str | None:

@@ -84,8 +84,9 @@ def secret_references(config: ClusterConfig) -> Findings:
     """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
     references: dict[str, str] = {}
     for at, scheduler in schedulers(config):
-        key, joins_with = scheduler.joins_with
-        references[at(key)] = joins_with
+        if scheduler.joins_with:
+            key, joins_with = scheduler.joins_with
+            references[at(key)] = joins_with
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}

@@ -21,13 +21,13 @@ def check(site: Site) -> Iterator[Finding]:
     """Only where nodes read it from AWS."""
     used = {scheduler.kind: scheduler for scheduler in map(site.config.scheduler_of, site.cloud.pools)}
     for scheduler in used.values():
-        _, reference = scheduler.joins_with
+        key, reference = scheduler.joins_with or ("", "")
         if secrets.in_secretsmanager(reference):
             name = reference.partition(":")[2].partition("#")[0]
-            yield from answered(CHECK, f"secret {name}", partial(_secret, site, scheduler, name))
+            yield from answered(CHECK, f"secret {name}", partial(_secret, site, scheduler, key, name))
 
 
-def _secret(site: Site, scheduler: Scheduler, name: str) -> Iterator[Finding]:
+def _secret(site: Site, scheduler: Scheduler, key: str, name: str) -> Iterator[Finding]:
     found, region, looked_at = site.account.secret(name), site.cloud.region, f"secret {name}"
     if found is None:
         value = "file://munge.key" if scheduler.kind == "slurm" else "none-yet"
@@ -39,14 +39,14 @@ def _secret(site: Site, scheduler: Scheduler, name: str) -> Iterator[Finding]:
         todo = f"aws secretsmanager restore-secret --region {region} --secret-id {name}"
         yield Finding(CHECK, looked_at, "fail", f"it is deleted since {found.deleted:%Y-%m-%d}", todo)
     elif (lies_in := found.arn.split(":")[3]) != region:
-        todo = f"make it in {region} and name that one as scheduler.{scheduler.joins_with[0]}"
+        todo = f"make it in {region} and name that one as scheduler.{key}"
         yield Finding(CHECK, looked_at, "fail", f"it lies in {lies_in}; nodes look for it in {region}", todo)
     else:
         yield Finding(CHECK, looked_at, "ok", "it is there; its value was not asked for")
-    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, scheduler, found))
+    yield from answered(CHECK, f"reading secret {name}", lambda: _readable(site, scheduler, key, found))
 
 
-def _readable(site: Site, scheduler: Scheduler, found: Secret) -> Iterator[Finding]:
+def _readable(site: Site, scheduler: Scheduler, key: str, found: Secret) -> Iterator[Finding]:
     for name in node_roles(site, scheduler.kind):
         role = site.account.role(site.name, name)
         if role is None:
@@ -54,7 +54,6 @@ def _readable(site: Site, scheduler: Scheduler, found: Secret) -> Iterator[Findi
             yield Finding(CHECK, f"the rented nodes' role {name}", "fail", seen, "run `pulumi up`")
             continue
         question = Question("secretsmanager:GetSecretValue", found.arn)
-        key, _ = scheduler.joins_with
         todo = f"run `pulumi up` with this scheduler.{key}: it writes the nodes' policy anew"
         yield judged(CHECK, role, question, site.account.simulate(role, question), todo)
         if found.kms_key:

@@ -15,7 +15,7 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
-from ironburst.config.scheduler_models import ControlPlane, Slurm
+from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
@@ -56,12 +56,20 @@ class CloudInstance(BaseModel, frozen=True):
     address: str
 
 
+class EksCluster(BaseModel, frozen=True):
+    """A control plane as AWS made it."""
+
+    api_server: str
+    ca: str
+
+
 class Observed(BaseModel, frozen=True):
     """What only the cloud can tell: ids and addresses, by declared name."""
 
     instances: dict[str, CloudInstance] = {}
     pool_zones: dict[str, list[PoolZone]] = {}
     interruption_queue_urls: dict[str, str] = {}
+    eks: EksCluster | None = None
 
 
 class _OfSoftware(TypedDict):
@@ -105,8 +113,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
-        scheduler=_scheduler(config.scheduler, hosts),
-        other_schedulers=[_scheduler(each, hosts) for each in config.other_schedulers],
+        scheduler=_scheduler(config, config.scheduler, hosts, observed.eks),
+        other_schedulers=[_scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
         hosts=hosts,
         pools=pools,
         budget=_budget(config),
@@ -120,9 +128,15 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
     )
 
 
-def _scheduler(declared: DeclaredScheduler, hosts: list[Host]) -> Scheduler:
-    known = {key: value for key, value in declared.model_dump().items() if value is not None}
+def _scheduler(
+    config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], eks: EksCluster | None
+) -> Scheduler:
+    known = {key: value for key, value in declared.model_dump(exclude={"eks"}).items() if value is not None}
     address = next((host.address for host in hosts if host.name == declared.head_node), "")
+    if isinstance(declared, Kubernetes) and declared.eks:
+        assert eks  # Pulumi made it
+        own = {"eks": naming.cluster_object(config.name), "cluster_dns": declared.eks.cluster_dns}
+        known |= own | eks.model_dump()
     if isinstance(declared, Slurm):
         known["head_address"] = address
     elif declared.control_plane:

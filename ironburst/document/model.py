@@ -165,6 +165,7 @@ class Scheduler(_Part):
         description="certificates of the cluster's authority, PEM; empty: only the head has it",
     )
     kubeconfig: str = ""
+    eks: str = Field(default="", description="what AWS calls it; its nodes sign in by IAM. Empty: no cluster of EKS")
     join_token: str = ""
     cluster_dns: str = ""
     cluster_domain: str = ""

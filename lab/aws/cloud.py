@@ -44,6 +44,7 @@ from lab.aws import (
     placement,
 )
 from lab.aws.capacity import Capacity
+from lab.aws.eks import Eks
 from lab.aws.faults import Ec2Error, FaultLayer
 from lab.aws.launch_spec import Params, plain
 from lab.aws.launching import Launcher, once
@@ -116,7 +117,8 @@ class Cloud:
         self._credentials: dict[tuple[str, str], dict[str, str]] = {}
         self._patch()
         moto_api_backend.reset()
-        self.layer = FaultLayer(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT))
+        self.eks = Eks(RolesAnywhere(DomainDispatcherApplication(create_backend_app), ACCOUNT), ACCOUNT)
+        self.layer = FaultLayer(self.eks)
         self.fault, self.calls = self.layer.add, self.layer.calls
         with listener:  # ours, because werkzeug ends the process where a port is taken
             self._server = make_server(

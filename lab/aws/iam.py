@@ -45,6 +45,7 @@ JSON_SERVICES = {
     "service-quotas",
     "directconnect",
     "rolesanywhere",
+    "eks",
 }
 # kind of refusal -> (EC2's code and status, that of services with JSON, that of the others)
 CODES = {

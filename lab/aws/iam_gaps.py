@@ -1,12 +1,16 @@
-"""What EC2 asks of IAM before it rents on the spot market, and moto doesn't."""
+"""What EC2 asks of IAM before it rents on the spot market, and moto doesn't; the policies that AWS keeps, which moto
+leaves out unless it is told otherwise, for they take long to read.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.exceptions import InvalidInput
-from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend, iam_backends
+from moto.iam.models import SERVICE_NAME_CONVERSION, AWSManagedPolicy, IAMBackend, iam_backends
 
 from lab.aws.faults import Ec2Error
 
@@ -35,3 +39,14 @@ def patch(replace: Callable[[Any, str, Any], None]) -> None:
         return create(backend, service_name, *args, **kwargs)
 
     replace(IAMBackend, "create_service_linked_role", call)
+    attach = IAMBackend.attach_role_policy
+
+    def with_managed(backend: Any, policy_arn: str, role_name: str) -> Any:
+        if ":iam::aws:policy/" in policy_arn and policy_arn not in backend.managed_policies:
+            name, known = policy_arn.rpartition("/")[2], json.loads(aws_managed_policies_data)
+            if name in known:
+                made = AWSManagedPolicy.from_data(name, backend.account_id, backend.region_name, known[name])
+                backend.managed_policies[policy_arn] = made
+        return attach(backend, policy_arn, role_name)
+
+    replace(IAMBackend, "attach_role_policy", with_managed)

@@ -56,6 +56,7 @@ KINDS = (
     Kind("policies", "list_policies", "Policies[?!starts_with(Arn, 'arn:aws:iam::aws:')].PolicyName", "iam"),
     Kind("trust anchors", "list_trust_anchors", "trustAnchors[].name", "rolesanywhere"),
     Kind("Roles Anywhere profiles", "list_profiles", "profiles[].name", "rolesanywhere"),
+    Kind("EKS clusters", "list_clusters", "clusters[]", "eks"),
     Kind("queues", "list_queues", "QueueUrls[]", "sqs"),
     Kind("event rules", "list_rules", "Rules[].Name", "events"),
     Kind("parameters", "describe_parameters", "Parameters[].Name", "ssm"),

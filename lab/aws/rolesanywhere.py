@@ -1,6 +1,5 @@
 """IAM Roles Anywhere, which moto lacks: trust anchors, profiles, revocation lists, and CreateSession, which gives the
-credentials of a role to who signs with a certificate. It stands in front of moto and takes what is signed for this
-service; the shapes are checked against the SDK's own model.
+credentials of a role to who signs with a certificate.
 
 As AWS: an anchor or profile is born disabled unless it is asked otherwise; a CA certificate without CA:true or without
 the right to sign certificates is refused; the role's own trust policy has the last word.
@@ -9,27 +8,21 @@ the right to sign certificates is refused; the role's own trust policy has the l
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
-import botocore.session
-from botocore.validate import ParamValidator
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
-from werkzeug.datastructures import EnvironHeaders
-from werkzeug.exceptions import HTTPException
 
 from lab.aws import iam, x509
 from lab.aws.capacity import stash
 from lab.aws.iam_calls import Account
 from lab.aws.iam_policy import Caller, NotJudged, judge
 from lab.aws.launch_spec import Params
+from lab.aws.rest import Refused, RestService
 
 SERVICE = "rolesanywhere"
 PRINCIPAL = "rolesanywhere.amazonaws.com"
@@ -44,62 +37,22 @@ CHANGED = {
 """kind -> what an update changes"""
 
 
-class Refused(Exception):
-    """An answer of the service that isn't a success."""
-
-    def __init__(self, code: str, message: str, status: int = 400):
-        super().__init__(message)
-        self.code, self.status = code, status
-
-
 def denied(message: str) -> Refused:
     return Refused("AccessDeniedException", message, 403)
 
 
-class RolesAnywhere:
-    """WSGI: the requests of this service; all others go on to `app`."""
+class RolesAnywhere(RestService):
+    """The service; CreateSession is signed by a certificate, so IAM knows nobody to judge."""
 
-    def __init__(self, app: Callable[..., Iterable[bytes]], account: str):
-        self.app, self.account = app, account
-        self.model = botocore.session.Session().get_service_model(SERVICE)
+    service = SERVICE
 
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition(",")[0].split("/")
-        if len(scope) < 5 or scope[3] != SERVICE:
-            return self.app(environ, start)
-        body = environ["wsgi.input"].read()
-        environ["wsgi.input"] = io.BytesIO(body)
-        where = Account(self.account, scope[2])
-        try:
-            if environ["PATH_INFO"] == "/sessions":
-                status, answer = 201, create_session(where, environ, body)
-            else:
-                status, answer = self._managed(where, environ, body)
-        except Refused as error:
-            status, answer = error.status, {"__type": error.code, "message": str(error)}
-        except HTTPException as error:  # a refusal by IAM
-            status, answer = error.code or 500, json.loads(error.description or "{}")
-        start(f"{status} x", [("Content-Type", "application/json")])
-        return [json.dumps(answer).encode()]
+    def unjudged(self, where: Account, environ: dict[str, Any], body: bytes) -> tuple[int, Params] | None:
+        """CreateSession."""
+        return (201, create_session(where, environ, body)) if environ["PATH_INFO"] == "/sessions" else None
 
-    def _managed(self, where: Account, environ: dict[str, Any], body: bytes) -> tuple[int, Params]:
-        """(status, answer) of all calls but CreateSession."""
-        for name in self.model.operation_names:
-            model = self.model.operation_model(name)
-            path = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", model.http["requestUri"])
-            found = re.fullmatch(path, unquote(environ["PATH_INFO"]))
-            if not found or model.http["method"] != environ["REQUEST_METHOD"]:
-                continue
-            query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
-            given = {**json.loads(body or b"{}"), **query, **found.groupdict()}
-            asked = {"service_name": SERVICE, "_get_action": lambda name=name: name, "region": where.region}
-            asked |= {"headers": EnvironHeaders(environ), "body": json.dumps(given)}
-            iam.authorise(SimpleNamespace(**asked), where.account)
-            wrong = ParamValidator().validate(given, model.input_shape) if model.input_shape else None
-            if wrong and wrong.has_errors():
-                raise Refused("ValidationException", wrong.generate_report())
-            return int(model.http.get("responseCode", 200)), answered(where, name, given)
-        raise Refused("UnknownOperationException", f"no such call: {environ['PATH_INFO']}", 404)
+    def answered(self, where: Account, call: str, p: Params) -> Params:
+        """All other calls."""
+        return answered(where, call, p)
 
 
 def table(where: Account) -> dict[str, Params]:

@@ -12,7 +12,7 @@ from lab.provider.wire import Props
 BIN = Path(__file__).parent / "bin"
 SERVICES = (
     *("ec2", "iam", "sts", "sqs", "events", "cloudwatch", "ssm", "budgets", "secretsmanager", "sns", "s3"),
-    *("directconnect", "rolesanywhere"),
+    *("directconnect", "rolesanywhere", "eks"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,6 +96,20 @@ def active(config: Props, settings: Props) -> tuple[Props, Props, str]:
     return cluster, user, settings.get("namespace") or context.get("namespace") or "default"
 
 
+def executed(plugin: Props) -> str:
+    """The token that a kubeconfig's credential plugin gives; empty: there is no plugin."""
+    if not plugin:
+        return ""
+    command = [plugin["command"], *plugin.get("args", [])]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S)
+        return str(json.loads(done.stdout)["status"]["token"])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PluginError(f"the kubeconfig's credential plugin {command[0]} can't be run: {error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise PluginError(f"the kubeconfig's credential plugin {command[0]} gave no token: {done.stderr}") from None
+
+
 class Api:
     """Calls of one API server. Raises OutsideLab for one that isn't of the lab."""
 
@@ -102,15 +117,16 @@ class Api:
         self.server = str(cluster.get("server", "")).rstrip("/")
         if not in_lab(self.server):
             raise OutsideLab(f"{self.server!r} {OUTSIDE}")
-        if not user.get("token"):
+        token = user.get("token") or executed(user.get("exec") or {})
+        if not token:
             raise PluginError(
-                "the kubeconfig's user has no token: the stand-in knows no other way to sign in (no client "
-                "certificates, no credential plugins)"
+                "the kubeconfig's user has neither a token nor a credential plugin: the stand-in knows no other way to "
+                "sign in (no client certificates)"
             )
         self._files = TemporaryDirectory(prefix="kubernetes-stand-in-")
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy, no .netrc
-        self._session.headers["Authorization"] = f"Bearer {user['token']}"
+        self._session.headers["Authorization"] = f"Bearer {token}"
         self._session.verify = self._authority(cluster)
         self._places: dict[Kind, Place] = {}
         self._lock = threading.Lock()

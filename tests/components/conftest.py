@@ -1,5 +1,6 @@
 """Runs components against Pulumi's mocks and records what they register, as it goes over the wire."""
 
+import base64
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from ironburst.config import stack
 from ironburst.config.load import from_value, read_value
 
 STACKS = Path(__file__).parents[2] / "stacks"
+EKS_CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -94,6 +96,9 @@ class _Cloud(mocks.Mocks):
         extra = {"arn": f"arn:aws:mock:us-east-1:123456789012:{args.name}", "name": args.name, "latestVersion": 1}
         if args.typ.endswith(":Instance"):
             extra["privateIp"] = "10.90.1.4"
+        if args.typ == "aws:eks/cluster:Cluster":
+            ca = base64.b64encode(EKS_CA.encode()).decode()
+            extra |= {"endpoint": "https://ABCD.gr7.us-east-1.eks.amazonaws.com", "certificateAuthority": {"data": ca}}
         if args.typ.endswith(":Queue"):
             extra["url"] = f"http://sqs/{args.name}"
         return f"{args.name}-id", extra | args.inputs

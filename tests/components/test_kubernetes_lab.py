@@ -87,12 +87,12 @@ def engine(plane, tmp_path_factory):
     return made_engine(plane, tmp_path_factory.mktemp("stack"))
 
 
-def made_engine(plane, folder, **scheduler):
+def made_engine(plane, folder, *, program=PROGRAM, declared=None, **scheduler):
     """`engine(*arguments)` of a stack in a folder of its own."""
     (folder / "Pulumi.yaml").write_text("name: ironburst\nruntime: {name: python}\n")
-    (folder / "__main__.py").write_text(PROGRAM)
+    (folder / "__main__.py").write_text(program)
     kubeconfig = plane.layout().kubeconfig("admin")
-    declared = {
+    declared = declared or {
         "kind": "kubernetes",
         "api_server": plane.layout().server,
         "ca": plane.layout().authority.read_text(),

@@ -15,6 +15,7 @@ import pytest
 from programs import load
 
 from lab.system import wait_for
+from tests.pki import issue
 
 NOW, BEFORE = "2026-11-21T10:00:00Z", "2026-11-21T09:00:00Z"
 GOOD = {"passed": True, "level": "join", "findings": [{"check": "gpus", "passed": True, "text": "8 GPUs"}]}
@@ -262,3 +263,28 @@ def test_what_does_not_end_is_told(program, held, capsys, monkeypatch):
         patch.setattr(program.os, "kill", lambda pid, number: None)
         assert program.main(["free"]) == 1
     assert f"process {plugin.pid} holds a GPU, and doesn't end" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("""echo '{"status": {"token": "k8s-aws-v1.x"}}'""", ""),
+        (
+            "echo 'ironburst-eks: has this instance a role?' >&2; exit 1",
+            "can't sign in to EKS: ironburst-eks: has",
+        ),
+        ("echo '{}'", "can't sign in to EKS: no token"),
+    ],
+)
+def test_on_eks_it_signs_in_by_the_instances_role(program, tmp_path, monkeypatch, body, words):
+    gate(tmp_path, body)
+    monkeypatch.setattr(program, "EKS_PROGRAM", str(tmp_path / "ironburst-gate"))
+    (tmp_path / "etc/ironburst").mkdir(parents=True)
+    (tmp_path / "etc/ironburst/cluster-ca.crt").write_text(issue("kubernetes", ca=True).pem)
+    settings = {"node": "i-0abc", "api_server": "https://127.0.0.1:1", "eks": "ironburst-lab", "region": "us-east-1"}
+    (tmp_path / "etc/ironburst/cluster.json").write_text(json.dumps(settings))
+    if not words:
+        assert program.Api().token == "k8s-aws-v1.x"
+        return
+    with pytest.raises(program.Failed, match=words):
+        program.Api()

@@ -41,6 +41,7 @@ def value(name, role="kubernetes_node", found="", **changes):
         "node_software": {"kubernetes": "1.36", "packages": packages},
         "cluster_scheduler": SCHEDULER,
         "ansible_facts": {"node_seen": {"kubelet": found}},
+        "ansible_search_path": [str(PLAYBOOKS / "roles" / role)],
     }
     for part in ("defaults", "vars"):
         file = PLAYBOOKS / "roles" / role / part / "main.yml"
@@ -125,7 +126,8 @@ def test_kubelet_starts_after_its_gate_and_a_rented_one_that_can_not_ends_its_no
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
     changes = {"kubernetes_node_rented": rented, "node_kind": "cloud" if rented else "bare_metal"}
     needs = value("kubernetes_node_needs", group_names=["data_sets"], **changes)
-    values = {"kubernetes_node_rented": rented, "kubernetes_node_needs": needs}
+    flags = value("kubernetes_node_flags", **changes)
+    values = {"kubernetes_node_rented": rented, "kubernetes_node_needs": needs, "kubernetes_node_flags": flags}
     unit = environment.from_string((ROLE / "templates/kubelet.service.j2").read_text()).render(values)
     wanted = {"ironburst-gate.service", "ironburst-data.service"}
     wanted |= {"ironburst-metadata.service", "ironburst-join.service"} if rented else set()
@@ -135,6 +137,61 @@ def test_kubelet_starts_after_its_gate_and_a_rented_one_that_can_not_ends_its_no
     assert "containerd" not in re.search(r"^Requires=(.*)$", unit, re.MULTILINE)[1]  # its restart is not kubelet's
     starts = re.findall(r"^ExecStart=(.*(?:\\\n.*)*)$", unit, re.MULTILINE)
     assert starts[0] == "" and len(starts) == 2  # the package's own is taken away
+    assert " --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --hostname-override=" in unit
+
+
+ON_EKS = {
+    "cluster_scheduler": {**SCHEDULER, "eks": "ironburst-lab"},
+    "cluster_region": "us-east-1",
+    "node_kind": "cloud",
+    "node_instance_id": "i-0abc",
+    "node_zone": "us-east-1a",
+    "node_address": "10.90.1.4",
+}
+
+
+def files_of(**changes):
+    """Path -> content of the files that kubelet's settings are."""
+    return {each["path"]: each.get("content") for each in value("kubernetes_node_files", **changes)}
+
+
+def test_on_eks_a_node_signs_in_by_its_role_under_its_instances_id():
+    files, own = files_of(**ON_EKS), value("kubernetes_node_cluster_files", **ON_EKS)
+    (user,) = json.loads(files["/etc/kubernetes/kubelet.conf"])["users"]
+    assert user["user"]["exec"]["command"] == "/usr/local/sbin/ironburst-eks"
+    env = files["/etc/ironburst/node.env"].splitlines()
+    assert env[0] == "IRONBURST_NODE=i-0abc"
+    assert env[1] == "IRONBURST_NODE_LABELS=ironburst.io/node=gpu01,ironburst.io/site=home"
+    known = json.loads(next(each["content"] for each in own if each["path"].endswith("cluster.json")))
+    assert known == {
+        "node": "i-0abc",
+        "api_server": SCHEDULER["api_server"],
+        "eks": "ironburst-lab",
+        "region": "us-east-1",
+    }
+
+
+def test_on_eks_there_is_no_certificate_to_ask_for_or_renew():
+    """EKS signs none for clients: a kubelet that asks waits for ever."""
+    settings, flags = value("kubernetes_node_kubelet", **ON_EKS), value("kubernetes_node_flags", **ON_EKS)
+    assert settings["rotateCertificates"] is False
+    assert settings["providerID"] == "aws:///us-east-1a/i-0abc"
+    assert "--cloud-provider=external" in flags and "--node-ip=10.90.1.4" in flags
+    assert not [flag for flag in flags if "bootstrap" in flag]
+    (task,) = [each for each in tasks_of(ROLE / "tasks/main.yml") if each.raw["name"].startswith("What kubelet asks")]
+    assert "kubernetes_node_eks" in task.raw["when"]
+    provider = json.loads(files_of(**ON_EKS)["/etc/ironburst/image-credentials.yaml"])["providers"][0]
+    assert "--image-credential-provider-bin-dir=/usr/local/sbin" in flags and provider["name"] == "ironburst-eks"
+
+
+def test_elsewhere_nothing_of_eks_is_written():
+    assert not [
+        path for path in files_of() if path in ("/etc/kubernetes/kubelet.conf", "/etc/ironburst/image-credentials.yaml")
+    ]
+    assert value("kubernetes_node_name") == "gpu01" and "providerID" not in value("kubernetes_node_kubelet")
+    assert "ironburst.io/node" not in files_of()["/etc/ironburst/node.env"]
+    assert value("cloud_node_packages", role="cloud_node", cloud_node_rented=False) == ["nftables"]
+    assert "python3-boto3" in value("cloud_node_packages", role="cloud_node", cloud_node_rented=False, **ON_EKS)
 
 
 def test_the_gate_asks_for_no_shared_folder_where_there_is_none():

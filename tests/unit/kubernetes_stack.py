@@ -35,6 +35,17 @@ def on_made(value):
     value["scheduler"]["control_plane"] = {"head": "head"}
 
 
+def on_eks(value):
+    """Changes a decoded stack: no hall, and a cluster of EKS whose nodes are a fixed group."""
+    on_kubernetes(value)
+    value["halls"] = []
+    value["scheduler"] = {"kind": "kubernetes", "kubeconfig": "file:/etc/ironburst/kubeconfig", "eks": {}}
+    cloud = value["cloud"]
+    cloud["pools"] = []
+    cloud["network"]["zones"] = ["us-east-1a", "us-east-1b"]
+    cloud["network"].pop("hall_link", None)
+
+
 def on_both(value):
     """Changes a decoded stack: Slurm has what it had but for dgx02 and pool g5, which are a cluster's."""
     here = copy.deepcopy(value)

@@ -210,7 +210,7 @@ class Kueue(Kubernetes):
                     raise SchedulerError(f"node {node} was given to somebody else at the same time")
                 return {"spec": {"taints": taints.with_value(raw["spec"].get("taints") or (), value)}}
 
-            self._note("nodes", self._client.change(f"/api/v1/nodes/{checked(node)}", changed))
+            self._note("nodes", self._client.change(self._node(node), changed))
 
         self._each(nodes, change)
         return value

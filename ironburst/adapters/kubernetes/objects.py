@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ironburst.adapters.kubernetes import affinity
@@ -11,6 +13,7 @@ from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
 
 Json = dict[str, Any]
+NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 _ENDED = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended")  # conditions: it makes no pods
 
 
@@ -25,9 +28,10 @@ def _error(kind: str, names: Json, error: Exception) -> str:
     return f"{kind} {names['key']} can't be read: {detail}"
 
 
-def read_node(raw: Json) -> NodeView:
-    """A Node. One that can't be read takes no job."""
+def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
+    """A Node. One that can't be read takes no job. `ours`: names of Node objects that we call otherwise."""
     names = _names(raw)
+    names["key"] = ours.get(names["key"], names["key"])
     try:
         meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
         conditions = {each["type"]: each for each in status.get("conditions") or ()}

@@ -30,13 +30,14 @@ _MOST_REASON = 200  # characters: it names a reason for every kind of node
 def read_pod(raw: Json, site: Site) -> PodView:
     """A pod. One that can't be read keeps its node: it must not look idle."""
     meta = raw["metadata"]
+    on = (raw.get("spec") or {}).get("nodeName") or ""
     names = {
         "key": f"{meta['namespace']}/{meta['name']}",
         "uid": meta["uid"],
         "version": version_of(meta),
         "namespace": meta["namespace"],
         "name": meta["name"],
-        "node": (raw.get("spec") or {}).get("nodeName") or "",
+        "node": site.ours.get(on, on),
     }
     try:
         return PodView(**names, **_fields(raw, site))

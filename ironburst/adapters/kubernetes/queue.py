@@ -41,7 +41,7 @@ def kinds(site: Site) -> list[Kind]:
         Kind("podgroups", (group.format("v1beta1"), group.format("v1alpha2")), objects.read_group, may_lack=True),
         Kind("persistentvolumeclaims", ("/api/v1/persistentvolumeclaims",), objects.read_claim),
         Kind("persistentvolumes", ("/api/v1/persistentvolumes",), partial(objects.read_volume, site=site)),
-        Kind("nodes", ("/api/v1/nodes",), objects.read_node),
+        Kind("nodes", ("/api/v1/nodes",), partial(objects.read_node, ours=site.ours)),
     ]
 
 

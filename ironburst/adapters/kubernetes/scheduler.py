@@ -166,7 +166,7 @@ class Kubernetes:
 
         def one(name: str) -> None:
             words = f"ironburst,at={int(at_s)},left={int(nodes[name])}"
-            self._note("nodes", self._client.patch(_node(name), {"metadata": {"annotations": {BEAT: words}}}).body)
+            self._note("nodes", self._client.patch(self._node(name), {"metadata": {"annotations": {BEAT: words}}}).body)
             view = seen.get(name)
             if view and taints.value_of(view) and gate_lost(view, self.now()) and not view.cordoned:
                 self._cordon(name, _GATE_LOST)
@@ -190,7 +190,7 @@ class Kubernetes:
                 return None
             return {"metadata": {"annotations": {DRAIN: None}}, "spec": patch}
 
-        self._note("nodes", self._client.change(_node(name), changed))
+        self._note("nodes", self._client.change(self._node(name), changed))
 
     def _cordon(self, name: str, reason: str) -> bool:
         """Whether there is a Node object."""
@@ -202,7 +202,7 @@ class Kubernetes:
             return {"metadata": {"annotations": {DRAIN: reason}}, "spec": {"unschedulable": True}}
 
         try:
-            self._note("nodes", self._client.change(_node(name), changed))
+            self._note("nodes", self._client.change(self._node(name), changed))
         except ApiError as error:
             if error.status != 404 or name not in self._site.pool_of:
                 raise
@@ -232,12 +232,12 @@ class Kubernetes:
 
     def _on(self, name: str) -> list[PodView]:
         """The pods of workloads on a node, as the server has them now: what is done next can't be undone."""
-        query = {"fieldSelector": f"spec.nodeName={checked(name)},{queue.LIVE}"}
+        query = {"fieldSelector": f"spec.nodeName={checked(self._site.object_of(name))},{queue.LIVE}"}
         found = [pods.read_pod(raw, self._site) for raw in self._client.get(_PODS, query).body["items"] or ()]
         return [pod for pod in found if pod.workload]
 
     def _delete(self, name: str, uid: str) -> None:
-        self._ended(partial(self._client.delete, _node(name), {"preconditions": {"uid": uid}} if uid else None))
+        self._ended(partial(self._client.delete, self._node(name), {"preconditions": {"uid": uid}} if uid else None))
         self._cache.forget("nodes", name)
         self._cordoned.pop(name, None)
         self._gone([name])
@@ -287,7 +287,7 @@ class Kubernetes:
                 return None
             return {"spec": {"taints": taints.with_value(raw["spec"].get("taints") or (), after)}}
 
-        self._note("nodes", self._client.change(_node(node), changed))
+        self._note("nodes", self._client.change(self._node(node), changed))
 
     def _tolerate(self, waiting: Iterable[PodView], values: Sequence[str]) -> None:
         lacking = {pod.key: (pod, [each for each in values if each not in pod.tolerates]) for pod in waiting}
@@ -349,6 +349,9 @@ class Kubernetes:
         raise SchedulerError(f"job {job} isn't in the queue any more")
 
     # ---- requests
+    def _node(self, name: str) -> str:
+        return f"{_NODES}/{checked(self._site.object_of(name))}"
+
     def _record(self, changed: Callable[[Record], Record]) -> None:
         with self._writing:  # one after the other: they would only refuse each other
             record.write(self._client, self._site, changed)
@@ -376,10 +379,6 @@ class Kubernetes:
 
 class _Refused(SchedulerError):
     """Of one job, by a disruption budget."""
-
-
-def _node(name: str) -> str:
-    return f"{_NODES}/{checked(name)}"
 
 
 def _pod(pod: PodView) -> str:

@@ -41,6 +41,8 @@ class Site:
     queue: str = "pods"  # whose it is: kube-scheduler's (pods), or kueue
     boot_s: float = 1800.0  # the longest time from a launch until its node has joined
     home_partition: str = "home"
+    # where Node objects have other names than ours, as on EKS: theirs -> ours
+    ours: Mapping[str, str] = field(default_factory=dict)
     schedulers: frozenset[str] = frozenset(("default-scheduler",))  # of whose pods we take care
     account_label: str = ""  # of a pod, naming who pays; empty: its namespace does
     user_label: str = ""  # of a pod, naming who asked; empty: its namespace
@@ -54,6 +56,14 @@ class Site:
     def pool_of(self) -> dict[str, Pool]:
         """By the name of a node."""
         return {name: pool for pool in self.pools for name in pool.nodes}
+
+    @cached_property
+    def _theirs(self) -> dict[str, str]:
+        return {our: their for their, our in self.ours.items()}
+
+    def object_of(self, node: str) -> str:
+        """What a node's own object is called."""
+        return self._theirs.get(node, node)
 
     @cached_property
     def record_path(self) -> str:

@@ -12,6 +12,7 @@ from ironburst.config.checks import (
     cloud,
     control_plane,
     data,
+    eks,
     gpu_support,
     identity,
     metal,
@@ -34,6 +35,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.certificates,
     scheduler.scheduler,
     control_plane.control_plane,
+    eks.eks,
     gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,
@@ -53,4 +55,5 @@ def check(config: ClusterConfig, now: datetime, of_software: Iterable[Finding] =
     `of_software`: what software.findings says of the solved versions (`ironburst lock` says that itself).
     """
     findings = [finding for each_check in CHECKS for finding in each_check(config)]
-    return [*findings, *of_software, *cloud.capacity(config, now), *identity.authorities(config, now)]
+    of_a_day = (cloud.capacity, eks.support, identity.authorities)
+    return [*findings, *of_software, *(finding for each in of_a_day for finding in each(config, now))]

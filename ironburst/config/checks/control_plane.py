@@ -21,9 +21,15 @@ SERVICE_PREFIXES = range(12, 29)
 def control_plane(config: ClusterConfig) -> Findings:
     """Of the cluster, where there is one."""
     for at, each in schedulers(config):
-        if isinstance(each, Kubernetes) and each.control_plane is None:
+        if not isinstance(each, Kubernetes) or each.eks:
+            continue
+        if each.join_token is None:
+            yield Finding(
+                at("join_token"), None, "missing", "is needed: rented nodes join with what the controller puts there"
+            )
+        if each.control_plane is None:
             yield from _there(at, each)
-        elif isinstance(each, Kubernetes) and each.control_plane:
+        else:
             yield from _made(config, at, each)
             yield from _networks(config, at, each.control_plane)
 
@@ -31,7 +37,7 @@ def control_plane(config: ClusterConfig) -> Findings:
 def _there(at: At, declared: Kubernetes) -> Findings:
     for key in ("api_server", "ca", "cluster_dns"):
         if getattr(declared, key) is None:
-            message = "is needed for a cluster that is there already; to make one, write control_plane"
+            message = "is needed for a cluster that is there already; to make one, write control_plane or eks"
             yield Finding(at(key), None, "missing", message)
 
 

@@ -31,7 +31,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
     if declared.namespace in BUILT_IN:
         message = f"{declared.namespace} is the cluster's own; give the controller a namespace of its own"
         yield Finding(at("namespace"), declared.namespace, "namespace", message)
-    if support.anything and not declared.admin_kubeconfig:
+    if support.anything and not (declared.admin_kubeconfig or declared.eks):
         message = "is to be installed, and Pulumi isn't let in: give the cluster's admin_kubeconfig, or leave this out"
         yield Finding(path, None, "admin-kubeconfig", message)
     if declared.gate_rule and not declared.admin_kubeconfig:

@@ -46,6 +46,8 @@ def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
         if isinstance(each, Kubernetes) and each.control_plane:
             yield at("control_plane", "pod_cidr"), each.control_plane.pod_cidr
             yield at("control_plane", "service_cidr"), each.control_plane.service_cidr
+        elif isinstance(each, Kubernetes) and each.eks:
+            yield at("eks", "service_cidr"), each.eks.service_cidr
 
 
 def _room(cloud: Cloud) -> Findings:

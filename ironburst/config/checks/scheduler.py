@@ -24,6 +24,8 @@ def scheduler(config: ClusterConfig) -> Findings:
     for at, each in schedulers(config):
         if each.kind == "slurm":
             yield from head_declared(config, at("head"), each)
+        if not each.joins_with:
+            continue
         key, reference = each.joins_with
         rents = config.cloud and any(config.scheduler_of(pool) is each for pool in config.cloud.pools)
         if rents and not secrets.in_secretsmanager(reference):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.aws_plugin.resources import (
     compute,
+    eks,
     iam,
     launch_template,
     links,
@@ -20,7 +21,7 @@ from lab.aws_plugin.spec import Resource
 
 MODULES = (
     *(network, routing, security, compute, launch_template, vpn, iam, messaging, monitoring, storage),
-    *(rolesanywhere, links),
+    *(rolesanywhere, links, eks),
 )
 RESOURCES: dict[str, Resource] = {spec.token: spec for module in MODULES for spec in module.SPECS}
 CAPACITY_BLOCK = "aws:ec2/capacityBlockReservation:CapacityBlockReservation"

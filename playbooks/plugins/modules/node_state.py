@@ -212,7 +212,9 @@ class Look:
         if self.text("/etc/ironburst/kubeadm.begun.yaml") is not None:
             return ""
         if self.text("/etc/ironburst/kubelet.yaml") is not None:
-            return "own" if self.text("/var/lib/kubelet/pki/kubelet-client-current.pem") is not None else ""
+            certificate = self.text("/var/lib/kubelet/pki/kubelet-client-current.pem")
+            by_role = "ironburst-eks" in (self.text("/etc/kubernetes/kubelet.conf") or "")
+            return "own" if certificate is not None or by_role else ""
         return "adopted" if joined else ""
 
     def kubernetes_idle(self):

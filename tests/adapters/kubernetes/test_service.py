@@ -1,6 +1,7 @@
 """Home nodes in a converge: what is waited for, what is moved, what stays."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -98,3 +99,25 @@ def test_a_persons_cordon_and_a_rented_node_are_shown_as_what_they_are(api, home
     assert "p5-2" not in nodes  # no Node object: nothing to converge
     home.drain(["dgx02"], "ironburst converge: a driver")
     assert home.occupancy()["dgx02"].reason == "cordoned"
+
+
+def test_nodes_of_eks_are_called_as_they_are_declared(api, client, monkeypatch):
+    """Their objects have the names of their instances."""
+    monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
+    api.allowed = may
+    api.put("v1 nodes", node("i-0abc"))
+    api.put("v1 nodes", node("i-0def"))
+    site = replace(SITE, ours={"i-0abc": "fixed-1"})
+    it = Nodes(Kubernetes(client, site, first_s=10.0), site)
+    try:
+        put(api, pod("train", node="i-0abc"))
+        assert until(it, lambda nodes: nodes["fixed-1"].busy and nodes).keys() >= {"fixed-1", "i-0def"}
+        it.drain(["fixed-1"], "ironburst converge: a driver")
+        until(it, lambda nodes: nodes["fixed-1"].drained)
+        assert api.get("v1 nodes", "", "i-0abc")["spec"]["unschedulable"] is True
+        it.resume(["fixed-1"])
+        until(it, lambda nodes: not nodes["fixed-1"].drained)
+        api.remove("v1 pods", "team-a", "train")
+        until(it, lambda nodes: nodes["fixed-1"].available)
+    finally:
+        it.close()

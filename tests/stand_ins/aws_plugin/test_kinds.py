@@ -33,6 +33,8 @@ TRUST = json.dumps(
         "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}],
     }
 )
+EKS_TRUST = TRUST.replace("ec2.amazonaws.com", "eks.amazonaws.com")
+ROLE_ARN = "arn:aws:iam::123456789012:role/%s"
 PATTERN = json.dumps({"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]})
 Make = Callable[["World"], dict[str, Any]]
 
@@ -89,6 +91,13 @@ NEEDED: dict[str, tuple[str, Make]] = {
     ),
     "vgw": ("aws:ec2/vpnGateway:VpnGateway", lambda w: {"vpcId": w.need("vpc"), "amazonSideAsn": "64512"}),
     "role": ("aws:iam/role:Role", lambda w: {"assumeRolePolicy": TRUST, "name": "needed"}),
+    "subnet3": (
+        "aws:ec2/subnet:Subnet",
+        lambda w: {"vpcId": w.need("vpc"), "cidrBlock": "10.90.3.0/24", "availabilityZone": "us-east-1a"},
+    ),
+    "eks_role": ("aws:iam/role:Role", lambda w: {"assumeRolePolicy": EKS_TRUST, "name": "control-plane"}),
+    "eks": ("aws:eks/cluster:Cluster", lambda w: CONTROL_PLANE(w) | {"name": "needed"}),
+    "entry": ("aws:eks/accessEntry:AccessEntry", lambda w: ENTRY(w) | {"principalArn": ROLE_ARN % w.need("role2")}),
     "role2": ("aws:iam/role:Role", lambda w: {"assumeRolePolicy": TRUST, "name": "needed2"}),
     "policy": ("aws:iam/policy:Policy", lambda w: {"policy": POLICY, "name": "needed"}),
     "profile": ("aws:iam/instanceProfile:InstanceProfile", lambda w: {"role": w.need("role"), "name": "needed"}),
@@ -255,6 +264,33 @@ ANCHOR: Make = lambda w: {
     "tags": {"a": "b"},
 }
 ANYWHERE: Make = lambda w: {"name": "hall", "enabled": True, "roleArns": [], "tags": {"a": "b"}}
+CONTROL_PLANE: Make = lambda w: {
+    "name": "gpus",
+    "roleArn": ROLE_ARN % w.need("eks_role"),
+    "version": "1.35",
+    "vpcConfig": {
+        "subnetIds": [w.need("subnet"), w.need("subnet2")],
+        "securityGroupIds": [w.need("group")],
+        "endpointPrivateAccess": True,
+        "endpointPublicAccess": False,
+    },
+    "accessConfig": {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True},
+    "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16"},
+    "tags": {"a": "b"},
+}
+ENTRY: Make = lambda w: {
+    "clusterName": w.need("eks"),
+    "principalArn": ROLE_ARN % w.need("role"),
+    "type": "STANDARD",
+    "userName": "controller",
+    "tags": {"a": "b"},
+}
+RIGHT: Make = lambda w: {
+    "clusterName": w.need("eks"),
+    "principalArn": w.need("entry").partition(":")[2],
+    "policyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+    "accessScope": {"type": "cluster"},
+}
 TARGET: Make = lambda w: {"rule": w.need("rule"), "arn": "arn:aws:sqs:us-east-1:123456789012:needed"}
 
 CASES: dict[str, Case] = {
@@ -480,6 +516,23 @@ CASES: dict[str, Case] = {
         merged(ASSOCIATION, dxGatewayId="0a1b2c3d-4e5f-6789-abcd-ef0123456789"),
         ("dxGatewayId",),
         ("dxGatewayAssociationId", "associatedGatewayType"),
+    ),
+    "aws:eks/cluster:Cluster": Case(
+        CONTROL_PLANE,
+        lambda w: (
+            CONTROL_PLANE(w)
+            | {"version": "1.36", "tags": {}}
+            | {"vpcConfig": CONTROL_PLANE(w)["vpcConfig"] | {"subnetIds": [w.need("subnet3"), w.need("subnet2")]}}
+        ),
+        merged(CONTROL_PLANE, kubernetesNetworkConfig={"serviceIpv4Cidr": "172.21.0.0/16"}),
+        ("kubernetesNetworkConfig",),
+        ("arn", "endpoint", "certificateAuthority"),
+    ),
+    "aws:eks/accessEntry:AccessEntry": Case(
+        ENTRY, merged(ENTRY, tags={"c": "d"}), merged(ENTRY, userName="other"), ("userName",), ("accessEntryArn",)
+    ),
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": Case(
+        RIGHT, None, merged(RIGHT, accessScope={"type": "namespace", "namespaces": ["a"]}), ("accessScope",)
     ),
     "aws:rolesanywhere/trustAnchor:TrustAnchor": Case(ANCHOR, merged(ANCHOR, enabled=False, tags={}), outputs=("arn",)),
     "aws:rolesanywhere/profile:Profile": Case(

@@ -57,7 +57,8 @@ def test_bad_values_are_said_at_their_place(value, key, given, words):
 
 def test_what_is_missing_is_said_without_the_kind_in_its_path(value):
     del value["scheduler"]["join_token"]
-    assert refusal(value) == [("config.ironburst:cluster.scheduler.join_token", "is needed here and absent")]
+    message = "needs join_token of a cluster that is there, or eks to make one"
+    assert refusal(value) == [("config.ironburst:cluster.scheduler", message)]
 
 
 def test_another_scheduler_is_refused_with_those_that_are_known(value):

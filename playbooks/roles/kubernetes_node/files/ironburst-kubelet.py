@@ -15,8 +15,9 @@ services               one line: process ids of what holds a GPU and is of a pod
 free                   end the containers of those; kubelet must be stopped, and starts them anew when it is started
 
 A pod of a workload is one that isn't finished, and neither a DaemonSet's nor static. Name and server are in
-/etc/ironburst/cluster.json ({node, api_server}), their authority is in cluster-ca.crt beside it; the certificate is
-kubelet's own, so the API server lets it read and write this node alone. Exit status 1: it could not be done; one
+/etc/ironburst/cluster.json ({node, api_server}), their authority is in cluster-ca.crt beside it. It signs in as kubelet
+does, with kubelet's own certificate, or on EKS ({eks}) by the instance's role; so the API server lets it read and write
+this node alone. Exit status 1: it could not be done; one
 sentence on standard error.
 """
 
@@ -38,10 +39,12 @@ from pathlib import Path
 ROOT = Path(os.environ.get("IRONBURST_KUBELET_ROOT", "/"))  # another root in tests
 GATE_PROGRAM = os.environ.get("IRONBURST_KUBELET_GATE", "/usr/local/sbin/ironburst-gate")
 CONDITION, BEAT = "ironburst.io/GatePassed", "ironburst.io/beat"
+EKS_PROGRAM = os.environ.get("IRONBURST_KUBELET_EKS", "/usr/local/sbin/ironburst-eks")
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod's image in the API; its value is the pod's own uid
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 ANSWER_S = 10.0  # so long the API server may take
 GATE_S = 180.0  # so long the gate may take; it has limits of its own
+TOKEN_S = 30.0  # so long AWS's metadata service may take
 PAUSE_S = 2.0
 WORDS = 600  # characters of the gate's reason
 FREE_S, GRACE_S, LOOK_S = 60.0, 10.0, 0.2  # for `free`: in all, until it kills, and between two looks
@@ -143,16 +146,14 @@ class Api:
             self.node, self.server = settings["node"], settings["api_server"].rstrip("/")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise Failed("{} says nothing usable of the cluster: {!r}".format(path, error)) from None
-        certificate = ROOT / "var/lib/kubelet/pki/kubelet-client-current.pem"
         try:
             context = ssl.create_default_context(cafile=str(ROOT / "etc/ironburst/cluster-ca.crt"))
         except (OSError, ValueError) as error:  # ssl's errors are OSErrors
             raise Failed("etc/ironburst/cluster-ca.crt can't be used: {}".format(error)) from None
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 refuses authorities that kubelet takes
-        try:
-            context.load_cert_chain(str(certificate))
-        except (OSError, ValueError) as error:
-            raise Failed("kubelet has no certificate yet ({}): {}".format(certificate, error)) from None
+        self.token = eks_token() if settings.get("eks") else ""
+        if not self.token:
+            load_certificate(context)
         https = urllib.request.HTTPSHandler(context=context)
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
         self.path = "/api/v1/nodes/" + urllib.parse.quote(self.node, safe="")
@@ -162,6 +163,8 @@ class Api:
         data = None if patch is None else json.dumps(patch).encode()
         request = urllib.request.Request(self.server + path, data, method="GET" if patch is None else "PATCH")
         request.add_header("Content-Type", kind)
+        if self.token:
+            request.add_header("Authorization", "Bearer " + self.token)
         try:
             with self.opener.open(request, timeout=ANSWER_S) as answer:
                 return json.loads(answer.read().decode())
@@ -177,6 +180,30 @@ class Api:
         """Those of this node; the API server gives it no others."""
         query = urllib.parse.urlencode({"fieldSelector": "spec.nodeName=" + self.node})
         return self.call("/api/v1/pods?" + query)["items"] or []
+
+
+def load_certificate(context):
+    """kubelet's own. Raises Failed."""
+    certificate = ROOT / "var/lib/kubelet/pki/kubelet-client-current.pem"
+    try:
+        context.load_cert_chain(str(certificate))
+    except (OSError, ValueError) as error:
+        raise Failed("kubelet has no certificate yet ({}): {}".format(certificate, error)) from None
+
+
+def eks_token():
+    """By the instance's role. Raises Failed."""
+    pipe = subprocess.PIPE
+    try:
+        done = subprocess.run(
+            [EKS_PROGRAM, "token"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, timeout=TOKEN_S
+        )
+        return json.loads(done.stdout.decode())["status"]["token"]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Failed("{} gives no token: {}".format(EKS_PROGRAM, error)) from None
+    except (ValueError, KeyError, TypeError):
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        raise Failed("the node can't sign in to EKS: {}".format(said[:WORDS] or "no token")) from None
 
 
 def run_gate():

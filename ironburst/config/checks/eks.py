@@ -1,0 +1,109 @@
+"""A cluster that AWS runs: what EKS refuses, and what nodes need to join there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from ironburst import catalog
+from ironburst.config import eks_cluster
+from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
+from ironburst.config.cloud_models import Cloud, Pool
+from ironburst.config.load import Finding, path_of
+from ironburst.config.models import ClusterConfig
+from ironburst.config.scheduler_models import Kubernetes
+
+ZONES = 2  # EKS puts its interfaces into subnets of two zones at least
+SKEW = 3  # minor versions that a kubelet may be older than the API server
+
+
+def eks(config: ClusterConfig) -> Findings:
+    """Only where a scheduler is a cluster of EKS; without one, nodes stand in a hall."""
+    made = [(at, each) for at, each in schedulers(config) if isinstance(each, Kubernetes) and each.eks]
+    if not config.halls and not made:
+        yield Finding(
+            path_of("halls"), None, "missing", "is needed here and absent; only a cluster of EKS needs no hall"
+        )
+    for at, each in made:
+        yield from _nodes(config, at, each)
+        if config.cloud:
+            yield from _network(config.cloud)
+        else:
+            message = "is made in AWS, and this stack has no cloud: declare it, with a group of nodes for the cluster"
+            yield Finding(at("eks"), None, "eks-cloud", message)
+        yield from _skew(config, at, each)
+
+
+def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
+    """Fixed groups alone join."""
+    for where, _, nodes in owned_nodes(config):
+        if config.scheduler_of(nodes) is declared:
+            message = "are to join EKS, and nodes of a hall can't (AWS has hybrid nodes for that): give them to Slurm"
+            yield Finding(where("names"), nodes.names, "eks-nodes", message)
+    groups = [each for each in cloud_nodes(config) if config.scheduler_of(each[1]) is declared]
+    for where, group in groups:
+        if isinstance(group, Pool):
+            message = (
+                "is to join EKS, and rented nodes can't yet, only groups: make it a group, or a pool of another cluster"
+            )
+            yield Finding(where("name"), group.name, "eks-pools", message)
+    if config.cloud and not any(not isinstance(group, Pool) for _, group in groups):
+        message = "has no node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
+        yield Finding(at("eks"), None, "eks-nodes", message)
+
+
+def _network(cloud: Cloud) -> Findings:
+    network = cloud.network
+    zones = list(network.existing.subnets) if network.existing else network.zones
+    if len(zones) < ZONES:
+        path = path_of("cloud", "network", *(("existing", "subnets") if network.existing else ("zones",)))
+        yield Finding(
+            path, zones, "eks-zones", f"has one zone, and EKS takes subnets of {ZONES} zones at least: add one"
+        )
+    if network.egress == "endpoints" and not network.existing:
+        message = "is endpoints, and nodes of EKS fetch their pods' images and ask several services of AWS: write nat"
+        yield Finding(path_of("cloud", "network", "egress"), "endpoints", "eks-egress", message)
+
+
+def _skew(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
+    control = eks_cluster.version(config, declared)
+    for name, kubelet in eks_cluster.kubelets(config, declared):
+        if not (control and kubelet):
+            continue  # said by software.scheduler()
+        behind = _minor(control) - _minor(kubelet)
+        if not 0 <= behind <= SKEW:
+            message = (
+                f"is {control}, and the kubelets of {name} are {kubelet}: they may be up to {SKEW} minor versions "
+                "older than it, and never newer"
+            )
+            yield Finding(at("eks", "version"), control, "skew", message)
+
+
+def support(config: ClusterConfig, now: datetime) -> Findings:
+    """Whether EKS still offers the version, and at which price."""
+    for at, each in schedulers(config):
+        if isinstance(each, Kubernetes) and each.eks and (control := eks_cluster.version(config, each)):
+            yield from _support(at, control, now)
+
+
+def _support(at: At, control: str, now: datetime) -> Iterator[Finding]:
+    path, known = at("eks", "version"), catalog.eks_versions()
+    newest = max(known, key=_minor)
+    if control not in known and _minor(control) > _minor(newest):
+        message = (
+            f"is {control}, newer than the catalogue knows of EKS ({newest}): `pulumi up` shows whether EKS has it"
+        )
+        yield Finding(path, control, "eks-version", message, "warning")
+    elif control not in known or known[control].extended_until <= now.date():
+        still = ", ".join(name for name, each in known.items() if each.extended_until > now.date())
+        yield Finding(path, control, "eks-version", f"is {control}, which EKS offers no more; it has {still}")
+    elif known[control].standard_until <= now.date():
+        message = (
+            f"is {control}, in extended support since {known[control].standard_until}, which costs six times as much "
+            f"an hour and ends {known[control].extended_until}: upgrade"
+        )
+        yield Finding(path, control, "eks-version", message, "warning")
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
