@@ -25,6 +25,8 @@ NOT_READY_TAINT = "ironburst.io/not-ready"
 """of Kubernetes nodes that are rented and not in service yet"""
 SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
+CLUSTER_LABEL = "ironburst.io/cluster"
+"""of what Karpenter launches in a budget of ours: the stack's name"""
 SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 """kinds of schedulers, and what people call them"""
 FIRST_POD_JOB = 2**32
@@ -87,6 +89,11 @@ def image_parameter(cluster: str, pool: str) -> str:
 def cluster_object(cluster: str) -> str:
     """What a stack's objects in a Kubernetes cluster are called, where there is one of a kind."""
     return f"ironburst-{cluster}"
+
+
+def node_pool(cluster: str, pool: str) -> str:
+    """What Karpenter's NodePool of a declared pool is called."""
+    return f"{cluster_object(cluster)}-{pool}"
 
 
 def check_controller(cluster: str) -> str:
