@@ -8,12 +8,12 @@ else is rented with it; a lower limit frees that money only when what was decide
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ironburst.burst import Budget, explain
-from ironburst.burst.headroom import Charge, Headroom, charges, set_aside
-from ironburst.controller import karpenter_store, money, records, spending
+from ironburst.controller import karpenter_room, karpenter_store, money, records, spending
+from ironburst.controller.karpenter_room import Wish
 from ironburst.controller.karpenter_store import Book, Claim, Limit, span_s
 from ironburst.controller.records import Rate
 from ironburst.controller.site import Site
@@ -31,7 +31,7 @@ def look(site: Site) -> bool:
     if not pools and not any(each.to_s is None for each in book.claims):
         return False
     if site.karpenter is None:
-        site.tell("needs_a_person", f"{_LEFT}: the document names no Kubernetes cluster that it is in")
+        site.tell("trouble", f"{_LEFT}: there is no way to the Kubernetes cluster that it is in")
         return False
     try:
         seen = site.karpenter.look(site.document.cluster, {name: _size(pool) for name, pool in pools.items()})
@@ -50,17 +50,17 @@ def look(site: Site) -> bool:
 def budget_of(site: Site) -> Budget | None:
     """The money now, without what Karpenter may launch by the limits that it has."""
     budget = spending.budget_of(site)
-    if not site.document.karpenter:
+    if budget is None or not site.document.karpenter:
         return budget
-    book = karpenter_store.read(site.ledger)
-    return set_aside(budget, [each for pool in site.document.karpenter for each in _reach(site, budget, book, pool)])
+    return karpenter_room.reserved(budget, _wishes(site, budget))
 
 
 def offer(site: Site) -> None:
     """Let Karpenter have what the money can pay now, after what was just decided. In the ledger first."""
-    book, wanted = karpenter_store.read(site.ledger), _handed_out(site)
+    book, budget = karpenter_store.read(site.ledger), spending.budget_of(site)
+    wanted = karpenter_room.handed_out(budget, _wishes(site, budget)) if budget else {}
     for pool in site.document.karpenter:
-        nodes = wanted[pool.node_pool]
+        nodes = wanted.get(pool.node_pool, 0)
         if nodes == book.limit(pool.node_pool) or site.karpenter is None:
             continue
         said = (*book.limits.get(pool.node_pool, ()), Limit(site.now, nodes))
@@ -92,7 +92,7 @@ def _claims(
         if uid in there or before.to_s is not None:
             continue
         if before.launched:
-            yield replace(before, to_s=now_s)
+            yield replace(before, to_s=min(now_s, max(before.until_s, book.looked_s)))
             site.event("karpenter", f"{before.name} of NodePool {before.node_pool} is gone")
     yield from (before for before in known.values() if before.to_s is not None)
     for claim in there.values():
@@ -179,7 +179,8 @@ def _as_found(site: Site, book: Book, name: str, seen: NodePools, now_s: float) 
     found = seen.limits[name]
     if found is None:
         site.tell("needs_a_person", f"NodePool {name} has no limit: it is written anew; what came of it is counted")
-        found = next(pool.max_nodes for pool in site.document.karpenter if pool.node_pool == name)
+        most = next(pool.max_nodes for pool in site.document.karpenter if pool.node_pool == name)
+        found = most + 1  # other than whatever is wanted
     if found == ours:
         return said
     if ours is not None:
@@ -202,55 +203,24 @@ def _tell_gap(site: Site, book: Book, now_s: float) -> None:
 
 
 # ---- what it may have
-def _reach(site: Site, budget: Budget | None, book: Book, pool: KarpenterPool) -> Iterator[Charge]:
-    """What all nodes would add that it may still have."""
-    ends_s = _ends_s(book, pool, site)
-    for n in range(book.reach(pool.node_pool, site.now, SETTLE_S)):
-        yield from _added(budget, pool, ends_s, n, site.now)
+def _wishes(site: Site, budget: Budget) -> list[Wish]:
+    book, now = karpenter_store.read(site.ledger), site.now
+    return [
+        Wish(
+            name=pool.node_pool,
+            new=Rate(now, budget.payer(pool.account), pool.usd_per_hour),
+            until_s=now + span_s(pool),
+            most=pool.max_nodes,
+            reach=book.reach(pool.node_pool, now, SETTLE_S),
+            there=tuple(_giving_back(site, book.open_of(pool.node_pool))),
+        )
+        for pool in site.document.karpenter
+    ]
 
 
-def _ends_s(book: Book, pool: KarpenterPool, site: Site) -> Sequence[float]:
-    """Up to when money is set aside for the nodes that give it back when another one takes their place, the latest
-    first. One that Karpenter ends soon gives back nothing: it costs on, and isn't counted.
-    """
+def _giving_back(site: Site, claims: Iterable[Claim]) -> Iterator[tuple[Rate, float]]:
+    """One that Karpenter ends soon gives back nothing: it costs on, and isn't counted."""
     soon_s = site.now + SETTLE_S + 2 * site.document.burst.tick_s
-    staying = (each for each in book.open_of(pool.node_pool) if each.leaves_s is None or each.leaves_s > soon_s)
-    return sorted((each.until_s for each in staying), reverse=True)
-
-
-def _added(
-    budget: Budget | None, pool: KarpenterPool, ends_s: Sequence[float], n: int, now_s: float
-) -> list[Charge]:
-    """What the n-th node costs at most beyond what is set aside, if it is a new one."""
-    payer = budget.payer(pool.account) if budget else ""
-    until_s, before = now_s + span_s(pool), (payer, ends_s[n]) if n < len(ends_s) else None
-    return charges(budget, pool.account, pool.usd_per_hour, now_s, until_s, before)
-
-
-def _handed_out(site: Site) -> dict[str, int]:
-    """The nodes that each NodePool may have: one at a time to each in turn, as long as every ceiling can pay. Beyond
-    what it could have by its last limits, only with money that no other one's last limit can still take.
-    """
-    pools, now = site.document.karpenter, site.now
-    budget, book = spending.budget_of(site), karpenter_store.read(site.ledger)
-    wanted = {pool.node_pool: 0 for pool in pools}
-    if budget is None:
-        return wanted
-    before = {pool.node_pool: book.reach(pool.node_pool, now, SETTLE_S) for pool in pools}
-    ends_s = {pool.node_pool: _ends_s(book, pool, site) for pool in pools}
-    all_of_it, beyond = Headroom(budget), Headroom(budget)
-    for pool in pools:
-        beyond.take(list(_reach(site, budget, book, pool)))
-    open_pools = list(pools)
-    while open_pools:
-        for pool in tuple(open_pools):
-            name, n = pool.node_pool, wanted[pool.node_pool]
-            asked, new = _added(budget, pool, ends_s[name], n, now), n >= before[name]
-            if n >= pool.max_nodes or all_of_it.short(asked) or (new and beyond.short(asked)):
-                open_pools.remove(pool)
-                continue
-            all_of_it.take(asked)
-            if new:
-                beyond.take(asked)
-            wanted[name] = n + 1
-    return wanted
+    for each in claims:
+        if each.leaves_s is None or each.leaves_s > soon_s:
+            yield each.rate, each.until_s

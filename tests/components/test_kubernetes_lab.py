@@ -31,10 +31,12 @@ pytestmark = [
 PROGRAM = """
 import json, os
 from components.kubernetes_cluster import KubernetesCluster, resolved
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
-KubernetesCluster("lab", scheduler=declared, kubeconfig=resolved(declared, None))
+pools = [KarpenterPool.model_validate(each) for each in json.loads(os.environ["KARPENTER"])]
+KubernetesCluster("lab", scheduler=declared, kubeconfig=resolved(declared, None), karpenter=pools)
 """
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -84,7 +86,7 @@ def engine(plane, tmp_path_factory):
     return made_engine(plane, tmp_path_factory.mktemp("stack"))
 
 
-def made_engine(plane, folder, **scheduler):
+def made_engine(plane, folder, karpenter=(), **scheduler):
     """`engine(*arguments)` of a stack in a folder of its own."""
     (folder / "Pulumi.yaml").write_text("name: ironburst\nruntime: {name: python}\n")
     (folder / "__main__.py").write_text(PROGRAM)
@@ -107,6 +109,7 @@ def made_engine(plane, folder, **scheduler):
         "PULUMI_CONFIG_PASSPHRASE": "x",
         "PULUMI_BACKEND_URL": f"file://{folder}",
         "DECLARED": json.dumps(declared),
+        "KARPENTER": json.dumps(list(karpenter)),
     }
 
     def run(*verb):

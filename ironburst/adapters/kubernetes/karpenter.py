@@ -13,13 +13,13 @@ from typing import Any
 from ironburst.adapters.kubernetes.client import ApiError, Client, checked
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.karpenter_port import NodeClaim, NodePools, Size
+from ironburst.kubernetes_rights import KARPENTER
 from ironburst.naming import CLUSTER_LABEL
 from ironburst.ports import SchedulerError, WrongShape
 
 Json = dict[str, Any]
-GROUP = "karpenter.sh"
-_API = f"/apis/{GROUP}/v1"
-_POOL, _MARKET, _TYPE = f"{GROUP}/nodepool", f"{GROUP}/capacity-type", "node.kubernetes.io/instance-type"
+_API = f"/apis/{KARPENTER}/v1"
+_POOL, _MARKET, _TYPE = f"{KARPENTER}/nodepool", f"{KARPENTER}/capacity-type", "node.kubernetes.io/instance-type"
 _GPUS, _CPUS, _NODES = "nvidia.com/gpu", "cpu", "nodes"
 _PAGE = "500"
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
