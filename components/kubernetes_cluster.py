@@ -117,9 +117,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(
-                kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object, self._node_pools)
-            ),
+            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object, self._node_pools)),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(

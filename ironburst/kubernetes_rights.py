@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAPPERS", "CLUSTER", "KARPENTER", "KUEUE", "SIGNER", "TOKENS", "answering", "cluster", "namespaced", "rendered"]
+__all__ = [
+    "BOOTSTRAPPERS",
+    "CLUSTER",
+    "KARPENTER",
+    "KUEUE",
+    "SIGNER",
+    "TOKENS",
+    "answering",
+    "cluster",
+    "namespaced",
+    "rendered",
+]
 
 Json = dict[str, Any]
 BOOTSTRAPPERS = "system:bootstrappers:ironburst"

@@ -25,7 +25,9 @@ class KarpenterPool(Strict):
         description="a node takes no new pods after this, and its last pods have as long again: it costs twice this at "
         "most. Pods without the annotation karpenter.sh/do-not-disrupt are evicted when it is over",
     )
-    idle: Duration = Field(default="10m", validate_default=True, description="a node without pods ends after this")
+    idle: Duration = Field(
+        default="10m", validate_default=True, description="a node without pods ends after this, 5m at least"
+    )
     node_class: str = Field(
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$",
         description="EC2NodeClass that the cluster has: image, network and joining are Karpenter's own matter",

@@ -133,9 +133,7 @@ def _until(site: Site, seen: NodeClaim, pool: KarpenterPool | None, now_s: float
     return now_s + (span_s(pool) if pool else records.ENDING_S)
 
 
-def _rates(
-    site: Site, claim: Claim, pool: KarpenterPool | None, looked_s: float, now_s: float
-) -> tuple[Rate, ...]:
+def _rates(site: Site, claim: Claim, pool: KarpenterPool | None, looked_s: float, now_s: float) -> tuple[Rate, ...]:
     """With the price and the payer that are declared now: a higher price counts from the last look on, a lower one of
     spot not at all, for what it costs nobody asks.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ironburst.burst import Budget
 from ironburst.burst.snapshot import Ceiling
-from ironburst.controller.records import Rate
+from ironburst.controller.records import ENDING_S, Rate
 
 _ROUNDING_USD = 1e-6
 _ALWAYS = Ceiling("month", 0.0, -math.inf, math.inf)
@@ -32,8 +32,10 @@ class Wish:
 
     def usd(self, nodes: int, ceiling: Ceiling) -> float:
         """What so many nodes may cost under a ceiling beyond what is set aside."""
-        back = sum(_usd(rate, self.new.from_s, min(until_s, self.until_s), ceiling) for rate, until_s in self.there)
-        return max(0.0, nodes * _usd(self.new, self.new.from_s, self.until_s, ceiling) - back)
+        from_s = self.new.from_s
+        gone_s = from_s + ENDING_S  # it costs while it ends
+        back = sum(_usd(rate, gone_s, min(until_s, self.until_s), ceiling) for rate, until_s in self.there)
+        return max(0.0, nodes * _usd(self.new, from_s, self.until_s, ceiling) - back)
 
 
 def reserved(budget: Budget, wishes: Sequence[Wish]) -> Budget:

@@ -98,7 +98,9 @@ class Book:
         """
         said = self.limits.get(node_pool, ())
         ended_s = [after.from_s for after in said[1:]] + [math.inf] * bool(said)
-        return max((each.nodes for each, end_s in zip(said, ended_s, strict=True) if end_s + settle_s > now_s), default=0)
+        return max(
+            (each.nodes for each, end_s in zip(said, ended_s, strict=True) if end_s + settle_s > now_s), default=0
+        )
 
     def tidied(self, counts_from_s: float, now_s: float, settle_s: float) -> Book:
         """Without what no ceiling of now pays for, and limits that are long over."""

@@ -332,8 +332,8 @@ class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
     version: Literal[1, 2, 3, 4] = Field(
-        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm alone. "
-        "4: Karpenter spends of the budget, too, which a reader of before wouldn't count"
+        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm "
+        "alone. 4: Karpenter spends of the budget, too, which a reader of before wouldn't count"
     )
     serial: int
     cluster: str

@@ -46,6 +46,7 @@ PROGRAMS = (
 )
 
 KUBELET = _kubernetes("kubelet")
+KARPENTER = Program("karpenter", "karpenter", "sigs.k8s.io/karpenter/kwok")  # its own stand-in for a cloud
 
 
 def folder(root: Path = LAB_ROOT) -> Path:
@@ -80,16 +81,34 @@ def build(root: Path = LAB_ROOT) -> Iterator[str]:
 
 def kubelet(root: Path = LAB_ROOT) -> Path:
     """A real kubelet; built now (minutes) if it isn't there. LabError as `build`."""
-    texts = [path.read_text() for path in sorted((OPTIONAL / KUBELET.name).glob("go.*"))]
-    target, root = path_of("kubelet", Path(root).resolve(), texts, KUBELET), Path(root).resolve()
-    with locked(root / "locks" / "kubelet.lock"):
+    return _apart(KUBELET, root)
+
+
+def karpenter(root: Path = LAB_ROOT) -> Path:
+    """A real Karpenter, whose nodes are kwok's; built now (minutes) if it isn't there. LabError as `build`."""
+    return _apart(KARPENTER, root)
+
+
+def has(program: Program, root: Path = LAB_ROOT) -> bool:
+    """True if a program that is built apart is there."""
+    return _place(program, root).is_dir()
+
+
+def _place(program: Program, root: Path) -> Path:
+    texts = [path.read_text() for path in sorted((OPTIONAL / program.name).glob("go.*"))]
+    return path_of(program.name, Path(root).resolve(), texts, program)
+
+
+def _apart(program: Program, root: Path) -> Path:
+    target, root = _place(program, root), Path(root).resolve()
+    with locked(root / "locks" / f"{program.name}.lock"):
         if not target.is_dir():
             aside = target.with_suffix(".new")
             aside.mkdir(parents=True, exist_ok=True)
-            _build(KUBELET, aside / KUBELET.name, OPTIONAL / KUBELET.name)
+            _build(program, aside / program.name, OPTIONAL / program.name)
             aside.rename(target)
             forget_older(root, target)
-    return target / KUBELET.name
+    return target / program.name
 
 
 def command(program: Program, target: Path) -> list[str]:

@@ -1,5 +1,5 @@
-"""Karpenter's kinds as CustomResourceDefinitions, written for the fields that are used here and for what 1.14's own ones
-refuse of them. Stand-ins: Karpenter itself isn't there.
+"""Karpenter's kinds as CustomResourceDefinitions, written for the fields that are used here and for what 1.14's own
+ones refuse of them. Stand-ins: Karpenter itself isn't there.
 """
 
 from tests.components.kueue_crds import ANY, CONDITION, TEXT, _keyed, _object
@@ -11,7 +11,7 @@ ENDLESS = {**TEXT, "pattern": r"^(([0-9]+(s|m|h))+|Never)$"}
 QUANTITY = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
-    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "pattern": r"^(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE](\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$",
 }
 QUANTITIES = {"type": "object", "additionalProperties": QUANTITY}
 LABELS = {"type": "object", "additionalProperties": TEXT}

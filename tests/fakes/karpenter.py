@@ -1,6 +1,6 @@
-"""A Karpenter in memory, as the real one's source and trials have it (docs/adr/0045): NodePools with limits that it sees
-late, NodeClaims that it launches up to the limit it saw last, that it doesn't count any more once they are to end, and
-that cost until they are gone.
+"""A Karpenter in memory, as the real one's source and trials have it (docs/adr/0045): NodePools with limits that it
+sees late, NodeClaims that it launches up to the limit it saw last, that it doesn't count any more once they are to end,
+and that cost until they are gone.
 """
 
 from __future__ import annotations

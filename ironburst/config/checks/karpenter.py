@@ -8,6 +8,9 @@ from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.prices import price
+from ironburst.config.types import duration_text
+
+IDLE_S = 300
 
 
 def karpenter(config: ClusterConfig) -> Findings:
@@ -50,6 +53,9 @@ def _pool(config: ClusterConfig, pool: KarpenterPool, at: At) -> Findings:
     if pool.account is not None and pool.account not in accounts:
         message = f"{pool.account!r} has no ceiling in budget.accounts: write one there, or leave account out"
         yield Finding(at("account"), pool.account, "unknown", message)
+    if pool.idle < IDLE_S:
+        message = f"is less than {duration_text(IDLE_S)}, faster than limits follow what comes and goes: raise it"
+        yield Finding(at("idle"), duration_text(pool.idle), "idle", message)
     not_known = list(unknown(at("instance_type"), pool.instance_type, catalog.instance_type))
     yield from not_known
     if not_known:

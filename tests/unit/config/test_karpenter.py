@@ -64,6 +64,7 @@ def an_own_pool(value):
         (no_budget, "budget", "is needed where Karpenter launches"),
         (an_own_pool, "cloud.pools[", "g5 is rented by ironburst and cloud.karpenter by Karpenter"),
         (of(name="p5"), "cloud.karpenter[0].name", "'p5' is the name of another pool or group, too"),
+        (of(idle="10s"), "cloud.karpenter[0].idle", "is less than 5m, faster than limits follow"),
         (of(account="nobody"), "cloud.karpenter[0].account", "'nobody' has no ceiling in budget.accounts"),
         (of(instance_type="g6e.1xlarge"), "cloud.karpenter[0].instance_type", "g6e.1xlarge"),
         (of(instance_type="trn1.2xlarge"), "cloud.karpenter[0].instance_type", "has no NVIDIA GPU"),

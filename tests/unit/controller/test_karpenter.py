@@ -139,7 +139,7 @@ def test_one_that_was_never_launched_costs_nothing(room):
 
 def test_nodes_that_karpenter_counts_no_more_leave_no_room_for_their_money(tmp_path):
     """One that drains costs on, and Karpenter would launch another one in its place."""
-    room = Room(tmp_path, usd_per_month=2 * FULL_USD + 1.0)
+    room = Room(tmp_path, usd_per_month=2 * FULL_USD + 3.0)
     room.tick()
     machines = [room.karpenter.launch(POOL) for _ in range(2)]
     assert all(machines) and room.karpenter.launch(POOL) is None
@@ -284,7 +284,9 @@ def test_a_machine_without_an_end_is_told_and_money_is_set_aside_for_a_new_one(r
     assert room.spent().committed_usd == pytest.approx(FULL_USD, rel=0.01)
 
 
-@pytest.mark.parametrize(("market", "usd", "after"), [("on-demand", 20.0, 20.0), ("spot", 20.0, 20.0), ("spot", 5.0, 10.0)])
+@pytest.mark.parametrize(
+    ("market", "usd", "after"), [("on-demand", 20.0, 20.0), ("spot", 20.0, 20.0), ("spot", 5.0, 10.0)]
+)
 def test_a_price_that_is_declared_anew(tmp_path, market, usd, after):
     """A lower one of spot says nothing about a node that was rented at a higher one."""
     room = Room(tmp_path, (POOL.model_copy(update={"market": market}),))
@@ -363,7 +365,7 @@ def test_slurm_rents_with_what_karpenter_was_not_offered(tmp_path):
 
 
 class Story:
-    """Random claims, own leases and prices; every choice of Karpenter's is within what it may do, and often the worst."""
+    """Random claims, own leases and prices; Karpenter does what it may do, and often the worst of it."""
 
     def __init__(self, path, seed, document):
         self.rnd = rnd = random.Random(seed)
@@ -396,12 +398,19 @@ class Story:
 
     def play(self, ticks):
         for n in range(ticks):
+            if self.rnd.random() < 0.1:
+                self.declare_anew()
             site = self.room.site()
             seen = self.rnd.random() > 0.05 and karpenter.look(site)
             self.rent(n)
             if seen:
                 karpenter.offer(site)
             self.between()
+
+    def declare_anew(self):
+        """A NodePool that may have fewer nodes gives money to others."""
+        pools = [each.model_copy(update={"max_nodes": self.rnd.randint(1, 6)}) for each in self.pools]
+        self.room.document = self.room.document.model_copy(update={"karpenter": pools})
 
     def rent(self, n):
         """An own lease, as `decide` and `recheck` have it: if no ceiling says no."""
@@ -428,7 +437,8 @@ class Story:
             for pool in self.pools:
                 for _ in range(rnd.choice([0, 0, 1, 6])):
                     its.launch(pool, late_s=60.0)
-            counted = [each for each in its.machines if each.counted()]
+            # empty for as long as the pool has them idle
+            counted = [each for each in its.machines if each.counted() and at_s - each.claim.created_s > 600.0]
             for machine in rnd.sample(counted, min(len(counted), rnd.choice([0, 0, 1, 5]))):
                 its.end(machine, at_s, rnd.uniform(0.0, 300.0))  # it was empty
         clock.at = end_s
