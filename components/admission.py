@@ -96,6 +96,20 @@ def workloads(user: str, check: str) -> Spec:
     )
 
 
+def node_pools(user: str) -> Spec:
+    """Of Karpenter's NodePools, the limits alone."""
+    said = "ironburst's controller may change nothing of a NodePool but its limits"
+    return _policy(
+        user,
+        "karpenter.sh",
+        "nodepools",
+        ["CREATE", "UPDATE"],
+        ("request.operation == 'UPDATE'", "ironburst's controller makes no NodePools"),
+        (f"request.operation != 'UPDATE' || ({_same('spec', ('limits',))})", said),
+        (f"request.operation != 'UPDATE' || ({_same('metadata', SERVERS_OWN)})", said),
+    )
+
+
 def tokens(user: str) -> Spec:
     """Of Secrets, new bootstrap tokens that rented nodes join with: to authenticate, in our group, for a time. The
     data is compared as it is kept, in base64, which the language can't decode. Nor does it know the time of day: a

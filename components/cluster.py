@@ -102,7 +102,13 @@ class Cluster(pulumi.ComponentResource):
         elif declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
             cluster_kinds.check(declared, kubeconfig)
-            KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)
+            KubernetesCluster(
+                self._name,
+                scheduler=declared,
+                kubeconfig=kubeconfig,
+                karpenter=config.cloud.karpenter if config.cloud else (),
+                opts=self._child,
+            )
 
     def _queue_urls(self) -> dict[str, pulumi.Output[str]]:
         """Pool -> where its interruption warnings come; none for one without spot."""

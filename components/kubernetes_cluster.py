@@ -11,10 +11,12 @@ import pulumi_kubernetes as kubernetes
 from components import admission
 from components.cluster_kinds import KUEUE, READINESS
 from components.gpu_support import GpuSupport
+from components.karpenter import KarpenterPools
 from ironburst import kubernetes_rights, secrets
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import GateRule, Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
-from ironburst.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical
+from ironburst.naming import GATE_CONDITION, GATE_TAINT, check_controller, cluster_object, logical, node_pool
 
 ACCOUNT = "ironburst-controller"
 RBAC = "rbac.authorization.k8s.io"
@@ -39,6 +41,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         kubeconfig: pulumi.Input[str],
         user: str | None = None,
         instances: Sequence[pulumi.Output[str]] | None = None,
+        karpenter: Sequence[KarpenterPool] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin. On EKS: `user`, that the controller's
@@ -68,6 +71,7 @@ class KubernetesCluster(pulumi.ComponentResource):
                 opts=self._after(namespace),
             )
         self._kueue = scheduler.queue == "kueue"
+        self._node_pools = tuple(node_pool(name, pool.name) for pool in karpenter)
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
@@ -81,6 +85,9 @@ class KubernetesCluster(pulumi.ComponentResource):
                 declared=scheduler.gpu_support,
                 opts=pulumi.ResourceOptions(parent=self, providers=[provider]),
             )
+        if karpenter:
+            opts = pulumi.ResourceOptions(parent=self, providers=[provider])
+            KarpenterPools(logical(name, "karpenter"), cluster=name, pools=karpenter, opts=opts)
         self.register_outputs({"controller": self.controller})
 
     def _after(self, *first: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -94,6 +101,8 @@ class KubernetesCluster(pulumi.ComponentResource):
             specs["workloads"] = admission.workloads(self.controller, self._object)
         if self._instances is not None:
             specs["nodes"] = pulumi.Output.all(*self._instances).apply(admission.nodes)
+        if self._node_pools:
+            specs["node-pools"] = admission.node_pools(self.controller)
         for kind, spec in specs.items():
             label, named = logical(self._name, kind), logical(self._object, kind)
             made = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
@@ -117,7 +126,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object)),
+            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object, self._node_pools)),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAPPERS", "CLUSTER", "KUEUE", "SIGNER", "TOKENS", "answering", "cluster", "namespaced", "rendered"]
+__all__ = [
+    "BOOTSTRAPPERS",
+    "CLUSTER",
+    "KARPENTER",
+    "KUEUE",
+    "SIGNER",
+    "TOKENS",
+    "answering",
+    "cluster",
+    "namespaced",
+    "rendered",
+]
 
 Json = dict[str, Any]
 BOOTSTRAPPERS = "system:bootstrappers:ironburst"
@@ -57,12 +68,29 @@ def answering(check: str) -> tuple[Rule, ...]:
     )
 
 
-def cluster(queue: str, check: str) -> tuple[Rule, ...]:
+KARPENTER = "karpenter.sh"
+"""API group of Karpenter's objects"""
+
+
+def limiting(node_pools: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Where Karpenter launches within our budget: these NodePools are ours. A patch of one may change what it launches,
+    too: a ValidatingAdmissionPolicy bounds it to the limits.
+    """
+    if not node_pools:
+        return ()
+    return (
+        Rule(KARPENTER, ("nodeclaims", "nodepools"), ("list",)),
+        Rule(KARPENTER, ("nodepools",), ("patch",), node_pools),
+    )
+
+
+def cluster(queue: str, check: str, node_pools: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
     if queue != "kueue":
-        return CLUSTER
+        return (*CLUSTER, *limiting(node_pools))
     pods = Rule("", ("pods",), ("list", "watch", "delete"))
-    return (pods, *(rule for rule in CLUSTER if rule.resources != ("pods",)), *answering(check))
+    others = (rule for rule in CLUSTER if rule.resources != ("pods",))
+    return (pods, *others, *answering(check), *limiting(node_pools))
 
 
 # In kube-system, where bootstrap tokens are

@@ -29,6 +29,8 @@ GATE_TAINT = "readiness.k8s.io/ironburst-gate"
 """of Kubernetes nodes whose gate doesn't pass, where there is a NodeReadinessRule, which takes this prefix alone"""
 SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
+CLUSTER_LABEL = "ironburst.io/cluster"
+"""of what Karpenter launches in a budget of ours: the stack's name"""
 SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 """kinds of schedulers, and what people call them"""
 FIRST_POD_JOB = 2**32
@@ -91,6 +93,11 @@ def image_parameter(cluster: str, pool: str) -> str:
 def cluster_object(cluster: str) -> str:
     """What a stack's objects in a Kubernetes cluster are called, where there is one of a kind."""
     return f"ironburst-{cluster}"
+
+
+def node_pool(cluster: str, pool: str) -> str:
+    """What Karpenter's NodePool of a declared pool is called."""
+    return f"{cluster_object(cluster)}-{pool}"
 
 
 def check_controller(cluster: str) -> str:

@@ -38,14 +38,16 @@ RIGHTS = {
     "ironburst.signals": "",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
-    "ironburst.controller": ":burst :document :naming :node_states :ports :shares",
+    "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
+    "ironburst.karpenter_port": "",
     "ironburst.image_choice": ":catalog :document :image_port :ports",
     "ironburst.images": ":document :first_contact :image_choice :image_port :ports :signals",
-    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :kubernetes_rights :naming :ports "
-    ":service :shares :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy urllib3 yaml",
+    "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :karpenter_port :kubernetes_rights "
+    ":naming :ports :service :shares :signals ansible_runner boto3 botocore cryptography kubernetes requests sushy "
+    "urllib3 yaml",
     "ironburst.cli": "ironburst yaml",
     # the declaration
     "__main__": "pulumi components :config",

@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
                 controller.tell("stale", reader.stale)
             try:
                 controller.scheduler = connection.follow(document)
+                controller.karpenter = connection.karpenter
             except site_options.BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return document

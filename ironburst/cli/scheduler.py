@@ -35,6 +35,7 @@ class Connection:
         self._arguments = arguments
         self._slurm: Slurm | None = None
         self._cluster: kubernetes.Kubernetes | None = None
+        self.karpenter: kubernetes.Karpenter | None = None  # of that cluster
         self._connected: tuple[str, str] = ("", "")  # the kubeconfig, and the queue, that it was connected for
         self._document: ClusterDocument | None = None  # the last one
         self._both: Both | None = None
@@ -70,10 +71,11 @@ class Connection:
         wanted = declared.kubeconfig, declared.queue
         if self._cluster and self._connected != wanted:
             self._cluster.close()
-            self._cluster = None
+            self._cluster = self.karpenter = None
         if self._cluster is None:
             access = _access(declared, document.region, self._arguments.kubeconfig)
             self._cluster = kubernetes.connect(access, site_of(document), self._deliver)
+            self.karpenter = kubernetes.Karpenter(kubernetes.Client(access))
             self._connected = wanted
         self._cluster.declare(site_of(document))
         return self._cluster

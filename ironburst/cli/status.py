@@ -12,7 +12,7 @@ from typing import Any
 from ironburst import naming
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.cli import Subparsers, karpenter_status, scheduler, site_options
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
@@ -69,6 +69,7 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         "queue": [_job(job, ledger) for job in observation.jobs],
         "home": [{"scheduler": kind, **_home_node(node, observation)} for kind, node in at_home],
         "leases": [_lease(document, lease, observation, now_s) for lease in ledger.leases()] if ledger else [],
+        "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "money": _money(document, ledger, now_s),
     }
@@ -159,6 +160,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         *(sides if several else _side(said, None)),
         "rented",
         *([_lease_line(lease) for lease in said["leases"]] or ["  nothing"]),
+        *map(karpenter_status.line, said["karpenter"]),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],

@@ -38,13 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reopen and arguments.reopen not in {pool.name for pool in document.pools}:
         pools = ", ".join(pool.name for pool in document.pools) or "none"
         raise site_options.BadInput(f"--reopen {arguments.reopen}: there is no such pool; the document has: {pools}")
-    queue = scheduler.connect(arguments, document)
+    connection = scheduler.Connection(arguments)
+    queue = connection.follow(document)
     with site_options.own_ledger(arguments) as ledger:
         if arguments.reopen:
             ledger.reopen(arguments.reopen)
         cloud = Aws(document.region or "us-east-1")
         ticks = Recorder(site_options.ticks_path(arguments))
-        report = Controller(queue, cloud, ledger, SystemClock(), ticks).tick(document)
+        report = Controller(queue, cloud, ledger, SystemClock(), ticks, connection.karpenter).tick(document)
     print(json.dumps(as_json(report)) if arguments.json else "\n".join(lines(report)))
     return 0
 

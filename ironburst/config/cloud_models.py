@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ironburst.config.data_models import DataName, DataSet
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
@@ -242,6 +243,9 @@ class Cloud(Strict):
     network: CloudNetwork
     groups: list[Group] = Field(default=[])
     pools: list[Pool] = Field(default=[])
+    karpenter: list[KarpenterPool] = Field(
+        default=[], description="pools that Karpenter launches for a Kubernetes cluster, within the same budget"
+    )
     data: dict[DataName, DataSet] = Field(default={}, description="name: files that cloud nodes are given to read")
     price: dict[str, Price] = Field(default={}, description="instance type: price")
     images: Images = Field(default=Images(), description="the images of rented nodes")

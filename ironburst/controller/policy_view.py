@@ -8,7 +8,7 @@ from dataclasses import replace
 from ironburst import node_states
 from ironburst.burst import Lease, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
-from ironburst.controller import idle_store, money, records, runtime_store, spending, unstarted
+from ironburst.controller import idle_store, karpenter, money, records, runtime_store, spending, unstarted
 from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import PoolImage, Site
 from ironburst.document import ClusterDocument, PoolDocument
@@ -123,7 +123,7 @@ def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage])
             _lease(site, lease, observation, joined[lease.launch], money.rates_of(lease, rates)[-1]) for lease in leases
         ),
         cool_downs=tuple(site.ledger.cool_downs(now)),
-        budget=spending.budget_of(site),
+        budget=karpenter.budget_of(site),
         experience=runtimes.relevant(runtime_store.experience(site.ledger), observation.jobs),
         unstarted=unstarted.jobs(site.ledger),
         notes={"cluster": site.document.cluster, "document_serial": str(site.document.serial)},

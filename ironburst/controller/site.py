@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ironburst.controller.ledger import Ledger
 from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Instance, Scheduler
 
 
@@ -40,6 +41,7 @@ class Site:
     instances: dict[str, Instance]  # by id
     told: Told = field(default_factory=Told)
     late_s: float = math.inf  # the tick's interval is used up then: what can wait is for the next one
+    karpenter: Karpenter | None = None  # None: there is no way to it
     asked: bool = False  # the cloud was asked for instances in this tick
     asking: list[str] = field(default_factory=list)  # launches that are to be asked for in this advance
 

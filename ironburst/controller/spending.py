@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironburst.burst import Budget
-from ironburst.controller import money, records
+from ironburst.controller import karpenter_store, money, records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.money import Spent
-from ironburst.controller.records import Rate
+from ironburst.controller.records import LeaseRow, Rate
 from ironburst.controller.site import Site
 from ironburst.document import Budget as DeclaredBudget
 
@@ -21,9 +21,9 @@ def budget_of(site: Site) -> Budget | None:
     declared = site.document.budget
     if declared is None:
         return None
-    ahead_s = max(
-        (pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools), default=0.0
-    )
+    spans = [pool.boot_s + pool.max_run_s + pool.idle_s + records.ENDING_S for pool in site.document.pools]
+    spans += [karpenter_store.span_s(pool) for pool in site.document.karpenter]
+    ahead_s = max(spans, default=0.0)
     return budget(site.ledger, declared, site.now, ahead_s)
 
 
@@ -31,18 +31,22 @@ def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: floa
     """What all leases have spent, and what is set aside for those that aren't over,
     under each ceiling from now to `ahead_s` later.
     """
-    leases = ledger.leases_paid_after(money.counts_from_s(now_s))
-    return money.budget(declared, leases, rates(ledger, now_s), now_s, ahead_s)
+    return money.budget(declared, _paid(ledger, now_s), rates(ledger, now_s), now_s, ahead_s)
 
 
 def spent(ledger: Ledger, at_s: float) -> Spent:
     """What that moment's month and day had cost by then."""
-    return money.spent(ledger.leases_paid_after(money.counts_from_s(at_s)), rates(ledger, at_s), at_s)
+    return money.spent(_paid(ledger, at_s), rates(ledger, at_s), at_s)
 
 
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:
-    """By lease, the oldest first: of the leases that this month pays for."""
-    return ledger.rates_paid_after(money.counts_from_s(now_s))
+    """By lease, the oldest first: of the leases, and of Karpenter's machines, that this month pays for."""
+    return ledger.rates_paid_after(money.counts_from_s(now_s)) | karpenter_store.rows(ledger)[1]
+
+
+def _paid(ledger: Ledger, at_s: float) -> list[LeaseRow]:
+    """What that moment's month pays for: our leases, and Karpenter's machines."""
+    return [*ledger.leases_paid_after(money.counts_from_s(at_s)), *karpenter_store.rows(ledger)[0]]
 
 
 def assign(

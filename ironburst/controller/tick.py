@@ -14,6 +14,7 @@ from ironburst.controller import (
     cool_downs,
     foreign,
     idle_store,
+    karpenter,
     leases,
     notices,
     ownership,
@@ -25,7 +26,6 @@ from ironburst.controller import (
     runtime_store,
     shares,
     sightings,
-    spending,
     unstarted,
 )
 from ironburst.controller.apply import acts, apply, recheck
@@ -36,6 +36,7 @@ from ironburst.controller.recorder import Recorder, RecordError
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import Site, Told, pool_images
 from ironburst.document import ClusterDocument
+from ironburst.karpenter_port import Karpenter
 from ironburst.ports import Clock, Cloud, CloudError, Observation, Scheduler, SchedulerError
 
 _POLL_S = 0.3  # between looks while the scheduler handles a power_up
@@ -63,6 +64,7 @@ class Controller:
     ledger: Ledger
     clock: Clock
     recorder: Recorder | None = None
+    karpenter: Karpenter | None = None
     _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
     _looked_s: float = field(default=0.0, init=False)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
@@ -115,6 +117,7 @@ class Controller:
         for text in observation.unreadable:
             site.tell("trouble", text)
         self._learn(observation)
+        shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
         if not self._said:
             ownership.say(site)
@@ -137,11 +140,13 @@ class Controller:
         checked, dropped = decision, list[str]()
         if acts(decision):
             observation = self.scheduler.observe()
-            checked, dropped = recheck(decision, observation, spending.budget_of(site), snapshot.leases, site.now)
+            checked, dropped = recheck(decision, observation, karpenter.budget_of(site), snapshot.leases, site.now)
             for text in dropped:
                 site.event("dropped", text)
             apply(site, checked, observation, images)
             observation = self._carry_on(site, observation)
+        if shown:
+            karpenter.offer(site)
         shares.hold(site, observation)
         reaper.tidy(site, observation)
         reaper.reap_safely(site, observation)
@@ -154,7 +159,8 @@ class Controller:
         """What a tick works with. Raises CloudError."""
         late_s = self.clock.now() + document.burst.tick_s
         instances = {instance.id: instance for instance in self.cloud.instances(document.cluster)}
-        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, self._told, late_s)
+        told, way = self._told, self.karpenter
+        return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
 
     def _learn(self, observation: Observation) -> None:
         """Run times of the jobs that have ended since the last tick of this process."""

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ironburst import files
+from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
     Budget,
     Burst,
@@ -49,6 +50,7 @@ __all__ = [
     "Gpu",
     "Host",
     "Images",
+    "KarpenterPool",
     "Mig",
     "NodeSoftware",
     "PoolDocument",
@@ -70,8 +72,8 @@ __all__ = [
     "removed",
 ]
 
-VERSIONS = (1, 2, 3)
-"""2: the scheduler is Kubernetes; 3: there are two"""
+VERSIONS = (1, 2, 3, 4)
+"""2: the scheduler is Kubernetes; 3: there are two; 4: Karpenter launches within the budget"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:

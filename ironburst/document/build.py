@@ -11,6 +11,7 @@ from ironburst import catalog, naming
 from ironburst.config import software as declared_software
 from ironburst.config import software_models
 from ironburst.config.cloud_models import Cloud, Group, Pool
+from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
@@ -28,6 +29,7 @@ from ironburst.document import (
     Gpu,
     Host,
     Images,
+    KarpenterPool,
     Mig,
     NodeSoftware,
     PoolDocument,
@@ -102,12 +104,13 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
     hosts = [
         host for hall in config.halls for nodes in hall.nodes for host in _bare_metal(config, hall, nodes, solution)
     ]
-    pools = []
+    pools, karpenter = [], []
     if config.cloud:
         hosts += [host for group in config.cloud.groups for host in _fixed(config, group, observed, solution)]
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
+        karpenter = [_karpenter(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
     return ClusterDocument(
-        version=3 if config.other_schedulers else 2 if config.kubernetes else 1,
+        version=4 if karpenter else 3 if config.other_schedulers else 2 if config.kubernetes else 1,
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
@@ -117,6 +120,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         other_schedulers=[_scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
         hosts=hosts,
         pools=pools,
+        karpenter=karpenter,
         budget=_budget(config),
         burst=_burst(config),
         filesystem=Filesystem(**config.filesystem.model_dump()) if config.filesystem else None,
@@ -397,4 +401,21 @@ def _pool(config: ClusterConfig, pool: Pool, observed: Observed, solution: Solut
         other_types=others,
         prefer=pool.prefer,
         **_of_instances(config, pool, naming.locked_pool(pool.name), solution),
+    )
+
+
+def _karpenter(cluster: str, cloud: Cloud, pool: DeclaredKarpenterPool) -> KarpenterPool:
+    kind, known = catalog.instance_type(pool.instance_type), price(cloud, pool.instance_type, pool.market)
+    assert known is not None and kind.vcpus is not None  # config.checks.karpenter
+    return KarpenterPool(
+        name=pool.name,
+        node_pool=naming.node_pool(cluster, pool.name),
+        instance_type=kind.name,
+        gpus=kind.gpu_count,
+        cpus=kind.vcpus,
+        market=pool.market,
+        usd_per_hour=known.usd_per_hour,
+        max_nodes=pool.max_nodes,
+        max_run_s=pool.max_run,
+        account=pool.account or "",
     )

@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ironburst.document.karpenter_model import KarpenterPool
+
 
 class DocumentError(ValueError):
     """A document that can't be used; the text is one sentence."""
@@ -352,8 +354,9 @@ class Share(_Part):
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1, 2, 3] = Field(
-        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm alone"
+    version: Literal[1, 2, 3, 4] = Field(
+        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm "
+        "alone. 4: Karpenter spends of the budget, too, which a reader of before wouldn't count"
     )
     serial: int
     cluster: str
@@ -364,6 +367,7 @@ class ClusterDocument(_Part):
     other_schedulers: list[Scheduler] = Field(default=[], description="beside the first; each of another kind")
     hosts: list[Host]
     pools: list[PoolDocument]
+    karpenter: list[KarpenterPool] = Field(default=[], description="what Karpenter may launch within the budget")
     budget: Budget | None
     burst: Burst
     filesystem: Filesystem | None = Field(

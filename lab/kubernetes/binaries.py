@@ -56,6 +56,7 @@ ETCDCTL = Program("etcdctl", "etcdctl", "go.etcd.io/etcd/etcdctl/v3")
 ETCDUTL = Program("etcdutl", "etcdctl", "go.etcd.io/etcd/etcdutl/v3")
 OF_KUBEADM = (KUBEADM, NEWER_KUBEADM, ETCDCTL, ETCDUTL)
 """what a control plane of kubeadm's is tried with, beside the others"""
+KARPENTER = Program("karpenter", "karpenter", "sigs.k8s.io/karpenter/kwok")  # its own stand-in for a cloud
 
 
 def folder(root: Path = LAB_ROOT) -> Path:
@@ -96,6 +97,16 @@ def kubelet(root: Path = LAB_ROOT) -> Path:
 def kubeadm(root: Path = LAB_ROOT) -> Path:
     """The folder with OF_KUBEADM; built now (two minutes) if it isn't there. LabError as `build`."""
     return _optional("kubeadm", OF_KUBEADM, root)
+
+
+def karpenter(root: Path = LAB_ROOT) -> Path:
+    """A real Karpenter, whose nodes are kwok's; built now (minutes) if it isn't there. LabError as `build`."""
+    return _optional("karpenter", (KARPENTER,), root) / KARPENTER.name
+
+
+def karpenter_built(root: Path = LAB_ROOT) -> bool:
+    """True if `karpenter` has nothing to do."""
+    return _optional_path("karpenter", (KARPENTER,), root).is_dir()
 
 
 def kubeadm_built(root: Path = LAB_ROOT) -> bool:

@@ -90,6 +90,53 @@ def test_where_kueue_is_the_queue_there_is_a_check_and_no_right_to_change_pods(c
     assert any(each.inputs["metadata"]["name"] == "ironburst-lab-workloads" for each in recording.all(POLICY))
 
 
+POOL = {"name": "wide", "instance_type": "g6e.12xlarge", "max_nodes": 4, "node_class": "gpu", "max_run": "2h"}
+
+
+@pytest.fixture
+def karpenter(declared):
+    """With a pool that Karpenter launches, and none of ours."""
+    declared["cloud"]["pools"] = []
+    declared["cloud"]["karpenter"] = [copy.deepcopy(POOL)]
+    return declared
+
+
+def test_karpenter_launches_nothing_before_the_controller_lets_it(cluster, karpenter):
+    recording = cluster(karpenter)
+    (pool,) = [each for each in kubernetes(recording) if each.token.endswith(":NodePool")]
+    assert pool.token == "kubernetes:karpenter.sh/v1:NodePool"
+    assert pool.inputs["metadata"] == {"name": "ironburst-lab-wide", "labels": {"ironburst.io/cluster": "lab"}}
+    assert set(pool.inputs["spec"]["limits"].values()) == {"0"} and pool.ignore_changes == ("spec.limits",)
+
+
+def test_a_node_of_karpenters_has_one_type_one_market_and_an_end(cluster, karpenter):
+    karpenter["cloud"]["karpenter"][0] |= {"market": "spot", "zones": ["us-east-1a"], "labels": {"team": "vision"}}
+    (pool,) = [each for each in kubernetes(cluster(karpenter)) if each.token.endswith(":NodePool")]
+    template = pool.inputs["spec"]["template"]
+    assert {each["key"]: (each["operator"], each["values"]) for each in template["spec"]["requirements"]} == {
+        "node.kubernetes.io/instance-type": ("In", ["g6e.12xlarge"]),
+        "karpenter.sh/capacity-type": ("In", ["spot"]),
+        "topology.kubernetes.io/zone": ("In", ["us-east-1a"]),
+    }
+    assert template["spec"]["nodeClassRef"] == {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
+    assert (template["spec"]["expireAfter"], template["spec"]["terminationGracePeriod"]) == ("7200s", "7200s")
+    labels = template["metadata"]["labels"]
+    assert labels == {"ironburst.io/cluster": "lab", "ironburst.io/site": "wide", "team": "vision"}
+    disruption = pool.inputs["spec"]["disruption"]
+    assert (disruption["consolidationPolicy"], disruption["consolidateAfter"]) == ("WhenEmpty", "600s")
+    assert {"nodes": "0", "reasons": ["Drifted", "Underutilized"]} in disruption["budgets"]  # replaces nothing
+
+
+def test_the_controller_may_list_karpenters_objects_and_write_its_own_limits(cluster, karpenter):
+    recording = cluster(karpenter)
+    rules = [each for each in recording.one(ROLE).inputs["rules"] if each["apiGroups"] == ["karpenter.sh"]]
+    assert [(each["resources"], each["verbs"], each.get("resourceNames")) for each in rules] == [
+        (["nodeclaims", "nodepools"], ["list"], None),
+        (["nodepools"], ["patch"], ["ironburst-lab-wide"]),
+    ]
+    assert any(each.inputs["metadata"]["name"] == "ironburst-lab-node-pools" for each in recording.all(POLICY))
+
+
 def test_a_user_of_ones_own_gets_the_rights_and_the_bounds(cluster, declared):
     declared["scheduler"]["controller_user"] = "o'brien"
     recording = cluster(declared)

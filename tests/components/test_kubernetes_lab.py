@@ -32,12 +32,14 @@ PROGRAM = """
 import json, os
 from components import cluster_kinds
 from components.kubernetes_cluster import KubernetesCluster, resolved
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
 
 declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
 kubeconfig = resolved(declared, None)
 cluster_kinds.check(declared, kubeconfig)
-KubernetesCluster("lab", scheduler=declared, kubeconfig=kubeconfig)
+pools = [KarpenterPool.model_validate(each) for each in json.loads(os.environ["KARPENTER"])]
+KubernetesCluster("lab", scheduler=declared, kubeconfig=kubeconfig, karpenter=pools)
 """
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -87,7 +89,7 @@ def engine(plane, tmp_path_factory):
     return made_engine(plane, tmp_path_factory.mktemp("stack"))
 
 
-def made_engine(plane, folder, *, program=PROGRAM, declared=None, **scheduler):
+def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), **scheduler):
     """`engine(*arguments)` of a stack in a folder of its own."""
     (folder / "Pulumi.yaml").write_text("name: ironburst\nruntime: {name: python}\n")
     (folder / "__main__.py").write_text(program)
@@ -109,6 +111,7 @@ def made_engine(plane, folder, *, program=PROGRAM, declared=None, **scheduler):
         "PYTHONPATH": str(ROOT),
         "PULUMI_CONFIG_PASSPHRASE": "x",
         "PULUMI_BACKEND_URL": f"file://{folder}",
+        "KARPENTER": json.dumps(list(karpenter)),
     }
 
     def run(*verb, **changed):

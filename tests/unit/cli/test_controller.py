@@ -14,7 +14,9 @@ from ironburst.controller import lock
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.recorder import ticks
 from ironburst.controller.tick import Controller
+from ironburst.document import parse
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+from tests.fakes.karpenter import FakeKarpenter
 
 
 @pytest.fixture
@@ -78,6 +80,40 @@ def test_status_shows_the_ceilings_of_the_day_and_of_accounts(site, capsys):
     text = capsys.readouterr().out
     assert "set aside of $900.00, until 11-22 00:00:00" in text
     assert "account vision, this month: $0.00 spent, $0.00 set aside of $400.00" in text
+
+
+def test_status_shows_what_karpenter_has_of_the_budget(site, capsys):
+    pool = {
+        "name": "g6e",
+        "node_pool": "ironburst-lab-g6e",
+        "instance_type": "g6e.12xlarge",
+        "gpus": 4,
+        "cpus": 48,
+        "market": "on-demand",
+        "usd_per_hour": 10.0,
+        "max_nodes": 3,
+        "max_run_s": 3600,
+    }
+    declared = parse(json.loads(site.path.read_text()) | {"karpenter": [pool]})
+    site.path.write_text(declared.model_dump_json())
+    its = FakeKarpenter(site.clock)
+    its.declare("ironburst-lab-g6e")
+    ledger = Ledger(site.ledger)
+    controller = Controller(site.slurm, site.cloud, ledger, site.clock, karpenter=its)
+    controller.tick(declared)
+    its.end(its.launch(declared.karpenter[0]), site.clock.now(), 3600.0)
+    its.launch(declared.karpenter[0])
+    site.clock.at += 360.0
+    controller.tick(declared)
+    ledger.close()
+    assert cli.main(["status", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (row,) = said["karpenter"]
+    assert (row["nodes"], row["ending"], row["usd_per_hour"], row["limit_nodes"]) == (2, 1, 20.0, 3)
+    assert said["money"]["spent_usd"] == pytest.approx(2.0, rel=0.02) and said["money"]["committed_usd"] > 20.0
+    assert cli.main(["status"]) == 0
+    line = "Karpenter's ironburst-lab-g6e: 2 x g6e.12xlarge on-demand (1 ending), $20.00 an hour, $2.0"
+    assert line in (text := capsys.readouterr().out) and "so far, limit 3" in text
 
 
 def test_rounds_are_kept_beside_the_ledger_and_status_says_what_they_take(site, capsys):

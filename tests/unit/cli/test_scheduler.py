@@ -8,7 +8,7 @@ import yaml
 
 from ironburst import cli, document, secrets
 from ironburst.adapters.both import Both
-from ironburst.adapters.kubernetes import Kubernetes
+from ironburst.adapters.kubernetes import Karpenter, Kubernetes
 from ironburst.adapters.slurm import Slurm
 from ironburst.cli import scheduler, stack_file
 from ironburst.cli.site_options import BadInput
@@ -168,6 +168,15 @@ def test_a_new_document_reaches_the_cluster_without_a_restart(cluster, kubeconfi
     assert set(reached._site.pool_of) == {"p5-1", "p5-2", "p5-3", "g6-1"}
     other = cluster.scheduler.model_copy(update={"kubeconfig": "file:/elsewhere"})
     assert connection.follow(cluster.model_copy(update={"scheduler": other})) is not reached
+
+
+def test_karpenter_is_reached_as_the_cluster_is(both, cluster, kubeconfig):
+    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    connection.follow(cluster)
+    assert isinstance(connection.karpenter, Karpenter)
+    nowhere = scheduler.Connection(options(slurm_prefix="ssh root@head", kubeconfig=Path("/nonexistent/kubeconfig")))
+    nowhere.follow(both)
+    assert nowhere.karpenter is None
 
 
 def test_a_stack_of_two_says_whose_queue_a_trace_is(both, tmp_path, capsys):
