@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ironburst import files
+from ironburst.document.bridge import Bridge
 from ironburst.document.model import (
     Budget,
     Burst,
@@ -40,6 +41,7 @@ from ironburst.document.model import (
 
 __all__ = [
     "VERSIONS",
+    "Bridge",
     "Budget",
     "Burst",
     "ClusterDocument",
@@ -70,8 +72,8 @@ __all__ = [
     "removed",
 ]
 
-VERSIONS = (1, 2, 3)
-"""2: the scheduler is Kubernetes; 3: there are two"""
+VERSIONS = (1, 2, 3, 4)
+"""2: the scheduler is Kubernetes; 3: there are two; 4: Slurm with slurm-bridge"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:

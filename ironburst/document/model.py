@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ironburst.document.bridge import Bridge
+
 
 class DocumentError(ValueError):
     """A document that can't be used; the text is one sentence."""
@@ -149,6 +151,7 @@ class Scheduler(_Part):
     namespace: str = ""
     queue: str = ""
     account_label: str = ""
+    bridge: Bridge | None = Field(default=None, description="of Slurm; rented nodes join it, too; null: there is none")
 
 
 class Host(_Part):
@@ -329,8 +332,9 @@ class Share(_Part):
 class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1, 2, 3] = Field(
-        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm alone"
+    version: Literal[1, 2, 3, 4] = Field(
+        description="2: the scheduler is Kubernetes; 3: there are two; 4: Slurm's nodes join a cluster, too, by "
+        "slurm-bridge. A reader of before takes any of them for Slurm alone"
     )
     serial: int
     cluster: str

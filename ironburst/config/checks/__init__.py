@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from ironburst.config.checks import (
+    bridge,
     budget,
     cloud,
     data,
@@ -32,6 +33,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.addresses,
     metal.certificates,
     scheduler.scheduler,
+    bridge.bridge,
     gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,
