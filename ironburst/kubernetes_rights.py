@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["BOOTSTRAPPERS", "CLUSTER", "KUEUE", "SIGNER", "TOKENS", "answering", "cluster", "namespaced", "rendered"]
+__all__ = [
+    "BOOTSTRAPPERS",
+    "BRIDGE",
+    "CLUSTER",
+    "KUEUE",
+    "SIGNER",
+    "TOKENS",
+    "answering",
+    "cluster",
+    "namespaced",
+    "rendered",
+]
 
 Json = dict[str, Any]
 BOOTSTRAPPERS = "system:bootstrappers:ironburst"
@@ -39,6 +50,13 @@ CLUSTER = (
     Rule("certificates.k8s.io", ("certificatesigningrequests",), ("list",)),
     Rule("certificates.k8s.io", ("certificatesigningrequests/approval",), ("update",)),
     Rule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
+)
+
+# Where slurm-bridge makes Slurm the queue: pods are looked at, and changed by slurm-bridge alone
+BRIDGE = (
+    Rule("", ("pods",), ("list",)),
+    Rule("", ("nodes",), ("get", "list", "patch", "delete")),
+    *(rule for rule in CLUSTER if rule.group == "certificates.k8s.io"),
 )
 
 KUEUE = "kueue.x-k8s.io"

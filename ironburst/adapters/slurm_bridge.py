@@ -32,7 +32,7 @@ def read_jobs(queue: Any, pools: Pools | None) -> Read:
         return slurm_json.read_jobs(queue)
     rows = [_row(raw, pods[raw["job_id"]]) if _is(raw, pods) else raw for raw in queue["jobs"]]
     read = slurm_json.read_jobs({**queue, "jobs": rows})
-    return Read([_told(job, pools) if job.id in pods else job for job in read.items], read.unreadable)
+    return Read([told(job, pools) if job.id in pods else job for job in read.items], read.unreadable)
 
 
 def placeholders(queue: Any) -> dict[int, tuple[str, ...]]:
@@ -65,18 +65,8 @@ def excluded(pools: Pools, partitions: Iterable[str], others: Iterable[str]) -> 
     return sorted(closed | set(others))
 
 
-def _is(raw: Any, pods: Mapping[int, Any]) -> bool:
-    return isinstance(raw, dict) and raw.get("job_id") in pods
-
-
-def _row(raw: Json, pods: tuple[str, ...]) -> Json:
-    """It has the name of its first pod. The nodes that it requires are those that it may be given; it has no script, so
-    it is no batch job to Slurm, and can't be put back into the queue, whatever is said.
-    """
-    return {**raw, "name": pods[0], "required_nodes": "", "batch_flag": True, "requeue": False}
-
-
-def _told(job: Job, pools: Pools | None) -> Job:
+def told(job: Job, pools: Pools | None) -> Job:
+    """One of slurm-bridge's in the controller's words: it is in the partitions of which not every node is excluded."""
     if pools is None:
         return replace(job, demands=_and(job.demands, _UNDECLARED))
     if job.on:
@@ -96,6 +86,17 @@ def _told(job: Job, pools: Pools | None) -> Job:
         partitions=tuple(name for name in job.partitions if name not in closed),
         excluded=tuple(name for name in job.excluded if name not in hidden),
     )
+
+
+def _is(raw: Any, pods: Mapping[int, Any]) -> bool:
+    return isinstance(raw, dict) and raw.get("job_id") in pods
+
+
+def _row(raw: Json, pods: tuple[str, ...]) -> Json:
+    """It has the name of its first pod. The nodes that it requires are those that it may be given; it has no script, so
+    it is no batch job to Slurm, and can't be put back into the queue, whatever is said.
+    """
+    return {**raw, "name": pods[0], "required_nodes": "", "batch_flag": True, "requeue": False}
 
 
 def _and(demands: str, more: str) -> str:

@@ -22,7 +22,7 @@ from ironburst.service import NodeService
 
 if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters import kubernetes
-    from ironburst.adapters.bridged import BridgedSlurm
+    from ironburst.adapters.bridged import Bridged
 
 
 def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
@@ -36,7 +36,7 @@ class Connection:
     def __init__(self, arguments: argparse.Namespace):
         self._arguments = arguments
         self._slurm: Slurm | None = None
-        self._bridged: BridgedSlurm | None = None
+        self._bridged: Bridged | None = None
         self._cluster: kubernetes.Kubernetes | None = None
         self._connected: tuple[str, str] = ("", "")  # the kubeconfig, and the queue, that it was connected for
         self._document: ClusterDocument | None = None  # the last one
@@ -85,13 +85,13 @@ class Connection:
 
     def _by_bridge(self, document: ClusterDocument, declared: Bridge) -> Scheduler:
         from ironburst.adapters import kubernetes
-        from ironburst.adapters.bridged import BridgedSlurm
+        from ironburst.adapters.bridged import Bridged, SlurmQueue
 
         wanted = declared.kubeconfig, "slurm-bridge"
         if self._bridged is None or self._connected != wanted:
             client = kubernetes.Client(_access(document, declared, self._arguments.kubeconfig))
             cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
-            self._bridged, self._connected = BridgedSlurm(cluster, _prefix(self._arguments)), wanted
+            self._bridged, self._connected = Bridged(SlurmQueue(_prefix(self._arguments)), cluster), wanted
         self._bridged.declare(site_of(document))
         return self._bridged
 

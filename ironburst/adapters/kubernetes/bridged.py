@@ -1,5 +1,6 @@
 """The Kubernetes side of rented nodes where slurm-bridge makes Slurm the queue (docs/adr/0044): they join the cluster
-as they do where Kubernetes has its own queue, and are opened for slurm-bridge's scheduler, not for single pods. Written from slurm-bridge's documents and source (1.2), never run with a real one.
+as they do where Kubernetes has its own queue, and are opened for slurm-bridge's scheduler, not for single pods.
+Written from slurm-bridge's documents and source (1.2), never run with a real one.
 """
 
 from __future__ import annotations

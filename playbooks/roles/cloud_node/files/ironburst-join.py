@@ -4,8 +4,8 @@
 The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
 api_server, ca, join_token, labels; for slurm-bridge all of these) and ami-launch-index come from the instance metadata
 service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance role's
-credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for ironburst-data which data sets the launch names
-(/etc/ironburst/data.json);
+credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
+ironburst-data which data sets the launch names (/etc/ironburst/data.json);
 - for Slurm /etc/munge/munge.key;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
   where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt).
