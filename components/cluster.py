@@ -82,7 +82,7 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubernetes(self, config: ClusterConfig) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
-        declared = config.kubernetes
+        declared = config.kubernetes or config.bridge
         if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
             KubernetesCluster(self._name, scheduler=declared, kubeconfig=kubeconfig, opts=self._child)

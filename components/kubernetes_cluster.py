@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components import admission
 from components.gpu_support import GpuSupport
 from ironburst import kubernetes_rights, secrets
+from ironburst.config.bridge_models import Bridge
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
 from ironburst.naming import check_controller, cluster_object, logical
@@ -35,7 +36,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        scheduler: Kubernetes,
+        scheduler: Kubernetes | Bridge,
         kubeconfig: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -63,12 +64,13 @@ class KubernetesCluster(pulumi.ComponentResource):
                 automount_service_account_token=False,
                 opts=self._after(namespace),
             )
-        self._kueue = scheduler.queue == "kueue"
+        self._queue = scheduler.queue if isinstance(scheduler, Kubernetes) else "slurm-bridge"
+        self._kueue = self._queue == "kueue"
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
         self._joining()
-        if scheduler.gpu_support.anything:
+        if isinstance(scheduler, Kubernetes) and scheduler.gpu_support.anything:
             GpuSupport(
                 logical(name, "gpu-support"),
                 declared=scheduler.gpu_support,
@@ -108,7 +110,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object)),
+            rules=_rules(kubernetes_rights.cluster(self._queue, self._object)),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(
@@ -159,7 +161,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         )
 
 
-def resolved(scheduler: Kubernetes, region: str | None) -> str:
+def resolved(scheduler: Kubernetes | Bridge, region: str | None) -> str:
     """The contents of the kubeconfig that Pulumi signs in with. Raises pulumi.RunError."""
     assert scheduler.admin_kubeconfig
     try:

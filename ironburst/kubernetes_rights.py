@@ -77,6 +77,8 @@ def answering(check: str) -> tuple[Rule, ...]:
 
 def cluster(queue: str, check: str) -> tuple[Rule, ...]:
     """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
+    if queue == "slurm-bridge":
+        return BRIDGE
     if queue != "kueue":
         return CLUSTER
     pods = Rule("", ("pods",), ("list", "watch", "delete"))

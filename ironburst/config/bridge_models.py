@@ -24,6 +24,19 @@ class Bridge(Strict):
         description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
     )
     kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
+    admin_kubeconfig: SecretRef | None = Field(
+        default=None,
+        description="how Pulumi gets in to declare the controller's rights, as cluster-admin; none: Pulumi declares "
+        "nothing in the cluster",
+        examples=["file:/etc/ironburst/admin.kubeconfig"],
+    )
+    controller_user: str | None = Field(
+        default=None,
+        min_length=1,
+        pattern=r"^[^\s]+$",
+        description="user that kubeconfig signs in as, by a certificate or OIDC; none: the ServiceAccount "
+        "ironburst-controller, which is made in the namespace",
+    )
     join_token: SecretRef = Field(
         description="the controller writes the short-lived token there that a rented node joins the cluster with; "
         "aws-secretsmanager: alone",

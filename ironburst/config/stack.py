@@ -88,6 +88,8 @@ def secret_references(config: ClusterConfig) -> Findings:
         references[at(key)] = joins_with
         if isinstance(scheduler, Slurm) and scheduler.bridge:
             references[at("bridge", "join_token")] = scheduler.bridge.join_token
+            if scheduler.bridge.admin_kubeconfig:
+                references[at("bridge", "admin_kubeconfig")] = scheduler.bridge.admin_kubeconfig
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}

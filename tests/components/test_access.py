@@ -10,7 +10,7 @@ from ironburst.config.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests import pki
 from tests.components.conftest import valid
-from tests.unit.kubernetes_stack import on_both
+from tests.unit.kubernetes_stack import BRIDGE, on_both
 
 AUTHORITY = pki.issue("authority of hall-a", ca=True)
 WHERE = policies.Scope("aws", "us-east-1", "123456789012")
@@ -76,6 +76,18 @@ def test_nodes_of_two_schedulers_read_each_what_they_join_with(cluster, value):
     assert [arn.rpartition(":")[2] for arn in passed] == ["lab-node", "lab-kubernetes-node"]  # each pool has its own
     writes = attached(recording, "lab-launch")
     assert any(f"{secret}join-token-??????" in listed(each["Resource"]) for each in writes.values())
+
+
+def test_nodes_of_slurm_bridge_read_both_and_the_controller_writes_the_token(cluster, value):
+    value["scheduler"]["bridge"] = dict(BRIDGE)
+    value["software"] |= {"slurm": "25.11", "kubernetes": "1.35"}
+    recording = cluster(value)
+    secret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/"
+    assert attached(recording, "lab-node")["JoinsWith"]["Resource"] == [
+        f"{secret}munge-key-??????",
+        f"{secret}join-token-??????",
+    ]
+    assert attached(recording, "lab-launch")["JoinToken"]["Resource"] == [f"{secret}join-token-??????"]
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,7 @@ from ironburst.config.stack import secret_references
 from ironburst.controller.launch_request import user_data
 from ironburst.document import build
 from tests.unit.document.test_document import OBSERVED
-from tests.unit.kubernetes_stack import CA
-
-BRIDGE = {
-    "api_server": "https://10.78.0.5:6443",
-    "ca": CA,
-    "kubeconfig": "file:/etc/ironburst/kubeconfig",
-    "join_token": "aws-secretsmanager:ironburst/lab/join-token",
-    "cluster_dns": "10.96.0.10",
-}
+from tests.unit.kubernetes_stack import BRIDGE
 
 
 @pytest.fixture
