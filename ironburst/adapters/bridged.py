@@ -62,7 +62,7 @@ class Bridged:
     def __init__(self, slurm: Queue, cluster: BridgedNodes):
         self._slurm, self._cluster = slurm, cluster
         self._jobs: dict[int, Job] = {}  # of slurm-bridge, as they were last seen
-        self._ending: dict[int, Job] = {}  # those that we cancelled, whose pods may still end
+        self._ending: dict[int, Job] = {}  # those that have left Slurm, whose pods may still end
         self._views: Mapping[str, NodeView] | None = {}  # Node objects at the last look; None: there was no answer
         self._raw: dict[str, Node] = {}  # rented nodes at the last look, as Slurm alone says
         self._left = ""  # what could not be tidied in the cluster
@@ -79,19 +79,23 @@ class Bridged:
         service, and Slurm's own jobs go on.
         """
         seen, told = self._slurm.observe(), [self._left] if self._left else []
+        there = {job.id for job in seen.jobs}
+        self._ending |= {id: job for id, job in self._jobs.items() if job.on and id not in there}
         self._jobs = {job.id: job for job in seen.jobs if job.id in self._slurm.pods}
         try:
             self._views, alone = self._cluster.nodes(), self._cluster.unsubmitted()
             told += [_unsubmitted(alone)] if alone else []
-            ending = self._still_ending(seen.jobs)
+            self._ending = {id: job for id, job in self._ending.items() if self._cluster.ending(id)}
         except SchedulerError as error:
-            self._views, ending = None, list(self._ending.values())
+            self._views = None
             told.append(f"Kubernetes gives no answer ({error}): no rented node comes into service until it does")
         pool_of = self._cluster.site.pool_of
         self._raw = {node.name: node for node in seen.nodes if node.name in pool_of}
         nodes = [self._node(node) if node.name in pool_of else node for node in seen.nodes]
         told += self._unmanaged(nodes)
         unreadable = (*seen.unreadable, *told)
+        # a job that was cancelled is gone from Slurm at once; its pods have their grace time, and keep their nodes
+        ending = (replace(job, state="COMPLETING") for job in self._ending.values())
         return replace(seen, jobs=(*seen.jobs, *ending), nodes=tuple(nodes), unreadable=unreadable)
 
     def _node(self, node: Node) -> Node:
@@ -99,12 +103,6 @@ class Bridged:
             return bridged.waiting(node)
         view, pool = self._views.get(node.name), self._cluster.site.pool_of[node.name]
         return bridged.joined(node, view, pool, self._cluster.now())
-
-    def _still_ending(self, jobs: Iterable[Job]) -> list[Job]:
-        """A cancelled job is gone from Slurm at once; its pods have their grace time, and keep their nodes so long."""
-        there = {job.id for job in jobs}
-        self._ending = {id: job for id, job in self._ending.items() if id in there or self._cluster.ending(id)}
-        return [replace(job, state="COMPLETING") for id, job in self._ending.items() if id not in there]
 
     def _unmanaged(self, nodes: Iterable[Node]) -> list[str]:
         """Nodes that wait for slurm-bridge alone."""
@@ -202,8 +200,6 @@ class Bridged:
         if theirs:
             self._slurm.cancel(theirs)
         for job in theirs:
-            if job in self._jobs:
-                self._ending[job] = self._jobs[job]
             why = f"job {job} is cancelled, for Slurm can't put slurm-bridge's jobs back into the queue"
             refused[job] = f"{why}: {_remade(pods[job])}"
         return refused

@@ -4,7 +4,8 @@
 - it makes a job only when as many Nodes fit as there are pods; a Node with a taint that the pod doesn't tolerate fits
   not, a busy one does;
 - as long as a job waits it writes its partitions and the nodes that it may be given anew, each time it looks;
-- Slurm can't requeue its jobs; one that is cancelled is gone at once, and its pods are deleted, with their grace time;
+- Slurm can't requeue its jobs; one that is cancelled is gone at once, and its pods are deleted up to 30 s later, with
+  their grace time;
 - a Node that Slurm knows gets its taint; a cordoned one is drained in Slurm; a drain without a reason, or with one of
   its own, is lifted again.
 """
@@ -63,7 +64,7 @@ class BridgedFakeSlurm(FakeSlurm):
 class FakeBridge:
     """Its scheduler and controllers, kubelets, and who makes pods anew. `step` lets them all look once."""
 
-    boot_s, gate_s, grace_s = 0.0, 20.0, 30.0
+    gate_s, notice_s, grace_s = 20.0, 30.0, 30.0
     gate = "True"  # of rented nodes
     runs = True  # its controllers
     by_lua = True  # ironburst's job_submit.lua is on the head: its jobs are kept off rented nodes from the beginning
@@ -206,7 +207,10 @@ class FakeBridge:
                 continue
             if job.done == "COMPLETED":
                 self._edit(raw, lambda pod: _phase(pod, "Succeeded"))
-            elif raw["spec"]["nodeName"] not in there or now - self.deleted.get(name, now) >= self.grace_s:
+            elif (
+                raw["spec"]["nodeName"] not in there
+                or now - self.deleted.get(name, now) >= self.notice_s + self.grace_s
+            ):
                 self._gone(raw)
             elif job.done:
                 self.deleted.setdefault(name, now)
