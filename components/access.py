@@ -15,7 +15,7 @@ from ironburst.config import eks_cluster
 from ironburst.config.cloud_models import Ci, Cloud, Controller, Group, Pool
 from ironburst.config.data_models import DataSet
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Scheduler
+from ironburst.config.scheduler_models import Scheduler, Slurm
 from ironburst.naming import image_parameter, logical, node_role, tags
 
 SESSION_S = 3600
@@ -37,12 +37,15 @@ EKS_NODE = ("AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 """what AWS's own pods of a node need of its role: addresses for pods, and the images of those pods"""
 
 
-def _joins_with(scheduler: Scheduler) -> tuple[str, str | None]:
-    """What rented nodes join with, for people, and the reference to it, if they can read that."""
+def _joins_with(scheduler: Scheduler) -> tuple[str, list[str]]:
+    """What rented nodes join with, for people, and the references to it that they can read."""
     if not scheduler.joins_with:
-        return "nothing", None
-    key, reference = scheduler.joins_with
-    return WORDS[key], reference if secrets.in_secretsmanager(reference) else None
+        return "nothing", []
+    keys = dict([scheduler.joins_with])
+    if isinstance(scheduler, Slurm) and scheduler.bridge:
+        keys["join_token"] = scheduler.bridge.join_token
+    said = " and ".join(WORDS[key] for key in keys)
+    return said, [reference for reference in keys.values() if secrets.in_secretsmanager(reference)]
 
 
 class NodeAccess(pulumi.ComponentResource):
@@ -85,7 +88,7 @@ class NodeAccess(pulumi.ComponentResource):
         for group in cloud.groups:
             data, what = self._data(group), f"fixed GPU nodes of {group.name}: reads their data"
             eks, shared = group in on_eks, joining if group in on_eks else fixed
-            _, profile = self._role(logical("fixed", group.name), what, None, data, eks=eks) if data else shared
+            _, profile = self._role(logical("fixed", group.name), what, (), data, eks=eks) if data else shared
             self._profiles[group.name] = profile
         self.register_outputs({"role_arns": self.role_arns})
 
@@ -108,7 +111,7 @@ class NodeAccess(pulumi.ComponentResource):
         self,
         kind: str,
         description: str,
-        joins_with: str | None = None,
+        joins_with: Sequence[str] = (),
         data: Sequence[DataSet] = (),
         *,
         eks: bool = False,
@@ -298,6 +301,7 @@ def _launching(
     named += [f"capacity-reservation/{reserved}" for pool in declared if (reserved := _reserved(pool))]
     named += [f"key-pair/{config.ssh.key_name}"] if config.ssh.key_name else []
     groups = [pool.capacity_reservation_group for pool in declared if pool.capacity_reservation_group]
+    cluster = config.kubernetes or config.bridge
     allowed = policies.Pools(
         names=[pool.name for pool in declared],
         instance_types=sorted({name for pool in declared for name in pool.types}),
@@ -309,7 +313,7 @@ def _launching(
             where.arn("ssm", f"parameter{image_parameter(config.name, pool.name)}") for pool in declared
         ],
         image_owners=_image_owners(config.cloud, where),
-        join_token=config.kubernetes.join_token if config.kubernetes else None,
+        join_token=cluster.join_token if cluster else None,
     )
     return policies.launching(where, config.name, allowed, node_roles)
 

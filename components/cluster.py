@@ -88,18 +88,19 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubernetes(self, config: ClusterConfig, groups: list[GpuNodeGroup]) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
-        declared = config.kubernetes
-        if declared and self._eks:
+        if config.kubernetes and self._eks:
             ids = [instance.apply(lambda made: made.id) for group in groups for instance in group.joining]
             KubernetesCluster(
                 self._name,
-                scheduler=declared,
+                scheduler=config.kubernetes,
                 kubeconfig=self._eks.kubeconfig,
                 user=CONTROLLER,
                 instances=ids,
                 opts=self._child,
             )
-        elif declared and declared.admin_kubeconfig:
+            return
+        declared = config.kubernetes or config.bridge
+        if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
             cluster_kinds.check(declared, kubeconfig)
             KubernetesCluster(

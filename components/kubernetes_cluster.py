@@ -13,6 +13,7 @@ from components.cluster_kinds import KUEUE, READINESS
 from components.gpu_support import GpuSupport
 from components.karpenter import KarpenterPools
 from ironburst import kubernetes_rights, secrets
+from ironburst.config.bridge_models import Bridge
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import GateRule, Kubernetes
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, Rule
@@ -37,7 +38,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        scheduler: Kubernetes,
+        scheduler: Kubernetes | Bridge,
         kubeconfig: pulumi.Input[str],
         user: str | None = None,
         instances: Sequence[pulumi.Output[str]] | None = None,
@@ -70,16 +71,17 @@ class KubernetesCluster(pulumi.ComponentResource):
                 automount_service_account_token=False,
                 opts=self._after(namespace),
             )
-        self._kueue = scheduler.queue == "kueue"
+        self._queue = scheduler.queue if isinstance(scheduler, Kubernetes) else "slurm-bridge"
+        self._kueue = self._queue == "kueue"
         self._node_pools = tuple(node_pool(name, pool.name) for pool in karpenter)
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
         if instances is None:  # EKS knows no bootstrap tokens
             self._joining()
-        if scheduler.gate_rule:
+        if isinstance(scheduler, Kubernetes) and scheduler.gate_rule:
             self._gate(scheduler.gate_rule)
-        if scheduler.gpu_support.anything:
+        if isinstance(scheduler, Kubernetes) and scheduler.gpu_support.anything:
             GpuSupport(
                 logical(name, "gpu-support"),
                 declared=scheduler.gpu_support,
@@ -126,7 +128,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(kubernetes_rights.cluster("kueue" if self._kueue else "pods", self._object, self._node_pools)),
+            rules=_rules(kubernetes_rights.cluster(self._queue, self._object, self._node_pools)),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(
@@ -199,7 +201,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         )
 
 
-def resolved(scheduler: Kubernetes, region: str | None) -> str:
+def resolved(scheduler: Kubernetes | Bridge, region: str | None) -> str:
     """The contents of the kubeconfig that Pulumi signs in with. Raises pulumi.RunError."""
     assert scheduler.admin_kubeconfig
     try:

@@ -105,8 +105,8 @@ def previewing(scope: Scope, buckets: Sequence[str] = ()) -> Document:
     return _document(*statements)
 
 
-def node(scope: Scope, joins_with: str | None, data: Sequence[DataSet] = ()) -> Document:
-    """A rented node reads what it joins with (a reference into Secrets Manager; a fixed one: None) and its data,
+def node(scope: Scope, joins_with: Sequence[str], data: Sequence[DataSet] = ()) -> Document:
+    """A rented node reads what it joins with (references into Secrets Manager; a fixed one: none) and its data,
     nothing else.
 
     A secret under a key of one's own in KMS needs kms:Decrypt on that key, too: in the key's policy, for this role.
@@ -114,8 +114,8 @@ def node(scope: Scope, joins_with: str | None, data: Sequence[DataSet] = ()) -> 
     return _document(*([_joining(scope, joins_with)] if joins_with else []), *_reading(scope.partition, data))
 
 
-def _joining(scope: Scope, reference: str) -> Document:
-    return _allow("JoinsWith", ["secretsmanager:GetSecretValue"], [_secret(scope, reference)])
+def _joining(scope: Scope, references: Sequence[str]) -> Document:
+    return _allow("JoinsWith", ["secretsmanager:GetSecretValue"], [_secret(scope, each) for each in references])
 
 
 def _secret(scope: Scope, reference: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "BOOTSTRAPPERS",
+    "BRIDGE",
     "CLUSTER",
     "KARPENTER",
     "KUEUE",
@@ -52,6 +53,13 @@ CLUSTER = (
     Rule("certificates.k8s.io", ("signers",), ("approve",), (SIGNER,)),
 )
 
+# Where slurm-bridge makes Slurm the queue: pods are looked at, and changed by slurm-bridge alone
+BRIDGE = (
+    Rule("", ("pods",), ("list",)),
+    Rule("", ("nodes",), ("get", "list", "patch", "delete")),
+    *(rule for rule in CLUSTER if rule.group == "certificates.k8s.io"),
+)
+
 KUEUE = "kueue.x-k8s.io"
 """API group of Kueue's objects"""
 
@@ -86,6 +94,8 @@ def limiting(node_pools: tuple[str, ...]) -> tuple[Rule, ...]:
 
 def cluster(queue: str, check: str, node_pools: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
+    if queue == "slurm-bridge":
+        return BRIDGE
     if queue != "kueue":
         return (*CLUSTER, *limiting(node_pools))
     pods = Rule("", ("pods",), ("list", "watch", "delete"))

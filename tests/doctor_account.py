@@ -122,7 +122,7 @@ class Made:
             image_owners=[ACCOUNT],
         )
         self.documents = {
-            ("node", "node"): policies.node(WHERE, f"aws-secretsmanager:{SECRET}"),
+            ("node", "node"): policies.node(WHERE, [f"aws-secretsmanager:{SECRET}"]),
             ("controller", "controller"): policies.ending(WHERE, "lab"),
             ("controller", "launch"): policies.launching(WHERE, "lab", pools, [self.node]),
         }

@@ -15,7 +15,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironburst.adapters import slurm_json
+from ironburst.adapters import slurm_bridge, slurm_json
+from ironburst.adapters.slurm_json import Read
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
 from ironburst.service import Occupancy
 from ironburst.shares import slurm as shared
@@ -56,7 +57,7 @@ class Slurm:
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
         queue = self._json("squeue", "--json")
-        jobs, self._tasks = slurm_json.read_jobs(queue), slurm_json.spelled(queue)
+        jobs, self._tasks = self._read_jobs(queue), slurm_json.spelled(queue)
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
@@ -64,6 +65,10 @@ class Slurm:
         unreadable = jobs.unreadable + nodes.unreadable
         counted = slurm_json.shares(queue)
         return Observation(tuple(jobs.items), tuple(nodes.items), frozenset(permits), unreadable, counted)
+
+    def _read_jobs(self, queue: Any) -> Read:
+        """slurm-bridge's are known, and not rented for: nothing is declared of it."""
+        return slurm_bridge.read_jobs(queue, None)
 
     def occupancy(self) -> dict[str, Occupancy]:
         """The nodes and the jobs on them (NodeService).

@@ -15,12 +15,13 @@ from ironburst.adapters.both import Both
 from ironburst.adapters.slurm import Slurm
 from ironburst.cli.site_options import BadInput
 from ironburst.controller import policy_view
-from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
 
 if TYPE_CHECKING:  # it loads what only a cluster needs
     from ironburst.adapters import kubernetes
+    from ironburst.adapters.bridged import Bridged
 
 
 def connect(arguments: argparse.Namespace, document: ClusterDocument) -> Scheduler:
@@ -34,6 +35,7 @@ class Connection:
     def __init__(self, arguments: argparse.Namespace):
         self._arguments = arguments
         self._slurm: Slurm | None = None
+        self._bridged: Bridged | None = None
         self._cluster: kubernetes.Kubernetes | None = None
         self.karpenter: kubernetes.Karpenter | None = None  # of that cluster
         self._connected: tuple[str, str] = ("", "")  # the kubeconfig, and the queue, that it was connected for
@@ -63,8 +65,10 @@ class Connection:
         return self._both
 
     def _side(self, document: ClusterDocument, declared: Declared) -> Scheduler:
+        if declared.kind == "slurm" and declared.bridge:
+            return self._by_bridge(document, declared.bridge)
         if declared.kind == "slurm":
-            self._slurm = self._slurm or _slurm(self._arguments)
+            self._slurm = self._slurm or Slurm(_prefix(self._arguments))
             return self._slurm
         from ironburst.adapters import kubernetes
 
@@ -80,6 +84,18 @@ class Connection:
         self._cluster.declare(site_of(document))
         return self._cluster
 
+    def _by_bridge(self, document: ClusterDocument, declared: Bridge) -> Scheduler:
+        from ironburst.adapters import kubernetes
+        from ironburst.adapters.bridged import Bridged, SlurmQueue
+
+        wanted = declared.kubeconfig, "slurm-bridge"
+        if self._bridged is None or self._connected != wanted:
+            client = kubernetes.Client(_access(declared, document.region, self._arguments.kubeconfig))
+            cluster = kubernetes.BridgedNodes(client, site_of(document), self._deliver)
+            self._bridged, self._connected = Bridged(SlurmQueue(_prefix(self._arguments)), cluster), wanted
+        self._bridged.declare(site_of(document))
+        return self._bridged
+
     def _deliver(self, text: str) -> None:
         assert self._document  # it is connected by one
         _deliver(self._document, text)
@@ -91,17 +107,17 @@ def _fitting(arguments: argparse.Namespace, document: ClusterDocument) -> None:
         if kind not in naming.SCHEDULERS:
             known = "this ironburst knows slurm and kubernetes"
             raise BadInput(f"the scheduler of {document.cluster} is {kind!r}, and {known}")
-    if arguments.kubeconfig is not None and "kubernetes" not in kinds:
+    if arguments.kubeconfig is not None and "kubernetes" not in kinds and not document.scheduler.bridge:
         raise BadInput(f"--kubeconfig {arguments.kubeconfig}: the scheduler of {document.cluster} is Slurm")
     if arguments.slurm_prefix is not None and "slurm" not in kinds:
         raise BadInput(f"--slurm-prefix: the scheduler of {document.cluster} is Kubernetes; give --kubeconfig")
 
 
-def _slurm(arguments: argparse.Namespace) -> Slurm:
+def _prefix(arguments: argparse.Namespace) -> list[str]:
     given = arguments.slurm_prefix
     text = given if given is not None else os.environ.get("IRONBURST_SLURM_PREFIX", "")
     try:
-        return Slurm(shlex.split(text))
+        return shlex.split(text)
     except ValueError as error:
         raise BadInput(f"--slurm-prefix {text!r} can't be split into words: {error}") from None
 
@@ -127,12 +143,12 @@ def _nodes(site: kubernetes.Site, access: kubernetes.Access) -> kubernetes.Nodes
     return kubernetes.Nodes(kubernetes.Kubernetes(kubernetes.Client(access), site), site)
 
 
-def _cluster_of(document: ClusterDocument) -> Declared:
+def _cluster_of(document: ClusterDocument) -> Declared | Bridge:
     """The one that is a cluster."""
-    return document.scheduler_of_kind("kubernetes") or document.scheduler
+    return document.scheduler_of_kind("kubernetes") or document.scheduler.bridge or document.scheduler
 
 
-def _access(declared: Declared, region: str | None, given: Path | None) -> kubernetes.Access:
+def _access(declared: Declared | Bridge, region: str | None, given: Path | None) -> kubernetes.Access:
     from ironburst.adapters import kubernetes
 
     reference = declared.kubeconfig
@@ -165,6 +181,14 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
     from ironburst.adapters import kubernetes
 
     declared = _cluster_of(document)
+    if isinstance(declared, Bridge):
+        return kubernetes.Site(
+            name=document.cluster,
+            pools=tuple(_pool(document, pool) for pool in document.pools),
+            namespace=declared.namespace,
+            boot_s=max((float(pool.boot_s) for pool in document.pools), default=0.0),
+            schedulers=frozenset((declared.scheduler_name,)),
+        )
     pools = [pool for pool in document.pools if document.scheduler_of(pool) is declared]
     return kubernetes.Site(
         name=document.cluster,

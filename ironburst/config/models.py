@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ironburst.config.bridge_models import Bridge
 from ironburst.config.cloud_models import Cloud
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Kubernetes, Scheduler, Slurm
@@ -264,6 +265,11 @@ class ClusterConfig(Strict):
     def slurm(self) -> Slurm | None:
         """None: it has none."""
         return next((each for each in self.schedulers if isinstance(each, Slurm)), None)
+
+    @property
+    def bridge(self) -> Bridge | None:
+        """None: Slurm is the queue of no cluster."""
+        return self.slurm.bridge if self.slurm else None
 
     @property
     def kubernetes(self) -> Kubernetes | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from ironburst.config.bridge_models import Bridge
 from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
@@ -26,6 +27,10 @@ class Slurm(Strict):
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
     )
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
+    bridge: Bridge | None = Field(
+        default=None,
+        description="the Kubernetes cluster whose pods wait in Slurm's queue, by slurm-bridge; none: no one",
+    )
 
     @property
     def joins_with(self) -> tuple[str, str] | None:

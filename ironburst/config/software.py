@@ -26,9 +26,9 @@ DEFAULTS: Mapping[str, Any] = {
 """What holds where neither the stack file nor its profile says anything."""
 
 
-def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | None, scheduler: str) -> model.Wish:
-    """What is asked for on some nodes of a kind of scheduler: their own words, else the cluster's, else the profile's,
-    else the default. Raises catalog.Unknown for a profile that isn't there.
+def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | None, *schedulers: str) -> model.Wish:
+    """What is asked for on some nodes of a kind of scheduler (of several: the first has their jobs): their own words,
+    else the cluster's, else the profile's, else the default. Raises catalog.Unknown for a profile that isn't there.
     """
     given = config.software
     profile = catalog.profile(given.profile) if given.profile else {}
@@ -49,11 +49,11 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
         "rdma",
         "peer_memory",
         "gds",
-        scheduler,  # a profile names a version of each scheduler
+        *schedulers,  # a profile names a version of each scheduler
     )
     return model.Wish(
         **{key: said(key) for key in keys},
-        scheduler=scheduler,
+        scheduler=schedulers[0],
         container_runtimes=tuple(dict.fromkeys(said("container_runtime"))),
         kernel=kernel or given.kernel,
     )
@@ -109,10 +109,14 @@ def _fixed(config: ClusterConfig, group: Group) -> model.Group:
 
 def _rented(config: ClusterConfig, pool: Pool) -> model.Group:
     nodes, partition = naming.numbered(pool.name, pool.max_nodes), naming.burst_partition(pool.name)
-    return _instances(config, naming.locked_pool(pool.name), nodes, partition, pool)
+    bridged = ["kubernetes"] if config.bridge else []
+    return _instances(config, naming.locked_pool(pool.name), nodes, partition, pool, *bridged)
 
 
-def _instances(config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool) -> model.Group:
+def _instances(
+    config: ClusterConfig, name: str, nodes: list[str], span: str, given: Group | Pool, *others: str
+) -> model.Group:
+    """`others`: kinds of schedulers that they join, too."""
     first = given.types[0]  # a pool's others have the same GPUs and fabric (config.checks.cloud)
     kind = catalog.instance_type(first)
     efa = any(nic.interface_type != "interface" for nic in catalog.network_interfaces(first))
@@ -125,7 +129,7 @@ def _instances(config: ClusterConfig, name: str, nodes: list[str], span: str, gi
         gpu_count=kind.gpu_count,
         board=catalog.board(kind.gpu, kind.gpu_count) if kind.gpu else model.NoBoard(),
         fabric="efa" if efa else "none",
-        wish=wish(config, given.software, given.kernel, config.scheduler_of(given).kind),
+        wish=wish(config, given.software, given.kernel, config.scheduler_of(given).kind, *others),
         mig=mig_layouts(given.mig, kind.gpu_count),
     )
 

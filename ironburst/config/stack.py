@@ -15,7 +15,7 @@ from ironburst.config.checks import check, gpu_support, software
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.load import ConfigError, Finding, load
 from ironburst.config.models import ClusterConfig
-from ironburst.config.scheduler_models import Kubernetes
+from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError
 from ironburst.software.solve import Solution
 
@@ -87,6 +87,10 @@ def secret_references(config: ClusterConfig) -> Findings:
         if scheduler.joins_with:
             key, joins_with = scheduler.joins_with
             references[at(key)] = joins_with
+        if isinstance(scheduler, Slurm) and scheduler.bridge:
+            references[at("bridge", "join_token")] = scheduler.bridge.join_token
+            if scheduler.bridge.admin_kubeconfig:
+                references[at("bridge", "admin_kubeconfig")] = scheduler.bridge.admin_kubeconfig
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}

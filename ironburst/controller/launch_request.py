@@ -9,7 +9,7 @@ from typing import Any
 from ironburst import naming
 from ironburst.controller import heartbeat
 from ironburst.controller.records import LaunchRow
-from ironburst.document import ClusterDocument, PoolDocument, PoolZone
+from ironburst.document import Bridge, ClusterDocument, PoolDocument, PoolZone, Scheduler
 from ironburst.ports import LaunchRequest
 
 
@@ -39,14 +39,22 @@ def user_data(
 def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> dict[str, Any]:
     """What it joins, and with what."""
     declared = document.scheduler_of(pool)
-    if declared.kind != "kubernetes":
-        return {"conf_server": declared.head_address, "munge_key": declared.munge_key}
+    if declared.kind == "kubernetes":
+        return {"scheduler": "kubernetes", **_joins_cluster(document, pool, place, declared)}
+    said = {"conf_server": declared.head_address, "munge_key": declared.munge_key}
+    if declared.bridge:
+        said |= {"scheduler": "slurm-bridge", **_joins_cluster(document, pool, place, declared.bridge)}
+    return said
+
+
+def _joins_cluster(
+    document: ClusterDocument, pool: PoolDocument, place: PoolZone, cluster: Scheduler | Bridge
+) -> dict[str, Any]:
     types = [place.instance_type or pool.instance_type]
     return {
-        "scheduler": "kubernetes",
-        "api_server": declared.api_server,
-        "ca": declared.ca,
-        "join_token": declared.join_token,
+        "api_server": cluster.api_server,
+        "ca": cluster.ca,
+        "join_token": cluster.join_token,
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ironburst import files
+from ironburst.document.bridge import Bridge
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
     Budget,
@@ -41,6 +42,7 @@ from ironburst.document.model import (
 
 __all__ = [
     "VERSIONS",
+    "Bridge",
     "Budget",
     "Burst",
     "ClusterDocument",
@@ -73,7 +75,7 @@ __all__ = [
 ]
 
 VERSIONS = (1, 2, 3, 4)
-"""2: the scheduler is Kubernetes; 3: there are two; 4: Karpenter launches within the budget"""
+"""2: the scheduler is Kubernetes; 3: there are two; 4: Slurm with slurm-bridge, or Karpenter within the budget"""
 
 
 def removed(before: ClusterDocument, after: ClusterDocument) -> list[str]:

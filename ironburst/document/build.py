@@ -110,7 +110,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
         karpenter = [_karpenter(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
     return ClusterDocument(
-        version=4 if karpenter else 3 if config.other_schedulers else 2 if config.kubernetes else 1,
+        version=4 if karpenter or config.bridge else 3 if config.other_schedulers else 2 if config.kubernetes else 1,
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
@@ -237,6 +237,7 @@ def _roles(
 ) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
+    bridged = config.bridge is not None and isinstance(nodes, Pool)  # others are nodes of its cluster already
     wanted = {
         "base": True,
         "nvidia_driver": gpu,
@@ -259,7 +260,7 @@ def _roles(
         "slurm_node": gpu and kind == "slurm",
         "slurm_head": not gpu and kind == "slurm",
         "kubernetes_head": not gpu and kind == "kubernetes",
-        "kubernetes_node": gpu and kind == "kubernetes",
+        "kubernetes_node": gpu and (kind == "kubernetes" or bridged),
     }
     return [role for role, needed in wanted.items() if needed]
 

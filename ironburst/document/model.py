@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ironburst.document.bridge import Bridge
 from ironburst.document.karpenter_model import KarpenterPool
 
 
@@ -174,6 +175,7 @@ class Scheduler(_Part):
     namespace: str = ""
     queue: str = ""
     account_label: str = ""
+    bridge: Bridge | None = Field(default=None, description="of Slurm; rented nodes join it, too; null: there is none")
 
 
 class Host(_Part):
@@ -355,8 +357,8 @@ class ClusterDocument(_Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
     version: Literal[1, 2, 3, 4] = Field(
-        description="2: the scheduler is Kubernetes; 3: there are two. A reader of before takes either for Slurm "
-        "alone. 4: Karpenter spends of the budget, too, which a reader of before wouldn't count"
+        description="2: the scheduler is Kubernetes; 3: there are two; 4: Slurm's nodes join a cluster, too, by "
+        "slurm-bridge, or Karpenter spends of the budget. A reader of before takes any of them for Slurm alone"
     )
     serial: int
     cluster: str

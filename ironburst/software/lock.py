@@ -72,7 +72,8 @@ def _shown(value: Any) -> str:
 
 def summary(chosen: SoftwareSet) -> str:
     """A set in a few words."""
-    scheduler = f"Kubernetes {chosen.kubernetes}" if chosen.kubernetes else f"Slurm {_shown(chosen.slurm)}"
+    slurm = "" if chosen.kubernetes and not chosen.slurm else f"Slurm {_shown(chosen.slurm)}"
+    scheduler = ", ".join(filter(None, (slurm, f"Kubernetes {chosen.kubernetes}" if chosen.kubernetes else "")))
     if chosen.driver is None:
         return scheduler
     driver, cuda = f"driver {chosen.driver} ({chosen.kernel_module})", f"CUDA {chosen.cuda}"

@@ -10,7 +10,7 @@ from ironburst.config.data_models import DataSet
 from ironburst.config.load import ConfigError
 from tests import pki
 from tests.components.conftest import valid
-from tests.unit.kubernetes_stack import on_both
+from tests.unit.kubernetes_stack import BRIDGE, on_both
 
 AUTHORITY = pki.issue("authority of hall-a", ca=True)
 WHERE = policies.Scope("aws", "us-east-1", "123456789012")
@@ -78,6 +78,18 @@ def test_nodes_of_two_schedulers_read_each_what_they_join_with(cluster, value):
     assert any(f"{secret}join-token-??????" in listed(each["Resource"]) for each in writes.values())
 
 
+def test_nodes_of_slurm_bridge_read_both_and_the_controller_writes_the_token(cluster, value):
+    value["scheduler"]["bridge"] = dict(BRIDGE)
+    value["software"] |= {"slurm": "25.11", "kubernetes": "1.35"}
+    recording = cluster(value)
+    secret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ironburst/lab/"
+    assert attached(recording, "lab-node")["JoinsWith"]["Resource"] == [
+        f"{secret}munge-key-??????",
+        f"{secret}join-token-??????",
+    ]
+    assert attached(recording, "lab-launch")["JoinToken"]["Resource"] == [f"{secret}join-token-??????"]
+
+
 @pytest.mark.parametrize(
     ("reference", "resource"),
     [
@@ -89,7 +101,7 @@ def test_nodes_of_two_schedulers_read_each_what_they_join_with(cluster, value):
     ],
 )
 def test_the_resource_of_a_secret(reference, resource):
-    assert policies.node(WHERE, reference)["Statement"][0]["Resource"] == [resource]
+    assert policies.node(WHERE, [reference])["Statement"][0]["Resource"] == [resource]
 
 
 def test_a_key_outside_secrets_manager_gives_the_node_no_right_at_all(cluster, value):
@@ -251,7 +263,7 @@ def test_data_on_fsx_and_names_that_nobody_declared_give_no_right(cluster, value
 
 def test_the_region_of_a_key_is_that_of_its_bucket():
     key = "arn:aws:kms:eu-west-1:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
-    by_sid = statements(policies.node(WHERE, None, [DataSet(s3="far/away", kms_key=key)]))
+    by_sid = statements(policies.node(WHERE, [], [DataSet(s3="far/away", kms_key=key)]))
     assert by_sid["DecryptData0"]["Resource"] == [key]
     assert by_sid["DecryptData0"]["Condition"] == {"StringLike": {"kms:ViaService": "s3.eu-west-1.amazonaws.com*"}}
 

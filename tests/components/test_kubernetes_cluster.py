@@ -9,7 +9,7 @@ from components import admission, cluster_kinds, gpu_charts
 from ironburst import catalog, kubernetes_rights
 from ironburst.config.scheduler_models import GpuSupport
 from ironburst.naming import GATE_TAINT, NOT_READY_TAINT, RENTED_TAINT
-from tests.unit.kubernetes_stack import on_kubernetes
+from tests.unit.kubernetes_stack import BRIDGE, on_kubernetes
 
 ROLE, BINDING = "rbac.authorization.k8s.io/v1:ClusterRole", "rbac.authorization.k8s.io/v1:ClusterRoleBinding"
 POLICY = "admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
@@ -34,6 +34,15 @@ def test_nothing_is_declared_in_a_cluster_that_pulumi_is_not_let_into(cluster, d
     del declared["scheduler"]["admin_kubeconfig"]
     recording = cluster(declared)
     assert kubernetes(recording) == [] and not recording.all("providers:kubernetes")
+
+
+def test_with_slurm_bridge_the_controller_changes_no_pod(cluster, value, monkeypatch):
+    monkeypatch.setenv("ADMIN_KUBECONFIG", KUBECONFIG)
+    value["scheduler"]["bridge"] = BRIDGE | {"admin_kubeconfig": "env:ADMIN_KUBECONFIG"}
+    value["software"] |= {"slurm": "25.11", "kubernetes": "1.35"}
+    role = cluster(value).one(ROLE)
+    assert role.inputs["rules"] == kubernetes_rights.rendered(kubernetes_rights.BRIDGE)
+    assert {verb for rule in kubernetes_rights.BRIDGE if "pods" in rule.resources for verb in rule.verbs} == {"list"}
 
 
 def test_everything_goes_through_the_declared_provider(cluster, declared):

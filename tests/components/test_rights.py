@@ -72,7 +72,7 @@ class Site:
             clients("secretsmanager").create_secret(Name=name, SecretString="x")
         self.fill_buckets()
         self.documents = {
-            "node": policies.node(WHERE, f"aws-secretsmanager:{SECRET}", DATA),
+            "node": policies.node(WHERE, [f"aws-secretsmanager:{SECRET}"], DATA),
             "ending": policies.ending(WHERE, "lab"),
             "launching": policies.launching(WHERE, "lab", self.pools(), [self.node_role]),
             "baking": policies.baking(WHERE, "lab"),

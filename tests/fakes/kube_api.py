@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
 RESOURCES = {  # group/version resource: kind, namespaced, fields that can be selected by
-    "v1 pods": ("Pod", True, ("metadata.name", "spec.nodeName", "status.phase")),
+    "v1 pods": ("Pod", True, ("metadata.name", "spec.nodeName", "spec.schedulerName", "status.phase")),
     "v1 nodes": ("Node", False, ("metadata.name", "spec.unschedulable")),
     "v1 persistentvolumeclaims": ("PersistentVolumeClaim", True, ("metadata.name",)),
     "v1 persistentvolumes": ("PersistentVolume", False, ("metadata.name",)),
@@ -271,6 +271,7 @@ class KubeApi:
                 text = "The provided continue parameter is too old to display a consistent list result."
                 raise Refusal(410, "Expired", text)
         items = [self.objects[key] for key in every if _selected(self.objects[key], fields)]
+        items = [raw for raw in items if _labelled(raw, query.get("labelSelector", ""))]
         page = items[start : start + limit] if limit else items
         meta = {"resourceVersion": str(version)}
         if limit and start + limit < len(items):
@@ -501,6 +502,17 @@ def _selected(raw, fields):
         return at or ""
 
     return all((value(name) != wanted) == differs for name, differs, wanted in fields)
+
+
+def _labelled(raw, selector):
+    """`key`, `!key`, `key=value` or `key in (a,b)`; other forms aren't known here."""
+    labels = raw["metadata"].get("labels") or {}
+    if not selector:
+        return True
+    if named := re.fullmatch(r"(!?)([\w./-]+)", selector):
+        return (named[2] in labels) != bool(named[1])
+    key, one, several = re.fullmatch(r"([\w./-]+)(?:=([\w.-]*)| in \(([\w.,-]+)\))", selector).groups()
+    return labels.get(key) in (several.split(",") if several else [one])
 
 
 def _event(row, fields):

@@ -66,7 +66,7 @@ from lab.aws.testing import Clients, network
 clients = Clients("http://10.78.0.1:5000")
 if sys.argv[1] == "prepare":
     where = policies.Scope("aws", "us-east-1", "123456789012")
-    rights = policies.node(where, "aws-secretsmanager:" + sys.argv[2], [DataSet(s3="training/imagenet")])
+    rights = policies.node(where, ["aws-secretsmanager:" + sys.argv[2]], [DataSet(s3="training/imagenet")])
     iam, s3 = clients("iam"), clients("s3")
     iam.create_role(RoleName="node", AssumeRolePolicyDocument=json.dumps(policies.assumed_by_ec2()))
     iam.put_role_policy(RoleName="node", PolicyName="node", PolicyDocument=json.dumps(rights))

@@ -205,6 +205,46 @@ def test_a_node_of_kubernetes_hears_its_controller_by_its_own_node_object(pods):
     assert known(pods)["said"] == "Comment=ironburst,at=7,left=600" and known(pods)["others"] == [SERVICE, STATIC]
 
 
+@pytest.fixture
+def bridged(pods):
+    """A node of both, by slurm-bridge: jobs and heartbeat are Slurm's."""
+    pods.declared(**SETTINGS, scheduler="slurm-bridge")
+    pods.slurm_shows("NodeName=p5-1 State=IDLE+CLOUD Comment=ironburst,at=7,left=600")
+    pods.kubernetes_shows(f"NodeName=p5-1 State=IDLE Comment= Others={SERVICE},{STATIC}")
+    return pods
+
+
+def test_a_node_of_both_hears_slurm_and_knows_which_pods_are_none_of_a_job(bridged):
+    in_pod(bridged, 7, slice_of(SERVICE))
+    bridged.program.main([])
+    assert known(bridged)["said"] == "Comment=ironburst,at=7,left=600" and known(bridged)["others"] == [SERVICE, STATIC]
+    bridged.slurm_shows("NodeName=p5-1 State=IDLE+CLOUD")
+    bridged.heard(2000)
+    bridged.program.main([])
+    assert bridged.is_off(), "a pod of a DaemonSet keeps no node"
+    told = bridged.told()
+    assert any("state=drain" in call for call in told) and "ironburst-kubelet cordon" not in told
+
+
+@pytest.mark.parametrize("state", ["ALLOCATED+CLOUD", "IDLE+CLOUD+DRAIN"])
+def test_on_a_node_of_both_jobs_and_pods_count(bridged, state):
+    """A job of slurm-bridge has no step; its pod may live longer than it."""
+    bridged.slurm_shows(f"NodeName=p5-1 State={state}")
+    if "IDLE" in state:
+        in_pod(bridged, 7, slice_of(UID))
+    bridged.heard(2000)
+    bridged.program.main([])
+    assert not bridged.is_off()
+
+
+def test_a_node_of_both_without_its_cluster_counts_every_pod(bridged):
+    bridged.tool("ironburst-kubelet", "exit 1")
+    in_pod(bridged, 7, slice_of(SERVICE))
+    bridged.heard(2000)
+    bridged.program.main([])
+    assert not bridged.is_off()
+
+
 def test_one_that_nobody_looks_after_cordons_itself_and_ends(pods):
     pods.kubernetes_shows(f"NodeName=p5-1 State=IDLE Comment= Others={SERVICE},{STATIC}")
     pods.heard(2000)

@@ -125,7 +125,7 @@ def test_a_key_that_is_refused_at_first_is_asked_for_again(cloud, join, tmp_path
         ({"user_data": json.dumps(USER_DATA | {"region": 7})}, "has 7 as region"),
         (
             {"user_data": json.dumps(USER_DATA | {"scheduler": "nomad"})},
-            "the scheduler 'nomad', and this image knows slurm and kubernetes",
+            "the scheduler 'nomad', and this image knows slurm, kubernetes, slurm-bridge",
         ),
         ({"user_data": json.dumps(USER_DATA | {"scheduler": ["slurm"]})}, "the scheduler ['slurm'], and this image"),
         ({"user_data": "#!/bin/sh"}, "the user data is not JSON"),
@@ -264,6 +264,49 @@ def test_an_image_of_slurm_does_not_join_kubernetes(kubernetes, join, tmp_path, 
     (tmp_path / "usr/local/sbin/ironburst-kubelet").unlink()
     assert join.main() == 1
     assert "this image was baked for Slurm: bake the image anew" in capsys.readouterr().err
+
+
+# ---- a node of both, by slurm-bridge
+@pytest.fixture
+def bridged(kubernetes, tmp_path, monkeypatch, join):
+    """Its two secrets are one here, as the stand-in of Secrets Manager has one."""
+    installed = tmp_path / "etc/systemd/system/slurmd.service.d/ironburst.conf"
+    installed.parent.mkdir(parents=True)
+    installed.touch()
+    of_slurm = {"conf_server": "10.78.0.10", "munge_key": "aws-secretsmanager:ironburst/lab/munge"}
+    kubernetes.user_data = json.dumps(OF_KUBERNETES | of_slurm | {"scheduler": "slurm-bridge"})
+    held = {"munge key": KEY, "bootstrap token": TOKEN}
+    monkeypatch.setattr(join, "secret", lambda what, *_: held[what])
+    return kubernetes
+
+
+def test_a_node_of_both_learns_head_and_cluster(bridged, join, tmp_path):
+    assert join.main() == 0
+    env = (tmp_path / "etc/ironburst/node.env").read_text().splitlines()
+    assert env[:2] == ["IRONBURST_NODE=p5-2", "IRONBURST_CONF_SERVER=10.78.0.10"]
+    assert env[2:] == [
+        "IRONBURST_NODE_LABELS=ironburst.io/site=cloud-us-east-1a,node.kubernetes.io/instance-type=p5.48xlarge"
+    ]
+    assert (tmp_path / "etc/munge/munge.key").read_text() == KEY
+    assert TOKEN in (tmp_path / "etc/kubernetes/bootstrap-kubelet.conf").read_text()
+    assert declared(tmp_path)["scheduler"] == "slurm-bridge"
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (
+            "etc/systemd/system/slurmd.service.d/ironburst.conf",
+            "this image was baked for Kubernetes: bake the image anew",
+        ),
+        ("usr/local/sbin/ironburst-kubelet", "this image was baked for Slurm: bake the image anew"),
+    ],
+)
+def test_an_image_of_one_side_alone_joins_neither(bridged, join, tmp_path, capsys, missing, words):
+    (tmp_path / missing).unlink()
+    assert join.main() == 1
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "etc/munge").exists() and not (tmp_path / "etc/kubernetes").exists()
 
 
 # ---- data sets

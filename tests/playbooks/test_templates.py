@@ -112,6 +112,31 @@ def test_jobs_are_neither_roots_nor_submitted_to_burst_partitions():
     assert "JobSubmitPlugins" not in render("slurm.conf.j2", lab_document().model_copy(update={"pools": []}))
 
 
+BRIDGE = {
+    "api_server": "https://10.78.0.5:6443",
+    "ca": "-----BEGIN CERTIFICATE-----",
+    "kubeconfig": "file:/k",
+    "join_token": "aws-secretsmanager:t",
+    "cluster_dns": "10.96.0.10",
+    "cluster_domain": "cluster.local",
+    "namespace": "ironburst-system",
+    "scheduler_name": "slurm-bridge-scheduler",
+}
+
+
+def test_slurm_bridge_submits_to_burst_partitions_and_gets_no_rented_node_by_itself():
+    """Read as text: no machine of the tests has Lua beside a Slurm of 25.11."""
+    raw = lab_document().model_dump(mode="json")
+    bridged = documents.parse(raw | {"version": 4, "scheduler": raw["scheduler"] | {"bridge": BRIDGE}})
+    text, plain = render("job_submit.lua.j2", bridged), render("job_submit.lua.j2")
+    assert 'local BRIDGE = uid_of("slurm")' in text
+    nodes = ",".join(node for pool in bridged.pools for node in pool.nodes)
+    assert f'local RENTED = "{nodes}"' in text
+    submit = text[text.index("function slurm_job_submit") : text.index("function slurm_job_modify")]
+    assert submit.index("uid == BRIDGE") < submit.index("takes no jobs") and "job.exc_nodes = " in submit
+    assert "BRIDGE" not in plain and "RENTED" not in plain and "function slurm_job_submit(job, _, _)" in plain
+
+
 def test_a_node_that_is_not_there_is_nowhere():
     """The address answers nobody: a connection fails in the kernel, as to any address of multicast."""
     nowhere = ipaddress.ip_address(FIXED["slurm_head_nowhere"])

@@ -7,6 +7,13 @@ import copy
 from tests.pki import issue
 
 CA = issue("kubernetes", ca=True).pem
+BRIDGE = {
+    "api_server": "https://10.78.0.5:6443",
+    "ca": CA,
+    "kubeconfig": "file:/etc/ironburst/kubeconfig",
+    "join_token": "aws-secretsmanager:ironburst/lab/join-token",
+    "cluster_dns": "10.96.0.10",
+}
 
 
 def on_kubernetes(value):

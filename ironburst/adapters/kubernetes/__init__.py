@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironburst.adapters.kubernetes.bridged import BridgedNodes
 from ironburst.adapters.kubernetes.client import Access, Client
 from ironburst.adapters.kubernetes.joining import Deliver
 from ironburst.adapters.kubernetes.karpenter import Karpenter
@@ -10,7 +11,18 @@ from ironburst.adapters.kubernetes.scheduler import Kubernetes
 from ironburst.adapters.kubernetes.service import Nodes
 from ironburst.adapters.kubernetes.site import Pool, Site
 
-__all__ = ["Access", "Client", "Karpenter", "Kubernetes", "Kueue", "Nodes", "Pool", "Site", "connect"]
+__all__ = [
+    "Access",
+    "BridgedNodes",
+    "Client",
+    "Karpenter",
+    "Kubernetes",
+    "Kueue",
+    "Nodes",
+    "Pool",
+    "Site",
+    "connect",
+]
 
 
 def connect(access: Access, site: Site, deliver: Deliver) -> Kubernetes:

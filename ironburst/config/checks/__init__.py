@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from ironburst.config.checks import (
+    bridge,
     budget,
     cloud,
     control_plane,
@@ -37,6 +38,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     scheduler.scheduler,
     control_plane.control_plane,
     eks.eks,
+    bridge.bridge,
     gpu_support.gpu_support,
     metal.platforms,
     cloud.instance_types,

@@ -31,9 +31,9 @@ def profile(config: ClusterConfig) -> Findings:
 
 def scheduler(config: ClusterConfig) -> Findings:
     """A version of the declared scheduler and of no other; kubelet's containers are containerd's."""
-    kinds = [each.kind for each in config.schedulers]
-    for other in SCHEDULERS.keys() - set(kinds):
-        (kind,) = set(kinds)
+    kinds = {each.kind for each in config.schedulers} | ({"kubernetes"} if config.bridge else set())
+    for other in SCHEDULERS.keys() - kinds:
+        (kind,) = kinds
         if (given := getattr(config.software, other)) is not None:
             message = f"is for a stack whose scheduler is {SCHEDULERS[other]}, and this one's is {SCHEDULERS[kind]}: "
             message += f"write {kind} instead, or remove it where the profile names one"

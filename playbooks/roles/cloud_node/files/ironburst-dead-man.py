@@ -7,8 +7,9 @@ that the text changed counts, and when, by this node's own clock of uptime: no t
 that doesn't answer is no heartbeat. The node powers off, which terminates the instance,
 - without jobs: when its lease has ended, or dead_man_s after the last heartbeat (without any: after the boot);
 - with jobs: hard_limit_s after the last heartbeat, and not before its lease has ended.
-In Kubernetes a job is a pod of a workload, as ironburst-kubelet has it. Where the API server doesn't answer, every pod
-with a process here is one, but for those that it has called a DaemonSet's or static before.
+In Kubernetes a job is a pod of a workload, as ironburst-kubelet has it; with slurm-bridge Slurm's are jobs, too. Where
+the API server doesn't answer, every pod with a process here is one, but for those that it has called a DaemonSet's or
+static before.
 
 --failed: slurmd or kubelet can't start, for this node could not join or its gate did not pass: say why on the console,
 which the cloud keeps, and power off at once. What applies here was written by ironburst-join
@@ -179,7 +180,12 @@ def show(settings):
     """What the scheduler shows of this node; None if it doesn't answer."""
     if settings.get("scheduler") == "kubernetes":
         return output("ironburst-kubelet", "show")
-    return output("scontrol", "--oneliner", "show", "node", settings["node"]) if settings["node"] else None
+    said = output("scontrol", "--oneliner", "show", "node", settings["node"]) if settings["node"] else None
+    if said is not None and settings.get("scheduler") == "slurm-bridge":
+        # heartbeat and jobs are Slurm's; which pods here are none of a job, only the cluster knows
+        others = OTHERS.search(output("ironburst-kubelet", "show") or "")
+        said = "{} {}".format(said.strip(), others.group(0)) if others else said
+    return said
 
 
 def close(settings, why):

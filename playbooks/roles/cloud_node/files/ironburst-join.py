@@ -2,10 +2,10 @@
 """ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
 
 The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
-api_server, ca, join_token, labels) and ami-launch-index come from the instance metadata service (IMDSv2 only), the
-munge key or the bootstrap token from AWS Secrets Manager with the instance role's credentials; both are asked again
-until a deadline. Writes /etc/ironburst/node.env, and for ironburst-data which data sets the launch names
-(/etc/ironburst/data.json);
+api_server, ca, join_token, labels; for slurm-bridge all of these) and ami-launch-index come from the instance metadata
+service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance role's
+credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
+ironburst-data which data sets the launch names (/etc/ironburst/data.json);
 - for Slurm /etc/munge/munge.key;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
   where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt).
@@ -196,7 +196,17 @@ def kubeconfig(server, token):
     return json.dumps(content).encode()
 
 
-SCHEDULERS = {"slurm": slurm, "kubernetes": kubernetes}
+def both(data, name, region, end):
+    """A node of Slurm and of the Kubernetes cluster whose pods wait in its queue, by slurm-bridge. Raises JoinError."""
+    if not (ROOT / "etc/systemd/system/slurmd.service.d/ironburst.conf").exists():
+        raise JoinError("the launch is for slurm-bridge, and this image was baked for Kubernetes: bake the image anew")
+    files, more = slurm(data, name, region, end), kubernetes(data, name, region, end)
+    env, mode, owner = files["etc/ironburst/node.env"]
+    labels = more.pop("etc/ironburst/node.env")[0].split(b"\n")[1]
+    return {**files, **more, "etc/ironburst/node.env": (env + labels + b"\n", mode, owner)}
+
+
+SCHEDULERS = {"slurm": slurm, "kubernetes": kubernetes, "slurm-bridge": both}
 
 
 def write(path, content, mode, owner=None):
@@ -228,7 +238,7 @@ def main():
         limits = {key: data.get(key) for key in ("dead_man_s", "hard_limit_s")}
         declare(node=name, scheduler=scheduler, **limits)
         if not isinstance(scheduler, str) or scheduler not in SCHEDULERS:
-            known = " and ".join(SCHEDULERS)
+            known = ", ".join(SCHEDULERS)
             raise JoinError(f"the launch is for the scheduler {scheduler!r}, and this image knows {known}")
         region = text_of(data, "region")
         data_settings = data_sets(data, region)
