@@ -26,7 +26,7 @@ class Rpm:
 
     name: str
     version: str
-    release: str = "1"  # %dist is put behind it
+    release: str = "1"  # the distribution (.el9) is put behind it
     epoch: int = 0
     requires: str = ""
     provides: str = ""
