@@ -28,13 +28,15 @@ def code_of(function: Callable[..., object]) -> str:
     return ast.dump(ast.parse(inspect.getsource(function)))
 
 
-def built(module: str, root: Path, target: Path) -> Path:
-    """`target`, built now by `python -m module` if it isn't there. Several callers at once build it once."""
+def built(module: str, root: Path, target: Path, *which: str) -> Path:
+    """`target`, built now by `python -m module` if it isn't there. Several callers at once build it once. `which`: the
+    one of several that the module builds.
+    """
     if target.is_dir():
         return target
     with locked(root / "locks" / f"{_kind(target)}.lock"):
         if not target.is_dir():
-            _build_apart(module, root, target)
+            _build_apart(module, root, target, *which)
             forget_older(root, target)
     return target
 
@@ -52,22 +54,23 @@ def _kind(target: Path) -> str:
     return target.name.split("-")[0]
 
 
-def _build_apart(module: str, root: Path, target: Path) -> None:
+def _build_apart(module: str, root: Path, target: Path, *which: str) -> None:
     """Run a build module in its own mount and process namespace; killed with its caller, it leaves no mount and no
     process.
     """
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", *NEW_NAMESPACES, sys.executable, "-m", module, str(root)]
+    command += which
     run(command, cwd=CHECKOUT, env=os.environ | {"PYTHONPATH": str(CHECKOUT)})
     if not target.is_dir():
         raise LabError(f"the recipe in {module} was edited while it was built: run the same again")
 
 
-def main(target_of: Callable[[Path], Path], build: Callable[[Path, Path], None]) -> None:
-    """A build module as a program: `python -m module ROOT` builds what isn't there."""
-    root = Path(sys.argv[1])
-    target = target_of(root)
+def main(target_of: Callable[..., Path], build: Callable[..., None]) -> None:
+    """A build module as a program: `python -m module ROOT [WHICH]` builds what isn't there."""
+    root, which = Path(sys.argv[1]), sys.argv[2:]
+    target = target_of(root, *which)
     try:
         if not target.is_dir():
-            build(root, target)
+            build(root, target, *which)
     except LabError as error:
         sys.exit(str(error))

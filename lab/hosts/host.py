@@ -181,7 +181,7 @@ class Host:
                 raise LabError(
                     f"address {spec.address} of host {self.name!r} is taken by {host.name!r}: choose another"
                 )
-        layers.of_image(self.box, spec.image)  # says so if the image is missing
+        layers.of_image(self.box, spec.image, spec.system)  # says so if the image is missing
         self.dir.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".new")
         temporary.write_text(spec.to_json())
@@ -223,7 +223,7 @@ class Host:
             # that this leaves would refuse a second mount
             shutil.rmtree(self.dir / "work/work/incompat", ignore_errors=True)
             options = {
-                "lowerdir": ":".join(map(str, layers.of_image(self.box, spec.image))),
+                "lowerdir": ":".join(map(str, layers.of_image(self.box, spec.image, spec.system))),
                 "upperdir": self.dir / "up",
                 "workdir": self.dir / "work",
                 "index": "off",

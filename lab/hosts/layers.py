@@ -1,9 +1,11 @@
-"""Images: the software of a baked host as a layer over the base image, in .lab/<prefix>/images/<image id>/."""
+"""Of what a host's disk is made: a base image, what dresses it as another system, and baked images, whose software is a
+layer in .lab/<prefix>/images/<image id>/.
+"""
 
 import json
 from pathlib import Path
 
-from lab.hosts import rootfs
+from lab.hosts import dressing, systems
 from lab.hosts.box import Box
 from lab.system import LabError
 
@@ -18,8 +20,8 @@ def is_image(box: Box, image: str) -> bool:
     return (image_dir(box, image) / "image.json").is_file()
 
 
-def of_image(box: Box, image: str | None) -> list[Path]:
-    """Lower layers of a host's disk, uppermost first (None: the base image). LabError for an image that isn't there."""
+def of_image(box: Box, image: str | None, system: str = systems.USUAL) -> list[Path]:
+    """Lower layers of a host's disk, uppermost first (None: no baked one). LabError for an image that isn't there."""
     layers: list[Path] = []
     while image is not None:
         if not is_image(box, image):
@@ -28,4 +30,4 @@ def of_image(box: Box, image: str | None) -> list[Path]:
         folder = image_dir(box, image)
         layers.append(folder / "layer")
         image = json.loads((folder / "image.json").read_text())["parent"]
-    return [*layers, rootfs.base_image(box.root)]
+    return [*layers, *dressing.layers(systems.of(system), box.root)]

@@ -1,6 +1,6 @@
-"""The base image of every host: a bare Debian with sshd and python3, built once from the machine's own apt sources.
+"""The base image of a host: a bare Debian with sshd and python3, built once from the machine's own apt sources.
 
-Cached as .lab/cache/base-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to
+Cached as .lab/cache/<suite>-<hash of the recipe>/, with an ssh key pair of the lab. Hosts overlay it and never write to
 it.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.hosts import cache
 from lab.system import LAB_ROOT, LabError, run
 
-SUITE = "trixie"
+SUITE = "trixie"  # unless a host asks for another one (systems.py)
 PACKAGES = [
     "systemd",
     "systemd-sysv",
@@ -75,8 +75,8 @@ WantedBy=sysinit.target
 }
 
 
-def apt_sources() -> str:
-    """One-line sources for SUITE, from the machine's own Debian sources, whatever mirror they name."""
+def apt_sources(suite: str = SUITE) -> str:
+    """One-line sources for a suite, from the machine's own Debian sources, whatever mirror they name."""
     release = Path("/etc/os-release").read_text()
     codename = re.search(r"^VERSION_CODENAME=(\w+)", release, re.MULTILINE)
     if not codename or "ID=debian" not in release.splitlines():
@@ -89,9 +89,9 @@ def apt_sources() -> str:
     targets = run(["apt-get", "indextargets", "--format", columns, "Created-By: Packages"])
     sources = set()
     for line in targets.splitlines():
-        uri, suite, component = line.split()
-        if wanted.fullmatch(suite) and component == "main":
-            sources.add(f"deb {uri} {suite.replace(codename[1], SUITE)} {component}")
+        uri, own, component = line.split()
+        if wanted.fullmatch(own) and component == "main":
+            sources.add(f"deb {uri} {own.replace(codename[1], suite)} {component}")
     if not sources:
         raise LabError(
             f"no Debian package source found: apt-get indextargets names none for {codename[1]}; "
@@ -100,11 +100,11 @@ def apt_sources() -> str:
     return "\n".join(sorted(sources)) + "\n"
 
 
-def base_path(root: Path = LAB_ROOT) -> Path:
+def base_path(root: Path = LAB_ROOT, suite: str = SUITE) -> Path:
     """Where the base image of today's recipe lies (or will lie)."""
     apart = (SUBNET_MANAGER, SUBNET_MANAGER_HOME)
     code = [cache.code_of(function) for function in (_build, _bootstrap, _strip, _furnish)]
-    return cache.path_of("base", root, SUITE, PACKAGES, apart, LEFT_OUT, MASKED, FILES, code)
+    return cache.path_of(suite, root, PACKAGES, apart, LEFT_OUT, MASKED, FILES, code)
 
 
 def ssh_key(root: Path = LAB_ROOT) -> Path:
@@ -112,12 +112,14 @@ def ssh_key(root: Path = LAB_ROOT) -> Path:
     return root / "cache" / "id_ed25519"
 
 
-def base_image(root: Path = LAB_ROOT) -> Path:
-    """Folder of the base image; built now (half a minute) if it isn't there. Several callers at once build it once."""
-    return cache.built("lab.hosts.rootfs", root, base_path(root))
+def base_image(root: Path = LAB_ROOT, suite: str = SUITE) -> Path:
+    """Folder of a suite's base image; built now (half a minute) if it isn't there. Several callers at once build it
+    once.
+    """
+    return cache.built("lab.hosts.rootfs", root, base_path(root, suite), suite)
 
 
-def _build(root: Path, target: Path) -> None:
+def _build(root: Path, target: Path, suite: str) -> None:
     """Build into target.new and rename at the end: a folder with the right name is complete."""
     new = target.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
@@ -125,9 +127,9 @@ def _build(root: Path, target: Path) -> None:
     key = ssh_key(root)
     if not key.exists():
         _make_key(key, "lab")
-    sources = root / "cache" / "sources.list"
-    sources.write_text(apt_sources())
-    _bootstrap(new, sources)
+    sources = root / "cache" / f"{suite}.list"
+    sources.write_text(apt_sources(suite))
+    _bootstrap(new, suite, sources)
     _strip(new)
     _furnish(new, key)
     new.rename(target)
@@ -137,7 +139,7 @@ def _make_key(path: Path, comment: str) -> None:
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
 
 
-def _bootstrap(new: Path, sources: Path) -> None:
+def _bootstrap(new: Path, suite: str, sources: Path) -> None:
     """Debian and PACKAGES into `new`, and the subnet manager beside the system."""
     unpack = (
         f"cd /tmp && apt-get -qq -o APT::Sandbox::User=root download {' '.join(SUBNET_MANAGER)}"
@@ -149,7 +151,7 @@ def _bootstrap(new: Path, sources: Path) -> None:
         *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
         f"--customize-hook=chroot $1 sh -c '{unpack}'",
     ]
-    run(["mmdebstrap", *options, SUITE, str(new), str(sources)])
+    run(["mmdebstrap", *options, suite, str(new), str(sources)])
 
 
 def _strip(new: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lab import names
-from lab.hosts import fabric, hardware
+from lab.hosts import fabric, hardware, systems
 from lab.hosts.hardware import Hardware
 from lab.system import LabError
 
@@ -26,7 +26,8 @@ class HostSpec:
     gateway: str
     hardware: Hardware
     prefix_length: int = 16
-    image: str | None = None  # id of a baked image (images/<id>), None: the base image
+    system: str = systems.USUAL  # what its disk holds (systems.py), under a baked image, too
+    image: str | None = None  # id of a baked image (images/<id>), None: none
     shared: bool = True  # /shared is bound in (stand-in for NFS); False for fault tests
     environment: dict[str, str] = field(default_factory=dict)  # systemd's DefaultEnvironment
     # {name: address} for /etc/hosts: the lab's stand-in for the hall's DNS

@@ -72,6 +72,7 @@ PACKAGES = [
     "python3-numpy",
     "python3-pydantic",
 ]
+SERVED = "served"  # folder of a lab
 MAINTAINER = "lab <lab@example.invalid>"
 
 
@@ -104,10 +105,16 @@ def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dic
 
 
 def serve(box: Box) -> int:
-    """Start the web server of the repositories in the box; returns its pid in the box once it answers."""
-    folder = str(repositories(box.root))
+    """Start the web server of the repositories in the box; returns its pid in the box once it answers. It serves what
+    lies in `served`: another system's repositories can be put beside them.
+    """
+    folder = box.dir / SERVED
+    folder.mkdir(exist_ok=True)
+    for part in repositories(box.root).iterdir():
+        (folder / part.name).symlink_to(part)
     server = [sys.executable, "-m", "http.server", "--protocol", "HTTP/1.1"]
-    pid = box.spawn([*server, "--bind", names.HALL_GATEWAY, "--directory", folder, "80"], box.dir / "log" / "repo.log")
+    log = box.dir / "log" / "repo.log"
+    pid = box.spawn([*server, "--bind", names.HALL_GATEWAY, "--directory", str(folder), "80"], log)
     fetch = f"import urllib.request as u; u.urlopen('{names.REPOSITORY_URL}/lab.asc', timeout=2)"
     client = [*box.net_prefix(), sys.executable, "-c", fetch]
 

@@ -25,9 +25,16 @@ def stub_packages() -> list[StubPackage]:
         *runtimes(),
         *kubernetes(),
         *(package for version in DRIVER_VERSIONS for package in _driver(version)),
+        StubPackage("dkms", DKMS_VERSION, files={"usr/sbin/dkms": tool("dkms")}),
+        *shared(),
+    ]
+
+
+def shared() -> list[StubPackage]:
+    """Those that are the same on each system but for the form of a package."""
+    return [
         *(package for version in CONTAINER_TOOLKIT_VERSIONS for package in _container_toolkit(version)),
         *(package for version in DCGM_VERSIONS for package in _dcgm(version)),
-        StubPackage("dkms", DKMS_VERSION, files={"usr/sbin/dkms": tool("dkms")}),
         StubPackage("nvlsm", NVLSM_VERSION),
         *_nccl(),
         *_cuda_toolkits(),

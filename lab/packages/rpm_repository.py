@@ -1,0 +1,105 @@
+"""An EL's signed dnf repository of stub packages, with NVIDIA's module streams.
+
+Cached as .lab/cache/<system>nv-<hash of the recipe>/ and served beside the apt repositories, as
+http://10.78.0.1/<system>/nv/ and .../lab.asc (the key of packages and metadata).
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import astuple
+from pathlib import Path
+
+from lab import names
+from lab.hosts import cache, dressing, rpm, systems
+from lab.hosts.box import Box
+from lab.packages.repository import SERVED
+from lab.packages.rpm_packages import modules, rpm_packages
+from lab.system import LAB_ROOT, run
+
+OWNER = "lab repository <lab@example.invalid>"
+
+
+def path(root: Path, name: str) -> Path:
+    """Where the repository of an EL lies (or will lie)."""
+    packages = [astuple(package) for package in rpm_packages(_major(name))]
+    code = [cache.code_of(function) for function in (_build, _sign, _index, rpm.build)]
+    return cache.path_of(f"{name}nv", root, dressing.path(root, name).name, packages, code)
+
+
+def repository(name: str, root: Path = LAB_ROOT) -> Path:
+    """Folder of an EL's repository; built now if it isn't there. Several callers at once build it once."""
+    dressing.layer(systems.of(name), root)
+    return cache.built("lab.packages.rpm_repository", root, path(root, name), name)
+
+
+def serve(box: Box, name: str) -> None:
+    """Put the repository of an EL beside those that the lab serves."""
+    link = box.dir / SERVED / name
+    if not link.exists():
+        link.symlink_to(repository(name, box.root))
+
+
+def client_files(name: str) -> dict[str, str]:
+    """{path: text} of the .repo file that a host needs."""
+    url = f"{names.REPOSITORY_URL}/{name}"
+    text = f"[lab-nv]\nname=lab-nv\nbaseurl={url}/nv\ngpgkey={url}/lab.asc\ngpgcheck=1\nrepo_gpgcheck=1\n"
+    return {"/etc/yum.repos.d/lab-nv.repo": text}
+
+
+def _major(name: str) -> int:
+    return int(name.removeprefix("rhel"))
+
+
+# --- building: runs in its own mount namespace ------------------------------------------------------------------------
+
+
+def _build(root: Path, target: Path, name: str) -> None:
+    new = target.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    up, work, mount = (new / part for part in ("up", "work", "mnt"))
+    for folder in (up, work, mount):
+        folder.mkdir(parents=True)
+    below = ":".join(map(str, dressing.layers(systems.of(name), root)))
+    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
+    packages = rpm_packages(_major(name))
+    built = rpm.build(mount, packages)
+    _sign(mount, built)
+    (mount / "srv/nv").mkdir(parents=True)
+    for each in built:
+        shutil.move(f"{mount}{each}", mount / "srv/nv")
+    _index(mount, modules(packages, _major(name)))
+    shutil.copytree(mount / "srv", new / "served")
+    run(["umount", str(mount)])
+    for folder in (up, work, mount):
+        shutil.rmtree(folder)
+    for part in (new / "served").iterdir():
+        part.rename(new / part.name)
+    (new / "served").rmdir()
+    new.rename(target)
+
+
+def _sign(mount: Path, built: list[str]) -> None:
+    """Sign packages with a new key, and put its public half beside them."""
+    inside = ["chroot", str(mount), "env", "HOME=/root"]
+    gpg = [*inside, "gpg", "--quiet", "--batch", "--yes"]
+    run([*gpg, "--passphrase", "", "--quick-gen-key", OWNER, "rsa2048", "sign", "never"])
+    (mount / "srv").mkdir(exist_ok=True)
+    run([*gpg, "--armor", "--output", "/srv/lab.asc", "--export"])
+    run([*inside, "rpmsign", "--define", f"_gpg_name {OWNER}", "--addsign", *built])
+
+
+def _index(mount: Path, modules_yaml: str) -> None:
+    """The repository's metadata, with module streams if it has some, signed with the same key, which goes away."""
+    inside = ["chroot", str(mount), "env", "HOME=/root"]
+    run([*inside, "createrepo_c", "--quiet", "/srv/nv"])
+    if modules_yaml:
+        (mount / "tmp/modules.yaml").write_text(modules_yaml)
+        run([*inside, "modifyrepo_c", "--mdtype=modules", "/tmp/modules.yaml", "/srv/nv/repodata"])
+    signature = ["--armor", "--detach-sign", "/srv/nv/repodata/repomd.xml"]
+    run([*inside, "gpg", "--quiet", "--batch", "--yes", *signature])
+    run([*inside, "gpgconf", "--kill", "all"])
+
+
+if __name__ == "__main__":
+    cache.main(path, _build)
