@@ -102,12 +102,13 @@ class Cluster(pulumi.ComponentResource):
         declared = config.kubernetes or config.bridge
         if declared and declared.admin_kubeconfig:
             kubeconfig = resolved(declared, config.cloud.region if config.cloud else None)
-            cluster_kinds.check(declared, kubeconfig)
+            karpenter = config.cloud.karpenter if config.cloud else []
+            cluster_kinds.check(declared, kubeconfig, karpenter)
             KubernetesCluster(
                 self._name,
                 scheduler=declared,
                 kubeconfig=kubeconfig,
-                karpenter=config.cloud.karpenter if config.cloud else (),
+                karpenter=karpenter,
                 opts=self._child,
             )
 

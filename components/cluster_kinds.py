@@ -2,25 +2,28 @@
 `up` ends in one sentence, not half way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import kubernetes
 import pulumi
 import yaml
 
+from ironburst.config.bridge_models import Bridge
+from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.scheduler_models import Kubernetes
 
 READINESS = ("readiness.node.x-k8s.io", "v1alpha1")
 KUEUE = ("kueue.x-k8s.io", "v1beta2")
+KARPENTER = ("karpenter.sh", "v1")
 ANSWER_S = 20
 
 
-def check(declared: Kubernetes, kubeconfig: str) -> None:
+def check(declared: Kubernetes | Bridge, kubeconfig: str, karpenter: Sequence[KarpenterPool] = ()) -> None:
     """Raises pulumi.RunError with what isn't installed, or in another version. A cluster that doesn't answer is a
     warning: it may be made in this same `up`.
     """
-    needed = list(_needed(declared))
+    needed = list(_needed(declared, karpenter))
     if not needed:
         return
     try:
@@ -42,11 +45,15 @@ def check(declared: Kubernetes, kubeconfig: str) -> None:
         raise pulumi.RunError("\n".join(missing))
 
 
-def _needed(declared: Kubernetes) -> Iterator[tuple[tuple[str, str], str, str]]:
-    if declared.gate_rule:
+def _needed(
+    declared: Kubernetes | Bridge, karpenter: Sequence[KarpenterPool]
+) -> Iterator[tuple[tuple[str, str], str, str]]:
+    if isinstance(declared, Kubernetes) and declared.gate_rule:
         yield READINESS, "scheduler.gate_rule", "the node-readiness-controller"
-    if declared.queue == "kueue":
+    if isinstance(declared, Kubernetes) and declared.queue == "kueue":
         yield KUEUE, "scheduler.queue", "Kueue"
+    if karpenter:
+        yield KARPENTER, "cloud.karpenter", "Karpenter"
 
 
 def groups(kubeconfig: str) -> dict[str, list[str]]:
