@@ -60,6 +60,13 @@ def required(cls: type) -> frozenset[str]:
     return frozenset(wire.get(p.name, p.name) for p in parameters if p.default is inspect.Parameter.empty)
 
 
+@functools.cache
+def _input_types(cls: type) -> dict[str, Any]:
+    """By wire name. What they name is loaded by that."""
+    with _IMPORTING:
+        return _types.input_type_types(cls)
+
+
 def parse_tree(text: str) -> Tree:
     """`"vpcId routes{cidrBlock gatewayId}"` as nested dicts; an empty dict is a leaf (a scalar, or a map with free
     keys).
@@ -85,7 +92,7 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
     """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that
     is missing.
     """
-    types = _types.input_type_types(cls)
+    types = _input_types(cls)
     sdk = cls.__module__.partition(".")[0].replace("_", "-")
     plugin = sdk.removeprefix("pulumi-")
     for key in sorted(required(cls) - set(inputs)):
