@@ -199,7 +199,7 @@ class FakeBridge:
 
     def _pods(self):
         """A pod ends with its job; one whose job ended, or whose Node is gone, is deleted."""
-        there = {raw["metadata"]["name"] for raw in self.every(NODES)}
+        there, late_s = {raw["metadata"]["name"] for raw in self.every(NODES)}, self.notice_s + self.grace_s
         for raw in self.every(PODS):
             name, now = raw["metadata"]["name"], self.clock.now()
             job = self.slurm.jobs.get(int(raw["metadata"]["labels"].get(JOB_LABEL, 0)))
@@ -207,10 +207,7 @@ class FakeBridge:
                 continue
             if job.done == "COMPLETED":
                 self._edit(raw, lambda pod: _phase(pod, "Succeeded"))
-            elif (
-                raw["spec"]["nodeName"] not in there
-                or now - self.deleted.get(name, now) >= self.notice_s + self.grace_s
-            ):
+            elif raw["spec"]["nodeName"] not in there or now - self.deleted.get(name, now) >= late_s:
                 self._gone(raw)
             elif job.done:
                 self.deleted.setdefault(name, now)
