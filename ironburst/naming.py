@@ -25,6 +25,8 @@ NOT_READY_TAINT = "ironburst.io/not-ready"
 """of Kubernetes nodes that are rented and not in service yet"""
 SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
+NODE_LABEL = "ironburst.io/node"
+"""of Kubernetes nodes that are called as their instances are: what we call them"""
 SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 """kinds of schedulers, and what people call them"""
 FIRST_POD_JOB = 2**32

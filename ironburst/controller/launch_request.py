@@ -46,7 +46,7 @@ def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> di
         "scheduler": "kubernetes",
         "api_server": declared.api_server,
         "ca": declared.ca,
-        "join_token": declared.join_token,
+        **({"eks": declared.eks} if declared.eks else {"join_token": declared.join_token}),
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 
