@@ -70,7 +70,7 @@ class NodeAccess(pulumi.ComponentResource):
         super().__init__("ironburst:components:NodeAccess", name, None, opts)
         self._name, self._where, self._cloud = name, where, cloud
         self.of_eks = {}
-        rented = {each.kind: self._rented(config, each) for each in config.schedulers if each.joins_with}
+        rented = {each.kind: self._rented(config, each) for each in config.schedulers if self._needed(config, each)}
         on_eks = [group for group in cloud.groups if eks_cluster.cluster_of(config, group)]
         fixed = self._role("fixed", "fixed GPU nodes: no rights")
         joining = self._role("fixed-eks", "fixed GPU nodes of EKS: join", eks=True) if on_eks else fixed
@@ -80,8 +80,8 @@ class NodeAccess(pulumi.ComponentResource):
             scheduler, data = config.scheduler_of(pool), self._data(pool)
             said, joins_with = _joins_with(scheduler)
             what = f"rented GPU nodes of {pool.name}: reads {said} and their data"
-            own = node_role("", pool.name)
-            role, profile = self._role(own, what, joins_with, data) if data else rented[scheduler.kind]
+            own, eks = node_role("", pool.name), bool(eks_cluster.cluster_of(config, pool))
+            role, profile = self._role(own, what, joins_with, data, eks=eks) if data else rented[scheduler.kind]
             self._profiles[pool.name] = profile
             used.append(role)
         self.role_arns = [role.arn for role in dict.fromkeys(used)]
@@ -96,7 +96,11 @@ class NodeAccess(pulumi.ComponentResource):
         """The role of what joins this scheduler: it reads nothing of the other."""
         said, joins_with = _joins_with(scheduler)
         kind = node_role("" if scheduler is config.scheduler else scheduler.kind, "")
-        return self._role(kind, f"rented GPU nodes: reads {said}", joins_with)
+        return self._role(kind, f"rented GPU nodes: reads {said}", joins_with, eks=not scheduler.joins_with)
+
+    def _needed(self, config: ClusterConfig, scheduler: Scheduler) -> bool:
+        """A role that reads a secret is there before the pools are; one of EKS only with them."""
+        return bool(scheduler.joins_with) or any(config.scheduler_of(pool) is scheduler for pool in self._cloud.pools)
 
     def profile(self, nodes: Group | Pool) -> pulumi.Output[str]:
         """The name of their instance profile."""

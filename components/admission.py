@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
+from ironburst.naming import NOT_READY_TAINT
 
 Spec = Any  # the SDK types its records by the key
 SERVERS_OWN = ("managedFields", "resourceVersion", "generation")  # of an object's metadata; every write moves them
@@ -43,14 +44,19 @@ def _same(part: str, changing: tuple[str, ...]) -> str:
     return f"{kept} && {old}.all(k, k in [{free}] || k in {new})"
 
 
-def nodes(instances: Sequence[str]) -> Spec:
+def nodes(instances: Sequence[str], rents: bool) -> Spec:
     """Of the nodes that sign in under their instances' ids, as on EKS, those that Pulumi made. An instance that has got
-    hold of the nodes' role by another way is no node.
+    hold of the nodes' role by another way is no node. `rents`: others may come behind the taint that the controller
+    alone takes away, and from those alone that it asked for.
     """
     ids = ", ".join(map(_text, sorted(instances)))
+    rule, said = f"object.metadata.name in [{ids}]", "ironburst made no such instance as a node of this cluster"
+    if rents:
+        waits = f"t.key == {_text(NOT_READY_TAINT)} && t.effect == 'NoSchedule'"
+        rule += f" || (has(object.spec.taints) && object.spec.taints.exists(t, {waits}))"
+        said += f", and it has no taint {NOT_READY_TAINT}"
     conditions = [{"name": "instance", "expression": "request.userInfo.username.startsWith('system:node:i-')"}]
-    rules = (f"object.metadata.name in [{ids}]", "ironburst made no such instance as a node of this cluster")
-    return _policy("", "", "nodes", ["CREATE"], rules) | {"match_conditions": conditions}
+    return _policy("", "", "nodes", ["CREATE"], (rule, said)) | {"match_conditions": conditions}
 
 
 def pods(user: str) -> Spec:

@@ -36,12 +36,15 @@ class BurstPool(pulumi.ComponentResource):
         security_group_id: pulumi.Output[str],
         instance_profile: pulumi.Output[str],
         key_name: str | None = None,
+        eks: str = "",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`subnet_ids`: zone -> private subnet, at least for the pool's zones."""
+        """`subnet_ids`: zone -> private subnet, at least for the pool's zones. `eks`: the cluster there that its nodes
+        join.
+        """
         super().__init__("ironburst:components:BurstPool", name, None, opts)
         self._name, self._child = name, pulumi.ResourceOptions(parent=self)
-        self._tags = tags(cluster, pool.name, pool=pool.name)
+        self._tags, self._eks = tags(cluster, pool.name, pool=pool.name), eks
         self.subnet_ids = [subnet_ids[zone] for zone in pool.zones]
         placements = self._placements(pool) if _placed(pool) else {}
         self.placement_arns = [placement.arn for placement in placements.values()]
@@ -87,9 +90,9 @@ class BurstPool(pulumi.ComponentResource):
         return aws.ec2.LaunchTemplate(
             logical(self._name, label),
             instance_type=instance_type,
-            metadata_options=launch.metadata(),
+            metadata_options=launch.metadata(tags=not self._eks),
             instance_initiated_shutdown_behavior="terminate",  # a node that powers itself off is paid for no longer
-            tag_specifications=launch.tagged(self._tags),
+            tag_specifications=launch.tagged(self._tags | launch.of_eks(self._eks)),
             update_default_version=True,
             tags=self._tags,
             opts=self._child,

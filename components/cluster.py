@@ -89,6 +89,7 @@ class Cluster(pulumi.ComponentResource):
     def _kubernetes(self, config: ClusterConfig, groups: list[GpuNodeGroup]) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
         if config.kubernetes and self._eks:
+            pools = config.cloud.pools if config.cloud else []
             ids = [instance.apply(lambda made: made.id) for group in groups for instance in group.joining]
             KubernetesCluster(
                 self._name,
@@ -96,6 +97,7 @@ class Cluster(pulumi.ComponentResource):
                 kubeconfig=self._eks.kubeconfig,
                 user=CONTROLLER,
                 instances=ids,
+                rents=any(eks_cluster.cluster_of(config, pool) for pool in pools),
                 opts=self._child,
             )
             return
@@ -160,6 +162,7 @@ class Cluster(pulumi.ComponentResource):
                 security_group_id=network.security_group_id,
                 instance_profile=nodes.profile(pool),
                 key_name=config.ssh.key_name,
+                eks=eks_cluster.cluster_of(config, pool),
                 opts=self._child,
             )
             for pool in cloud.pools

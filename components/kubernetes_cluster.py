@@ -43,10 +43,11 @@ class KubernetesCluster(pulumi.ComponentResource):
         user: str | None = None,
         instances: Sequence[pulumi.Output[str]] | None = None,
         karpenter: Sequence[KarpenterPool] = (),
+        rents: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin. On EKS: `user`, that the controller's
-        role signs in as, and `instances`, the ids of all that may join as nodes.
+        role signs in as, `instances`, the ids of all fixed nodes, and whether rented ones join, too.
         """
         super().__init__("ironburst:components:KubernetesCluster", name, None, opts)
         self._name, self._namespace, self._object = name, scheduler.namespace, cluster_object(name)
@@ -58,6 +59,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider)
         self._user, self._instances = user or scheduler.controller_user, instances
+        self._rents = rents
         self.controller = self._user or f"system:serviceaccount:{scheduler.namespace}:{ACCOUNT}"
         namespace = kubernetes.core.v1.Namespace(
             logical(name, "namespace"),
@@ -102,7 +104,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         if self._kueue:
             specs["workloads"] = admission.workloads(self.controller, self._object)
         if self._instances is not None:
-            specs["nodes"] = pulumi.Output.all(*self._instances).apply(admission.nodes)
+            rents = self._rents
+            specs["nodes"] = pulumi.Output.all(*self._instances).apply(lambda ids: admission.nodes(ids, rents))
         if self._node_pools:
             specs["node-pools"] = admission.node_pools(self.controller)
         for kind, spec in specs.items():

@@ -31,6 +31,8 @@ SITE_LABEL = "ironburst.io/site"
 """of Kubernetes nodes: home's value, and one for each pool"""
 CLUSTER_LABEL = "ironburst.io/cluster"
 """of what Karpenter launches in a budget of ours: the stack's name"""
+NODE_LABEL = "ironburst.io/node"
+"""of Kubernetes nodes that are called as their instances are: what we call them"""
 SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 """kinds of schedulers, and what people call them"""
 FIRST_POD_JOB = 2**32

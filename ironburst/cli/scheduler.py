@@ -197,6 +197,7 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
         home_partition=declared.home_partition,
         account_label=declared.account_label,
         queue=declared.queue or "pods",
+        by_instance=bool(declared.eks),
         ours=_by_instance(document, declared),
         boot_s=max((float(pool.boot_s) for pool in pools), default=0.0),
     )

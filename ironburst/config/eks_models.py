@@ -14,7 +14,7 @@ RoleArn = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,
 
 
 class Eks(Strict):
-    """A cluster that Pulumi makes in AWS, with the cloud's fixed groups as its nodes."""
+    """A cluster that Pulumi makes in AWS, whose nodes are fixed groups and burst pools."""
 
     version: str | None = Field(
         default=None,

@@ -54,7 +54,7 @@ def _joins_cluster(
     return {
         "api_server": cluster.api_server,
         "ca": cluster.ca,
-        "join_token": cluster.join_token,
+        **({"eks": eks} if (eks := getattr(cluster, "eks", None)) else {"join_token": cluster.join_token}),
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 

@@ -16,7 +16,7 @@ from lab.aws.testing import client
 from lab.kubernetes import binaries
 from lab.kubernetes.control_plane import ControlPlane
 from tests.components.projects import ROOT, done, project
-from tests.components.test_declare import cloud
+from tests.components.test_declare import IMAGE, cloud
 from tests.unit.kubernetes_stack import on_eks
 
 __all__ = ["cloud"]
@@ -52,6 +52,8 @@ def engine(tmp_path, cloud, plane, monkeypatch):
     settings = stack["config"]
     settings["aws:endpoints"] = [dict.fromkeys([*settings["aws:endpoints"][0], "eks"], cloud.url)]
     on_eks(settings["ironburst:cluster"])
+    pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 2, "zones": ["us-east-1b"], "boot": "45s"}
+    settings["ironburst:cluster"]["cloud"]["pools"] = [pool]
     (tmp_path / "project/stacks/Pulumi.lab.yaml").write_text(yaml.safe_dump(stack))
     return run
 
@@ -67,9 +69,18 @@ def test_a_cluster_of_eks_comes_with_what_belongs_into_it_and_goes(engine, cloud
     assert read.scheduler.api_server == plane.layout().server
     (host,) = read.hosts
     policy = plane.api().call("GET", POLICY)
-    assert policy["spec"]["validations"][0]["expression"] == f"object.metadata.name in ['{host.instance_id}']"
+    assert policy["spec"]["validations"][0]["expression"].startswith(
+        f"object.metadata.name in ['{host.instance_id}'] || "
+    )
     entries = client(cloud.url, "eks").list_access_entries(clusterName="ironburst-lab")["accessEntries"]
-    assert any("fixed-eks" in arn for arn in entries) and any("controller" in arn for arn in entries)
+    assert all(any(role in arn for arn in entries) for role in ("lab-fixed-eks", "lab-controller", "lab-node"))
+    (place,) = read.pool("p5").zones
+    # what the controller launches has the tag by which EKS knows its nodes
+    launched = client(cloud.url).run_instances(
+        ImageId=IMAGE, LaunchTemplate={"LaunchTemplateId": place.launch_template_id}, MinCount=1, MaxCount=1
+    )["Instances"][0]
+    assert {"Key": "kubernetes.io/cluster/ironburst-lab", "Value": "owned"} in launched["Tags"]
+    client(cloud.url).terminate_instances(InstanceIds=[launched["InstanceId"]])
     asked = (tmp_path / "asked").read_text().splitlines()
     assert set(asked) == {"--region us-east-1 eks get-token --cluster-name ironburst-lab --output json"}
     assert json.loads(outputs["kubeconfig"])["users"][0]["user"]["exec"]["command"] == "aws"

@@ -95,6 +95,33 @@ def test_the_document_has_what_aws_made(cluster, declared):
     assert all(host.instance_id for host in document.hosts)
 
 
+@pytest.fixture
+def renting(declared):
+    """With a burst pool."""
+    pool = {"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 2, "zones": ["us-east-1a"]}
+    declared["cloud"]["pools"] = [pool]
+    return declared
+
+
+def test_rented_nodes_join_by_a_role_of_their_own_that_reads_no_secret(cluster, renting):
+    recording = cluster(renting)
+    entries = {each.name: each.inputs for each in recording.all("eks/accessEntry:AccessEntry")}
+    assert entries["lab-eks-node"]["type"] == "EC2"
+    assert not [each for each in recording.all("iam/rolePolicy:RolePolicy") if each.name == "lab-node"]
+    attached = {each.inputs["policyArn"].rpartition("/")[2] for each in recording.all("RolePolicyAttachment")}
+    assert attached == {"AmazonEKSClusterPolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly"}
+    template = next(each.inputs for each in recording.all("LaunchTemplate") if each.name.startswith("burst-p5"))
+    assert template["metadataOptions"]["instanceMetadataTags"] == "disabled"
+    tags = {key for each in template["tagSpecifications"] for key in each["tags"]}
+    assert "kubernetes.io/cluster/ironburst-lab" in tags
+
+
+def test_rented_nodes_may_come_behind_the_taint_that_the_controller_takes_away(cluster, renting):
+    policy = cluster(renting).one("v1:ValidatingAdmissionPolicy", "lab-nodes").inputs["spec"]
+    (rule,) = policy["validations"]
+    assert "t.key == 'ironburst.io/not-ready' && t.effect == 'NoSchedule'" in rule["expression"]
+
+
 def test_the_control_plane_is_in_the_estimate(cluster, declared):
     (said,) = [line for line in cluster(declared).logged if line.startswith("EKS control plane")]
     assert "0.10 USD an hour, 73 USD a month" in said and "0.6 USD an hour once its version" in said

@@ -34,6 +34,7 @@ KubernetesCluster(
     kubeconfig=given["admin"],
     user="ironburst-controller",
     instances=[pulumi.Output.from_input(name) for name in given["instances"]],
+    rents=True,
 )
 """
 OURS, FOREIGN = "i-0123456789abcdef0", "i-0fedcba9876543210"
@@ -82,6 +83,13 @@ def test_only_instances_that_pulumi_made_are_nodes(plane, up):
     assert "ironburst made no such instance as a node" in wait_for(said, 30, "the policy")
     register(node_of(plane, OURS), NodeSpec(OURS, {}, {"cpu": "8"}))
     assert api.call("GET", f"/api/v1/nodes/{OURS}")["metadata"]["name"] == OURS
+    # one that was rented comes behind the taint alone, which it can't take away
+    taints = [{"key": "ironburst.io/not-ready", "effect": "NoSchedule"}]
+    rented = node_of(plane, FOREIGN)
+    rented.call("POST", "/api/v1/nodes", body | {"spec": {"taints": taints}})
+    assert "is not allowed to modify taints" in refused(
+        lambda: rented.call("PATCH", f"/api/v1/nodes/{FOREIGN}", {"spec": {"taints": []}})
+    )
     # under another name than its own none of them comes, whoever it is: NodeRestriction
     assert "is not allowed to modify node" in refused(
         lambda: node_of(plane, FOREIGN).call("POST", "/api/v1/nodes", {"metadata": {"name": "dgx01"}})

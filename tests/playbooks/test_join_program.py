@@ -28,6 +28,11 @@ class Cloud:
     def __init__(self):
         self.user_data, self.index, self.secret = json.dumps(USER_DATA), "1", KEY
         self.asked_without_token, self.refusals = 0, 0
+        self.instance = {
+            "instance-id": "i-0abc",
+            "placement/availability-zone": "us-east-1a",
+            "local-ipv4": "10.90.1.4",
+        }
         cloud = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -48,6 +53,7 @@ class Cloud:
                     cloud.asked_without_token += 1
                     return self.answer("", 401)
                 paths = {"/latest/user-data": cloud.user_data, "/latest/meta-data/ami-launch-index": cloud.index}
+                paths |= {f"/latest/meta-data/{path}": text for path, text in cloud.instance.items()}
                 text = paths.get(self.path)
                 return self.answer(text or "", 404 if text is None else 200)
 
@@ -307,6 +313,45 @@ def test_an_image_of_one_side_alone_joins_neither(bridged, join, tmp_path, capsy
     assert join.main() == 1
     assert words in capsys.readouterr().err
     assert not (tmp_path / "etc/munge").exists() and not (tmp_path / "etc/kubernetes").exists()
+
+
+@pytest.fixture
+def eks(kubernetes, tmp_path):
+    (tmp_path / "usr/local/sbin/ironburst-eks").touch()
+    said = {key: value for key, value in OF_KUBERNETES.items() if key != "join_token"}
+    kubernetes.user_data, kubernetes.secret = json.dumps(said | {"eks": "ironburst-lab"}), None
+    return kubernetes
+
+
+def test_a_node_of_eks_learns_its_instance_and_signs_in_by_its_role(eks, join, tmp_path):
+    assert join.main() == 0
+    config = yaml.safe_load((tmp_path / "etc/kubernetes/kubelet.conf").read_text())
+    assert config["users"][0]["user"]["exec"]["command"] == "/usr/local/sbin/ironburst-eks"
+    assert not (tmp_path / "etc/kubernetes/bootstrap-kubelet.conf").exists()
+    known = {"node": "i-0abc", "api_server": "https://10.78.0.5:6443", "eks": "ironburst-lab", "region": "us-east-1"}
+    assert json.loads((tmp_path / "etc/ironburst/cluster.json").read_text()) == known
+    labels = ["ironburst.io/node=p5-2", "ironburst.io/site=cloud-us-east-1a"]
+    labels.append("node.kubernetes.io/instance-type=p5.48xlarge")
+    assert (tmp_path / "etc/ironburst/node.env").read_text().splitlines() == [
+        "IRONBURST_NODE=i-0abc",
+        f"IRONBURST_NODE_LABELS={','.join(labels)}",
+        "IRONBURST_PROVIDER_ID=aws:///us-east-1a/i-0abc",
+        "IRONBURST_NODE_IP=10.90.1.4",
+    ]
+    assert declared(tmp_path)["node"] == "p5-2"
+
+
+def test_an_image_of_another_cluster_does_not_join_eks(eks, join, tmp_path, capsys):
+    (tmp_path / "usr/local/sbin/ironburst-eks").unlink()
+    assert join.main() == 1
+    assert "this image was baked for another cluster: bake the image anew" in capsys.readouterr().err
+    assert not (tmp_path / "etc").exists()
+
+
+def test_an_instance_that_does_not_learn_its_id_is_no_node(eks, join, tmp_path, capsys):
+    del eks.instance["instance-id"]
+    assert join.main() == 1
+    assert "did not say which instance this is" in capsys.readouterr().err and not (tmp_path / "etc").exists()
 
 
 # ---- data sets

@@ -60,7 +60,7 @@ class Node:
         (root / "etc/ironburst").mkdir(parents=True)
         (root / "etc/ironburst/cluster-ca.crt").write_text(plane.layout().authority.read_text())
         (root / BOOTSTRAP).parent.mkdir()
-        (root / BOOTSTRAP).write_bytes(join.kubeconfig(plane.layout().server, ".".join(TOKEN)))
+        (root / BOOTSTRAP).write_bytes(join.kubeconfig(plane.layout().server, {"token": ".".join(TOKEN)}))
         self.kubelet = Kubelet(root, name)
         request = self.kubelet.request()
         body = plane.api().call("GET", f"{CSRS}/{request}")

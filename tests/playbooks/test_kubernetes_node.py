@@ -183,8 +183,10 @@ def test_on_eks_there_is_no_certificate_to_ask_for_or_renew():
     """EKS signs none for clients: a kubelet that asks waits for ever."""
     settings, flags = value("kubernetes_node_kubelet", **ON_EKS), value("kubernetes_node_flags", **ON_EKS)
     assert settings["rotateCertificates"] is False
-    assert settings["providerID"] == "aws:///us-east-1a/i-0abc"
-    assert "--cloud-provider=external" in flags and "--node-ip=10.90.1.4" in flags
+    assert "--cloud-provider=external" in flags
+    env = files_of(**ON_EKS)["/etc/ironburst/node.env"].splitlines()[2:]
+    assert env == ["IRONBURST_PROVIDER_ID=aws:///us-east-1a/i-0abc", "IRONBURST_NODE_IP=10.90.1.4"]
+    assert "--provider-id=${IRONBURST_PROVIDER_ID}" in flags and "--node-ip=${IRONBURST_NODE_IP}" in flags
     assert not [flag for flag in flags if "bootstrap" in flag]
     (task,) = [each for each in tasks_of(ROLE / "tasks/main.yml") if each.raw["name"].startswith("What kubelet asks")]
     assert "kubernetes_node_eks" in task.raw["when"]
@@ -192,7 +194,22 @@ def test_on_eks_there_is_no_certificate_to_ask_for_or_renew():
     assert "--image-credential-provider-bin-dir=/usr/local/sbin" in flags and provider["name"] == "ironburst-eks"
 
 
+def test_an_image_of_eks_holds_nothing_of_one_instance():
+    """It is baked before there is one; ironburst-join writes the rest at boot."""
+    given = {key: value for key, value in ON_EKS.items() if not key.startswith("node_") or key == "node_kind"}
+    files = files_of(**given, kubernetes_node_rented=True)
+    assert "/etc/ironburst/image-credentials.yaml" in files
+    assert not {"/etc/kubernetes/kubelet.conf", "/etc/ironburst/node.env"} & files.keys()
+    settings = value("kubernetes_node_kubelet", **given, kubernetes_node_rented=True)
+    assert settings["registerWithTaints"] == [{"key": site.NOT_READY, "effect": "NoSchedule"}]
+    names = {each["path"] for each in value("cloud_node_eks_files", role="cloud_node", **given)}
+    assert names == {"/usr/local/sbin/ironburst-eks"}
+
+
 def test_elsewhere_nothing_of_eks_is_written():
+    assert (
+        files_of()["/etc/ironburst/node.env"] == "IRONBURST_NODE=gpu01\nIRONBURST_NODE_LABELS=ironburst.io/site=home\n"
+    )
     assert not [
         path for path in files_of() if path in ("/etc/kubernetes/kubelet.conf", "/etc/ironburst/image-credentials.yaml")
     ]

@@ -38,6 +38,7 @@ class Record:
     up: frozenset[str] = frozenset()  # asked for: an instance may be on its way
     permits: frozenset[str] = frozenset()
     given: Mapping[str, str] = field(default_factory=dict)  # node with a permit: uid of the request that is approved
+    objects: Mapping[str, str] = field(default_factory=dict)  # node: what its object is called, where it joins so
 
 
 def nodes_of(

@@ -11,6 +11,7 @@ from ironburst.adapters.kubernetes.pods import SHAPES, owner_of, read_pod, versi
 from ironburst.adapters.kubernetes.quantities import moment, quantity, seconds
 from ironburst.adapters.kubernetes.site import DRAIN, GATE, GPU, Site
 from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
+from ironburst.naming import NODE_LABEL
 
 Json = dict[str, Any]
 NO_OTHERS: Mapping[str, str] = MappingProxyType({})
@@ -55,6 +56,7 @@ def read_node(raw: Json, ours: Mapping[str, str] = NO_OTHERS) -> NodeView:
             milli_cpus=round(quantity(has.get("cpu", 0)) * 1000),
             memory=round(quantity(has.get("memory", 0))),
             address=addresses.get("InternalIP", ""),
+            says=(meta.get("labels") or {}).get(NODE_LABEL, ""),
         )
     except SHAPES as error:
         return NodeView(**names, error=_error("node", names, error))

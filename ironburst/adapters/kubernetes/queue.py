@@ -17,8 +17,8 @@ from ironburst.adapters.kubernetes import objects, pods, taints
 from ironburst.adapters.kubernetes.cache import Kind
 from ironburst.adapters.kubernetes.gangs import Gang, grouped
 from ironburst.adapters.kubernetes.site import HOSTNAME_KEY, SITE_KEY, Pool, Site
-from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, VolumeView
-from ironburst.ports import Job, Resources
+from ironburst.adapters.kubernetes.views import ClaimView, GroupView, JobView, NodeView, PodView, View, VolumeView
+from ironburst.ports import Job, Resources, WrongShape
 
 _MIB = 1 << 20
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"  # field selector: pods that haven't ended
@@ -323,3 +323,13 @@ def _apart(gang: Gang, site: Site) -> list[str]:
         return [f"{gang.size} pods together, and nothing keeps them on one side: give them {means}"]
     lack = [pool.partition for pool in site.pools if key != SITE_KEY and key not in pool.labels]
     return [f"the topology {key}, which pool {lack[0]} doesn't declare"] if lack else []
+
+
+def unreadable(seen: Objects) -> tuple[str, ...]:
+    """What can't be read, as sentences. Raises WrongShape where that is most pods: another API, not one odd pod."""
+    bad = [pod.error for pod in seen.pods.values() if pod.error]
+    if len(bad) > max(1, len(seen.pods) // 2):
+        raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
+    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
+    twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
+    return (*bad, *(view.error for view in others if view.error), *twice)

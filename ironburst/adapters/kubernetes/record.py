@@ -42,6 +42,7 @@ def write(client: Client, site: Site, changed: Callable[[Record], Record]) -> No
         if after == before:
             return
         kept = {"up": sorted(after.up), "permits": sorted(after.permits), "given": dict(sorted(after.given.items()))}
+        kept |= {"objects": dict(sorted(after.objects.items()))} if after.objects else {}
         data = {_KEY: json.dumps(kept)}
         if found:
             client.update(path, {**found, "data": {**(found.get("data") or {}), **data}})
@@ -109,7 +110,8 @@ def _of(found: Json) -> Record:
     try:
         kept = json.loads((found.get("data") or {}).get(_KEY) or "{}")
         given = {str(node): str(uid) for node, uid in kept.get("given", {}).items()}
-        return Record(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())), given)
+        objects = {str(node): str(name) for node, name in kept.get("objects", {}).items()}
+        return Record(frozenset(kept.get("up", ())), frozenset(kept.get("permits", ())), given, objects)
     except (ValueError, TypeError, AttributeError) as error:
         name = found["metadata"]["name"]
         raise WrongShape(

@@ -14,16 +14,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ironburst.adapters.kubernetes import joining, nodes, objects, pods, queue, quotas, record, taints
+from ironburst.adapters.kubernetes import instances, joining, nodes, objects, pods, queue, quotas, record, taints
 from ironburst.adapters.kubernetes.cache import FIRST_S, Cache
 from ironburst.adapters.kubernetes.client import JSON_PATCH, ApiError, Client, checked
 from ironburst.adapters.kubernetes.gangs import Gang
+from ironburst.adapters.kubernetes.instances import Names
 from ironburst.adapters.kubernetes.joining import Deliver, Joining
 from ironburst.adapters.kubernetes.nodes import Record, gate_lost
 from ironburst.adapters.kubernetes.queue import Objects
 from ironburst.adapters.kubernetes.site import BEAT, DRAIN, Site
-from ironburst.adapters.kubernetes.views import PodView, View
-from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share, WrongShape
+from ironburst.adapters.kubernetes.views import PodView
+from ironburst.ports import Claim, Job, Observation, Quota, SchedulerError, Share
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Kubernetes:
         self._joining = Joining(client, site.boot_s, deliver)
         self._cache = cache or Cache(client, self.watched(site))
         self._writing = threading.Lock()
-        self._memo = queue.Memo()
+        self._memo, self._names = queue.Memo(), Names(site)
         self._cordoned: dict[str, float] = {}  # nodes that we released, and since when (monotonic)
 
     def declare(self, site: Site) -> None:
@@ -61,7 +62,7 @@ class Kubernetes:
         if site == self._site:
             return
         self._cache.close()
-        self._site, self._memo = site, queue.Memo()
+        self._site, self._memo, self._names = site, queue.Memo(), Names(site)
         self._cache = Cache(self._client, self.watched(site))
         self._joining.lasts(site.boot_s)
 
@@ -76,12 +77,12 @@ class Kubernetes:
     # ---- reading
     def observe(self) -> Observation:
         """The queue, all nodes, and the permits."""
-        kept, seen = record.read(self._client, self._site), self.objects()
+        kept, seen = self._read(), self.objects()
         jobs = self._jobs(seen)
         bound = [pod for pod in seen.pods.values() if pod.node]
         shown = nodes.nodes_of(seen.nodes, bound, kept, self._site, self._client.now())
         counted = {gang.id: kind for gang in seen.gangs[0] if (kind := gang.pods[0].share)}
-        return Observation(tuple(jobs), tuple(shown), kept.permits, _unreadable(seen), counted)
+        return Observation(tuple(jobs), tuple(shown), kept.permits, queue.unreadable(seen), counted)
 
     def objects(self) -> Objects:
         """What the cluster has now. Raises SchedulerError where that isn't known."""
@@ -89,8 +90,15 @@ class Kubernetes:
 
     def _copies(self, kept: Mapping[str, str]) -> dict[str, Any]:
         """By their names in Objects: {name there: kind}."""
-        copies = cast(Mapping[str, Any], self._cache.copies(self._first_s))
+        if not self._names.known:
+            self._read()
+        copies = self._names.declared(cast(Mapping[str, Any], self._cache.copies(self._first_s)))
         return {name: copies[kind] for name, kind in kept.items()}
+
+    def _read(self) -> Record:
+        kept = record.read(self._client, self._site)
+        self._names.learn(kept)
+        return kept
 
     def _jobs(self, seen: Objects) -> list[Job]:
         return queue.jobs_of(seen, self._site, self._memo)
@@ -102,7 +110,8 @@ class Kubernetes:
 
     def put_permit(self, nodes: Sequence[str]) -> None:
         """In the record; what they join with is there before."""
-        self._joining.token()
+        if not self._site.by_instance:
+            self._joining.token()
         self._record(lambda kept: joining.permitted(kept, kept.permits | set(nodes)))
 
     def remove_permit(self, nodes: Sequence[str]) -> None:
@@ -110,8 +119,13 @@ class Kubernetes:
         self._record(lambda kept: joining.permitted(kept, kept.permits - set(nodes)))
 
     def admit(self) -> Sequence[str]:
-        """Approve what nodes with a permit and without a Node object ask for."""
-        kept = record.read(self._client, self._site)
+        """Approve what nodes with a permit and without a Node object ask for. One that joins by itself is believed."""
+        kept = self._read()
+        if self._site.by_instance:
+            new, odd = instances.joined(self.objects().nodes, kept.permits, self._site)
+            if new:
+                self._record(lambda kept: replace(kept, objects={**kept.objects, **new}))
+            return odd
         if awaited := kept.permits - self.objects().nodes.keys():
             self._joining.token()  # one that boots late reads it late
 
@@ -232,13 +246,13 @@ class Kubernetes:
 
     def _on(self, name: str) -> list[PodView]:
         """The pods of workloads on a node, as the server has them now: what is done next can't be undone."""
-        query = {"fieldSelector": f"spec.nodeName={checked(self._site.object_of(name))},{queue.LIVE}"}
+        query = {"fieldSelector": f"spec.nodeName={checked(self._names.object_of(name))},{queue.LIVE}"}
         found = [pods.read_pod(raw, self._site) for raw in self._client.get(_PODS, query).body["items"] or ()]
         return [pod for pod in found if pod.workload]
 
     def _delete(self, name: str, uid: str) -> None:
         self._ended(partial(self._client.delete, self._node(name), {"preconditions": {"uid": uid}} if uid else None))
-        self._cache.forget("nodes", name)
+        self._cache.forget("nodes", self._names.key_of(name))
         self._cordoned.pop(name, None)
         self._gone([name])
 
@@ -252,7 +266,7 @@ class Kubernetes:
 
     def _gone(self, nodes: Iterable[str]) -> None:
         names = set(nodes)
-        self._record(lambda kept: replace(kept, up=kept.up - names))
+        self._record(lambda kept: instances.gone(kept, names))
 
     # ---- jobs
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:
@@ -350,7 +364,7 @@ class Kubernetes:
 
     # ---- requests
     def _node(self, name: str) -> str:
-        return f"{_NODES}/{checked(self._site.object_of(name))}"
+        return f"{_NODES}/{checked(self._names.object_of(name))}"
 
     def _record(self, changed: Callable[[Record], Record]) -> None:
         with self._writing:  # one after the other: they would only refuse each other
@@ -383,13 +397,3 @@ class _Refused(SchedulerError):
 
 def _pod(pod: PodView) -> str:
     return f"/api/v1/namespaces/{checked(pod.namespace)}/pods/{checked(pod.name)}"
-
-
-def _unreadable(seen: Objects) -> tuple[str, ...]:
-    """Sentences. Raises WrongShape where most pods can't be read: that is another API, not one odd pod."""
-    bad = [pod.error for pod in seen.pods.values() if pod.error]
-    if len(bad) > max(1, len(seen.pods) // 2):
-        raise WrongShape(f"{len(bad)} of {len(seen.pods)} pods can't be read: {bad[0]}")
-    others: list[View] = [*seen.nodes.values(), *seen.jobs.values(), *seen.groups.values(), *seen.volumes.values()]
-    twice = [f"two jobs have the id {id}: neither is touched" for id in sorted(seen.gangs[1])]
-    return (*bad, *(view.error for view in others if view.error), *twice)

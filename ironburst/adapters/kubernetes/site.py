@@ -41,6 +41,7 @@ class Site:
     queue: str = "pods"  # whose it is: kube-scheduler's (pods), or kueue
     boot_s: float = 1800.0  # the longest time from a launch until its node has joined
     home_partition: str = "home"
+    by_instance: bool = False  # rented nodes join by themselves, under their instances' ids
     # where Node objects have other names than ours, as on EKS: theirs -> ours
     ours: Mapping[str, str] = field(default_factory=dict)
     schedulers: frozenset[str] = frozenset(("default-scheduler",))  # of whose pods we take care

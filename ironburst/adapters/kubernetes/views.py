@@ -81,6 +81,7 @@ class NodeView:
     milli_cpus: int = 0
     memory: int = 0
     address: str = ""
+    says: str = ""  # which declared node it says it is, by a label
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from ironburst import catalog
 from ironburst.config import eks_cluster
-from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
-from ironburst.config.cloud_models import Cloud, Pool
+from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
+from ironburst.config.cloud_models import Cloud
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
@@ -35,20 +35,13 @@ def eks(config: ClusterConfig) -> Findings:
 
 
 def _nodes(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings:
-    """Fixed groups alone join."""
+    """What stands in a hall can't join, and rented nodes alone are too few."""
     for where, _, nodes in owned_nodes(config):
         if config.scheduler_of(nodes) is declared:
             message = "are to join EKS, and nodes of a hall can't (AWS has hybrid nodes for that): give them to Slurm"
             yield Finding(where("names"), nodes.names, "eks-nodes", message)
-    groups = [each for each in cloud_nodes(config) if config.scheduler_of(each[1]) is declared]
-    for where, group in groups:
-        if isinstance(group, Pool):
-            message = (
-                "is to join EKS, and rented nodes can't yet, only groups: make it a group, or a pool of another cluster"
-            )
-            yield Finding(where("name"), group.name, "eks-pools", message)
-    if config.cloud and not any(not isinstance(group, Pool) for _, group in groups):
-        message = "has no node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
+    if config.cloud and not any(config.scheduler_of(group) is declared for group in config.cloud.groups):
+        message = "has no fixed node: declare a group under cloud.groups, or the cluster's DNS has nowhere to run"
         yield Finding(at("eks"), None, "eks-nodes", message)
 
 

@@ -40,7 +40,7 @@ def _of_cluster(config: ClusterConfig, at: At, declared: Kubernetes) -> Findings
     yield from _together(config, at, support)
     for name in _charts(support):
         yield from _version(_kubernetes(config), support, name)
-    if _rents(config):
+    if _rents(config) and not declared.eks:  # there the cluster's own tolerate every taint
         message = (
             f"rented nodes register with the taint {NOT_READY_TAINT}, later {RENTED_TAINT}: let the cluster's own "
             "DaemonSets that a node needs, its network (CNI) first, tolerate both, or no rented node gets ready"

@@ -5,6 +5,7 @@ side, as kube-scheduler does for a PodGroup with a topology; each way of theirs 
 """
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -27,8 +28,11 @@ def stamp(at_s):
 
 
 class KubeWorld(World):
-    def __init__(self, tmp_path, api, client, **burst):
-        self.api, self.kube = api, Kubernetes(client, SITE, first_s=10.0, deliver=str)
+    def __init__(self, tmp_path, api, client, *, eks=False, **burst):
+        """`eks`: rented nodes join under their instances' ids, and by no token."""
+        given = {} if eks else {"deliver": str}
+        self.api, self.kube = api, Kubernetes(client, replace(SITE, by_instance=eks), first_s=10.0, **given)
+        self.eks = eks
         self.runs_s, self.started, self.tries, self.registered = {}, {}, itertools.count(1), set()
         super().__init__(tmp_path, home=0, **burst)
         api.now = self.clock.now
@@ -72,15 +76,17 @@ class KubeWorld(World):
     def live(self):
         now = self.clock.now()
         for fake in self.cloud.all.values():
-            found = self.api.get(NODES, "", fake.node)
+            name = f"i-{int(fake.instance.id[2:]):017x}" if self.eks else fake.node
+            found = self.api.get(NODES, "", name)
             booted = fake.instance.alive and now >= fake.boots_at
             if booted and fake.instance.id not in self.registered:  # a kubelet does so once, when it starts
                 self.registered.add(fake.instance.id)
-                raw = node(fake.node, gate="True", taints=[GATED], since=stamp(now))
+                raw = node(name, gate="True", taints=[GATED], since=stamp(now))
+                raw["metadata"]["labels"] |= {"ironburst.io/node": fake.node} if self.eks else {}
                 raw["status"]["addresses"][0]["address"] = fake.instance.address
                 self.api.put(NODES, raw)
             elif found and not fake.instance.alive and self.at(found) == fake.instance.address:
-                self.api.edit(NODES, "", fake.node, lambda raw: self.silent(raw, now))
+                self.api.edit(NODES, "", name, lambda raw: self.silent(raw, now))
         for raw in self.of(PODS):
             self.end(raw, now)
         self.schedule(now)
@@ -141,7 +147,9 @@ class KubeWorld(World):
         return (taint["key"], taint.get("value")) in alike
 
     def bind(self, name, pods, free, now):
-        self.started.setdefault(name, []).append((now, tuple(free[: len(pods)])))
+        labels = [self.api.get(NODES, "", there)["metadata"]["labels"] for there in free[: len(pods)]]
+        ours = tuple(has.get("ironburst.io/node", has["kubernetes.io/hostname"]) for has in labels)
+        self.started.setdefault(name, []).append((now, ours))
         for pod, there in zip(pods, free, strict=False):
 
             def bound(raw, there=there):
@@ -176,10 +184,10 @@ class KubeWorld(World):
         return not self.ledger.leases() and not self.cloud.alive() and nodes == {"dgx01", "dgx02"}
 
 
-@pytest.fixture
-def world(api, client, tmp_path, monkeypatch):
+@pytest.fixture(params=["by-token", "eks"])
+def world(request, api, client, tmp_path, monkeypatch):
     monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
-    it = KubeWorld(tmp_path, api, client)
+    it = KubeWorld(tmp_path, api, client, eks=request.param == "eks")
     yield it
     it.kube.close()
 

@@ -6,6 +6,7 @@ import pytest
 
 from ironburst.config import load
 from ironburst.config.checks import check, eks, gpu_support, network
+from ironburst.config.checks.scheduler import scheduler
 from ironburst.config.software import solved
 from ironburst.document.build import CloudInstance, EksCluster, Observed, build
 from tests.unit.kubernetes_stack import on_eks, on_kubernetes
@@ -102,13 +103,14 @@ def test_without_a_cloud_there_is_no_eks(value):
 def test_without_a_group_the_clusters_dns_has_no_node(value):
     value["cloud"]["groups"] = []
     path, message = only(value)
-    assert path == "scheduler.eks" and message.startswith("has no node")
+    assert path == "scheduler.eks" and message.startswith("has no fixed node")
 
 
-def test_rented_nodes_can_not_join_yet(value):
+def test_rented_nodes_join_and_alone_they_are_too_few(value):
     value["cloud"]["pools"] = [{"name": "p5", "instance_type": "p5.48xlarge", "max_nodes": 3, "zones": ["us-east-1a"]}]
-    path, message = only(value)
-    assert path == "cloud.pools[0].name" and message.startswith("is to join EKS, and rented nodes can't yet")
+    assert said(value) == [] and said(value, gpu_support.gpu_support) == [] and said(value, scheduler) == []
+    value["cloud"]["groups"] = []
+    assert only(value)[1].startswith("has no fixed node")
 
 
 def test_nodes_of_a_hall_can_not_join(declared):

@@ -2,13 +2,14 @@
 """ironburst-join: at boot a rented node learns its name, its cluster, and the secret to join it.
 
 The launch's user data (JSON: ironburst, nodes, region; for Slurm conf_server, munge_key; for Kubernetes scheduler,
-api_server, ca, join_token, labels; for slurm-bridge all of these) and ami-launch-index come from the instance metadata
-service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance role's
+api_server, ca, join_token or eks, labels; for slurm-bridge all of these) and ami-launch-index come from the instance
+metadata service (IMDSv2 only), the munge key or the bootstrap token from AWS Secrets Manager with the instance role's
 credentials; both are asked again until a deadline. Writes /etc/ironburst/node.env, and for
 ironburst-data which data sets the launch names (/etc/ironburst/data.json);
 - for Slurm /etc/munge/munge.key;
 - for Kubernetes what kubelet asks for its certificate with (/etc/kubernetes/bootstrap-kubelet.conf, for root alone) and
-  where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt).
+  where its cluster is (/etc/ironburst/cluster.json, cluster-ca.crt); on EKS, where it signs in by the instance's role
+  and under its id, no secret but how (/etc/kubernetes/kubelet.conf).
 Exit status 1, and none of them touched, if anything is missing: then neither munge nor slurmd nor kubelet starts. For
 ironburst-dead-man it writes what the launch declares (/run/ironburst/dead-man.json), or that this instance is nobody's
 rented node and never ends itself.
@@ -29,6 +30,7 @@ IMDS = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.2
 ROOT = Path(os.environ.get("IRONBURST_JOIN_ROOT", "/"))  # another root in tests
 DEADLINE_S = float(os.environ.get("IRONBURST_JOIN_DEADLINE", "120"))
 BOOT_S = 120  # of the longest time from launch to joined: those of the boot itself
+INSTANCE = ("instance-id", "placement/availability-zone", "local-ipv4")
 SAFE = re.compile(r"^[A-Za-z0-9._:-]+$")
 SERVER = re.compile(r"^https://[A-Za-z0-9.:\[\]-]+$")
 LABEL = re.compile(r"^([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*$")
@@ -69,6 +71,22 @@ def launch(end):
             reason = str(error)
         if time.monotonic() > end:
             raise JoinError(f"the metadata service at {IMDS} did not answer in {DEADLINE_S:g} s: {reason}")
+        time.sleep(0.5)
+
+
+def instance(end):
+    """(id, zone, address) of this instance, asked as launch() does. Raises JoinError."""
+    while True:
+        try:
+            token = imds("api/token", ttl=300)
+            return [
+                imds("meta-data/" + path, token)
+                for path in ("instance-id", "placement/availability-zone", "local-ipv4")
+            ]
+        except OSError as error:
+            reason = str(error)
+        if time.monotonic() > end:
+            raise JoinError(f"the metadata service at {IMDS} did not say which instance this is: {reason}")
         time.sleep(0.5)
 
 
@@ -168,6 +186,8 @@ def kubernetes(data, name, region, end):
     bad = [label for label in labels if not LABEL.match(label)]
     if bad or not isinstance(given, dict):
         raise JoinError(f"the user data has {(bad or [given])[0]!r} among its labels, which is no label of a node")
+    if "eks" in data:
+        return of_eks(data, name, region, end)
     reference = text_of(data, "join_token")
     token = secret("bootstrap token", reference, region, end)
     if not TOKEN.match(token):
@@ -175,21 +195,44 @@ def kubernetes(data, name, region, end):
     cluster = {"node": name, "api_server": server}
     env = f"IRONBURST_NODE={name}\nIRONBURST_NODE_LABELS={','.join(labels)}\n".encode()
     return {
-        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, token), 0o600, None),
+        "etc/kubernetes/bootstrap-kubelet.conf": (kubeconfig(server, {"token": token}), 0o600, None),
         "etc/ironburst/cluster-ca.crt": (authority.encode(), 0o644, None),
         "etc/ironburst/cluster.json": (json.dumps(cluster).encode(), 0o644, None),
         "etc/ironburst/node.env": (env, 0o644, None),
     }
 
 
-def kubeconfig(server, token):
-    """What kubelet asks for its certificate with, as JSON, which is YAML."""
+def of_eks(data, name, region, end):
+    """A node of EKS, which knows it by its instance's id; what we call it is a label. Raises JoinError."""
+    if not (ROOT / "usr/local/sbin/ironburst-eks").exists():
+        raise JoinError("the launch is for EKS, and this image was baked for another cluster: bake the image anew")
+    (its_id, zone, address), server = instance(end), data["api_server"]
+    cluster = {"node": its_id, "api_server": server, "eks": text_of(data, "eks", SAFE, "name"), "region": region}
+    labels = [f"{key}={value}" for key, value in sorted(dict(data["labels"], **{"ironburst.io/node": name}).items())]
+    env = [f"IRONBURST_NODE={its_id}", f"IRONBURST_NODE_LABELS={','.join(labels)}"]
+    env += [f"IRONBURST_PROVIDER_ID=aws:///{zone}/{its_id}", f"IRONBURST_NODE_IP={address}", ""]
+    sign_in = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "/usr/local/sbin/ironburst-eks",
+        "args": ["token"],
+        "interactiveMode": "Never",
+    }
+    return {
+        "etc/kubernetes/kubelet.conf": (kubeconfig(server, {"exec": sign_in}), 0o600, None),
+        "etc/ironburst/cluster-ca.crt": (data["ca"].encode(), 0o644, None),
+        "etc/ironburst/cluster.json": (json.dumps(cluster).encode(), 0o644, None),
+        "etc/ironburst/node.env": ("\n".join(env).encode(), 0o644, None),
+    }
+
+
+def kubeconfig(server, user):
+    """How kubelet signs in, as JSON, which is YAML. `user`: with what."""
     cluster = {"server": server, "certificate-authority": "/etc/ironburst/cluster-ca.crt"}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "cluster", "cluster": cluster}],
-        "users": [{"name": "bootstrap", "user": {"token": token}}],
+        "users": [{"name": "bootstrap", "user": user}],
         "contexts": [{"name": "bootstrap", "context": {"cluster": "cluster", "user": "bootstrap"}}],
         "current-context": "bootstrap",
     }
