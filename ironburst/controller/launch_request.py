@@ -51,10 +51,11 @@ def _joins_cluster(
     document: ClusterDocument, pool: PoolDocument, place: PoolZone, cluster: Scheduler | Bridge
 ) -> dict[str, Any]:
     types = [place.instance_type or pool.instance_type]
+    eks = cluster.eks if isinstance(cluster, Scheduler) else ""
     return {
         "api_server": cluster.api_server,
         "ca": cluster.ca,
-        **({"eks": eks} if (eks := getattr(cluster, "eks", None)) else {"join_token": cluster.join_token}),
+        **({"eks": eks} if eks else {"join_token": cluster.join_token}),
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 
