@@ -16,8 +16,6 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
-from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
-from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
 from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
     Budget,
@@ -35,7 +33,6 @@ from ironburst.document import (
     PoolDocument,
     PoolType,
     PoolZone,
-    Scheduler,
     Scratch,
     Share,
     SlurmNode,
@@ -44,10 +41,10 @@ from ironburst.document import (
     SubnetManager,
     WaitTarget,
 )
+from ironburst.document.build_scheduler import EksCluster, scheduler
 from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14
-API_PORT = 6443  # kubeadm's
 TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
@@ -56,13 +53,6 @@ class CloudInstance(BaseModel, frozen=True):
 
     id: str
     address: str
-
-
-class EksCluster(BaseModel, frozen=True):
-    """A control plane as AWS made it."""
-
-    api_server: str
-    ca: str
 
 
 class Observed(BaseModel, frozen=True):
@@ -116,8 +106,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
         ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
-        scheduler=_scheduler(config, config.scheduler, hosts, observed.eks),
-        other_schedulers=[_scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
+        scheduler=scheduler(config, config.scheduler, hosts, observed.eks),
+        other_schedulers=[scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
         hosts=hosts,
         pools=pools,
         karpenter=karpenter,
@@ -130,28 +120,6 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
         shares=[_share(share) for share in config.shares],
     )
-
-
-def _scheduler(
-    config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], eks: EksCluster | None
-) -> Scheduler:
-    known = {key: value for key, value in declared.model_dump(exclude={"eks"}).items() if value is not None}
-    address = next((host.address for host in hosts if host.name == declared.head_node), "")
-    if isinstance(declared, Kubernetes) and declared.eks:
-        assert eks  # Pulumi made it
-        own = {"eks": naming.cluster_object(config.name), "cluster_dns": declared.eks.cluster_dns}
-        known |= own | eks.model_dump()
-    if isinstance(declared, Slurm):
-        known["head_address"] = address
-    elif declared.control_plane:
-        known = {**_made(declared.control_plane, address), **known}
-        known["control_plane"] = {"head_address": address, **declared.control_plane.model_dump(exclude_none=True)}
-    return Scheduler(**{"shared_filesystem": "", **known})
-
-
-def _made(declared: ControlPlane, address: str) -> dict[str, str]:
-    """What follows from the head of a cluster that is made here."""
-    return {"api_server": f"https://{address}:{API_PORT}", "cluster_dns": declared.cluster_dns}
 
 
 def _share(declared: DeclaredShare) -> Share:

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ironburst.document.bridge import Bridge
+from ironburst.document.control_plane import ControlPlane
 from ironburst.document.karpenter_model import KarpenterPool
 
 
@@ -130,24 +131,6 @@ class Ssh(_Part):
         if kind != "cloud":
             return self.user
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
-
-
-class Cni(_Part):
-    """The manifest of the pod network."""
-
-    manifest: str = Field(description="https: URL that the head reaches, or a file on the machine that runs Ansible")
-    sha256: str
-
-
-class ControlPlane(_Part):
-    """A Kubernetes cluster that kubeadm makes on `head`."""
-
-    head: str
-    head_address: str
-    pod_cidr: str
-    service_cidr: str
-    cni: Cni | None = Field(default=None, description="null: a person installs one")
-    image_repository: str = Field(default="", description="empty: Kubernetes' own")
 
 
 class Scheduler(_Part):

@@ -33,7 +33,7 @@ def site(tmp_path, monkeypatch):
     for module in (tick, run, reap):
         monkeypatch.setattr(module, "Aws", lambda region: cloud)
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    monkeypatch.setattr(status.scheduler, "_slurm", lambda arguments: slurm)
+    monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
     monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
     return type(
         "Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "path": path, "ledger": tmp_path / "ledger.sqlite"}

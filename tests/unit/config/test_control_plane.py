@@ -66,7 +66,7 @@ def test_a_cluster_that_is_there_says_how_it_is_reached(value, key):
     value["halls"][0]["nodes"] = [nodes for nodes in value["halls"][0]["nodes"] if nodes.get("role") != "head"]
     assert said(value) == []
     del value["scheduler"][key]
-    message = "is needed for a cluster that is there already; to make one, write control_plane"
+    message = "is needed for a cluster that is there already; to make one, write control_plane or eks"
     assert said(value) == [(f"scheduler.{key}", message)]
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import check, eks, gpu_support, network
+from ironburst.config.checks import check, control_plane, eks, gpu_support, network
 from ironburst.config.checks.scheduler import scheduler
 from ironburst.config.software import solved
 from ironburst.document.build import CloudInstance, EksCluster, Observed, build
@@ -53,7 +53,8 @@ def test_a_cluster_of_eks_needs_no_hall_and_no_server(value):
 def test_without_eks_a_cluster_says_where_it_is(declared, key):
     on_kubernetes(declared)
     del declared["scheduler"][key]
-    assert refusal(declared) == [("scheduler", f"needs {key} of a cluster that is there, or eks to make one")]
+    ((path, message),) = said(declared, control_plane.control_plane)
+    assert path == f"scheduler.{key}" and message.startswith("is needed")
 
 
 def test_what_aws_makes_is_not_written(value):

@@ -3,7 +3,7 @@
 import pytest
 
 from ironburst.config import load
-from ironburst.config.checks import data, network
+from ironburst.config.checks import control_plane, data, network
 from ironburst.config.checks.scheduler import scheduler
 from tests.unit.kubernetes_stack import on_kubernetes
 
@@ -57,8 +57,8 @@ def test_bad_values_are_said_at_their_place(value, key, given, words):
 
 def test_what_is_missing_is_said_without_the_kind_in_its_path(value):
     del value["scheduler"]["join_token"]
-    message = "needs join_token of a cluster that is there, or eks to make one"
-    assert refusal(value) == [("config.ironburst:cluster.scheduler", message)]
+    message = "is needed: rented nodes join with what the controller puts there"
+    assert said(value, control_plane.control_plane) == [("scheduler.join_token", message)]
 
 
 def test_another_scheduler_is_refused_with_those_that_are_known(value):
