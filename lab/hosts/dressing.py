@@ -17,7 +17,7 @@ from lab.system import LAB_ROOT, run
 
 # createrepo-c, gnupg: the system's repository is made in this layer, too
 DNF = [
-    *("dnf", "dnf-plugins-core", "rpm", "createrepo-c", "gnupg"),
+    *("dnf", "dnf-plugins-core", "python3-systemd", "rpm", "createrepo-c", "gnupg"),
     *("firewalld", "policycoreutils", "selinux-utils", "chrony"),
 ]
 HIDDEN = "opt/lab-debian"  # what Debian's own package tools become
@@ -106,8 +106,7 @@ def _as_el(system: System, mount: Path) -> None:
     # Debian's rpm would keep another database for each user (~/.rpmdb)
     macros = f"%_dbpath /var/lib/rpm\n%dist .el{major}\n%rhel {major}\n"
     _furnish(mount, {"etc/rpm/macros": macros, "etc/dnf/dnf.conf": DNF_CONF})
-    for plugin in ("local", "system-upgrade"):
-        (mount / f"etc/dnf/plugins/{plugin}.conf").write_text("[main]\nenabled = false\n")
+    (mount / "etc/dnf/plugins/local.conf").write_text("[main]\nenabled = false\n")  # Debian's own
     (mount / "etc/yum.repos.d").mkdir(exist_ok=True)
     version = system.files["etc/rocky-release"].split()[3]
     release = f"redhat-release = {version}, system-release = {version}, system-release(releasever) = {major}"

@@ -34,7 +34,7 @@ def facts(site, tmp_path_factory):
     key, *options, _ = command[command.index("-i") + 1 :]
     tree = tmp_path_factory.mktemp("facts")
     ansible = [str(Path(sys.executable).with_name("ansible")), "all", "-i", ",".join(ADDRESSES.values()) + ","]
-    access = ["-u", "root", "--private-key", key, "--ssh-common-args", " ".join(options)]
+    access = ["-u", "root", "--private-key", key, f"--ssh-common-args={' '.join(options)}"]
     subset = "gather_subset=!all,!min,distribution,pkg_mgr,service_mgr"
     module = ["-m", "setup", "-a", subset, "--tree", str(tree)]
     done = site.run([*ansible, *access, *module], capture_output=True, text=True, timeout=300)
@@ -68,7 +68,7 @@ def rocky(site):
             site.ssh(name, f"cat > {path}", stdin=text)
 
     def dnf(*words, host="rhel9"):
-        done = site.ssh(host, ["dnf", "-y", "-q", *words], check=False, timeout=120)
+        done = site.ssh(host, ["dnf", "-y", *words], check=False, timeout=120)
         return done.returncode, done.stdout + done.stderr
 
     return dnf
