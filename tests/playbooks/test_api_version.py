@@ -2,8 +2,11 @@
 test_kubelet_program_live.py.
 """
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
@@ -77,3 +80,27 @@ def test_how_far_a_kubelet_is_behind(server, kubelet, skew):
     known = {"kubernetes_node_api": {"version": server}, "node_software": {"kubernetes": kubelet}}
     templar = Templar(loader=loader, variables=of_role | known)
     assert templar.template(trust_as_template("{{ kubernetes_node_skew }}")) == skew
+
+
+@pytest.mark.parametrize(("kubelet", "refused"), [("own", True), ("", False)])
+def test_a_node_that_is_still_to_join_may_come_before_its_control_plane(files, tmp_path, kubelet, refused):
+    """The role's preflight, on this machine, where nobody answers."""
+    variables = {
+        "cluster_scheduler": {"api_server": "https://127.0.0.1:1", "ca": files["ca.crt"]},
+        "node_software": {"kubernetes": "1.36", "packages": {}},
+        "kubernetes_node_bootstrap_token": "env:X",
+    }
+    seen = {"set_fact": {"node_seen": {"kubelet": kubelet}, "cacheable": True}}
+    role = {"include_role": {"name": str(PLAYBOOKS / "roles/kubernetes_node"), "tasks_from": "preflight"}}
+    play = {"hosts": "gpu01", "connection": "local", "gather_facts": False, "vars": variables, "tasks": [seen, role]}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ansible-playbook"), "-i", "gpu01,", tmp_path / "play.yml"],
+        env=os.environ | {"ANSIBLE_PYTHON_INTERPRETER": sys.executable},
+        cwd=PLAYBOOKS.parent,
+        capture_output=True,
+        text=True,
+    )
+    said = " ".join((done.stdout + done.stderr).split())
+    assert (done.returncode != 0) is refused, said
+    assert "the API server https://127.0.0.1:1 doesn't tell its version: " in said or not refused
