@@ -129,13 +129,6 @@ class Ssh(_Part):
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
 
 
-class Cni(_Part):
-    """The manifest of the pod network."""
-
-    manifest: str = Field(description="https: URL that the head reaches, or a file on the machine that runs Ansible")
-    sha256: str
-
-
 class ControlPlane(_Part):
     """A Kubernetes cluster that kubeadm makes on `head`."""
 
@@ -143,7 +136,7 @@ class ControlPlane(_Part):
     head_address: str
     pod_cidr: str
     service_cidr: str
-    cni: Cni | None = Field(default=None, description="null: a person installs one")
+    cni: dict[str, str] | None = Field(default=None, description="manifest, sha256; null: a person installs one")
     image_repository: str = Field(default="", description="empty: Kubernetes' own")
 
 
