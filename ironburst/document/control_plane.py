@@ -5,23 +5,14 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Cni(_Part):
-    """The manifest of the pod network."""
-
-    manifest: str = Field(description="https: URL that the head reaches, or a file on the machine that runs Ansible")
-    sha256: str
-
-
-class ControlPlane(_Part):
+class ControlPlane(BaseModel):
     """A Kubernetes cluster that kubeadm makes on `head`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     head: str
     head_address: str
     pod_cidr: str
     service_cidr: str
-    cni: Cni | None = Field(default=None, description="null: a person installs one")
+    cni: dict[str, str] | None = Field(default=None, description="manifest, sha256; null: a person installs one")
     image_repository: str = Field(default="", description="empty: Kubernetes' own")

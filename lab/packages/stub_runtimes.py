@@ -18,7 +18,7 @@ CNI_VERSION = "1.7.1"
 CRI_VERSION = "1.36.0"
 # As Kubernetes' own package of kubeadm has it
 _KUBERNETES = "/etc/kubernetes"
-KUBEADM_DROP_IN = f"""# Note: This dropin only works with kubeadm and kubelet v1.11+
+KUBEADM_DROP_IN = f"""# STUB of the lab
 [Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig={_KUBERNETES}/bootstrap-kubelet.conf \
 --kubeconfig={_KUBERNETES}/kubelet.conf"

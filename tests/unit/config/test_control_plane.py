@@ -53,10 +53,11 @@ def test_another_name_and_other_networks_are_taken(value):
     value["scheduler"] |= {"api_server": "https://k8s.example.org:6443"}
     value["scheduler"]["control_plane"] |= {"service_cidr": "172.30.0.0/16", "image_repository": "r.example.org:5000/k"}
     document = documented(value)
-    assert (document.scheduler.api_server, document.scheduler.cluster_dns) == (
-        "https://k8s.example.org:6443",
-        "172.30.0.10",
-    )
+    its = document.scheduler
+    assert (its.api_server, its.cluster_dns) == ("https://k8s.example.org:6443", "172.30.0.10")
+    assert its.control_plane.image_repository == "r.example.org:5000/k"
+    value["scheduler"]["control_plane"]["cni"] = {"manifest": "/srv/site/cni.yaml", "sha256": "0" * 64}
+    assert documented(value).scheduler.control_plane.cni == value["scheduler"]["control_plane"]["cni"]
 
 
 @pytest.mark.parametrize("key", ["api_server", "ca", "cluster_dns"])
