@@ -1,5 +1,5 @@
 """A real Karpenter beside a control plane of the lab. Its cloud is a stand-in, Karpenter's own for kwok: an instance is
-there at once, never refused, and no machine.
+there at once, never refused, and no machine. A NodePool's template has the label commands.ALIVE.
 """
 
 import json
@@ -14,13 +14,10 @@ import yaml
 
 from lab.kubernetes import access, binaries
 from lab.kubernetes.access import ADMIN, Api
-from lab.kubernetes.commands import ALIVE
 from lab.kubernetes.control_plane import ControlPlane, free_ports
 from lab.system import LabError, wait_for
 
 CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-LIFE = {ALIVE: "true"}
-"""labels of a NodePool's nodes: kwok keeps them alive"""
 _API = "/apis/karpenter.kwok.sh/v1alpha1"
 _SERVED_S = 60
 

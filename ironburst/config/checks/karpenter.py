@@ -45,8 +45,8 @@ def _one_owner(config: ClusterConfig) -> Findings:
 
 def _pool(config: ClusterConfig, pool: KarpenterPool, at: At) -> Findings:
     assert config.cloud
-    named = [each.name for each in config.cloud.karpenter]
-    named += [each.name for each in (*config.cloud.groups, *config.cloud.pools)]
+    cloud = config.cloud
+    named = [each.name for each in cloud.karpenter] + [each.name for each in (*cloud.groups, *cloud.pools)]
     if named.count(pool.name) > 1:
         message = f"{pool.name!r} is the name of another pool or group, too; each needs its own"
         yield Finding(at("name"), pool.name, "duplicate", message)

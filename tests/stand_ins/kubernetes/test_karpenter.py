@@ -14,6 +14,7 @@ from ironburst.adapters.kubernetes.client import Client
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.karpenter_port import Size
 from lab.kubernetes import access, binaries, karpenter
+from lab.kubernetes.commands import ALIVE
 from lab.kubernetes.control_plane import ControlPlane
 from lab.system import wait_for
 
@@ -53,7 +54,7 @@ def its(plane, api):
     said = spec("lab", POOL)
     said["template"]["spec"]["nodeClassRef"] = karpenter.CLASS
     del said["template"]["spec"]["taints"]  # the pods of this test are plain
-    said["template"]["metadata"]["labels"] |= karpenter.LIFE
+    said["template"]["metadata"]["labels"][ALIVE] = "true"
     labels = {"ironburst.io/cluster": "lab"}
     made = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": NAME, "labels": labels}}
     api.call("POST", f"{API}/nodepools", {**made, "spec": said})
