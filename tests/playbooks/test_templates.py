@@ -134,6 +134,7 @@ def test_slurm_bridge_submits_to_burst_partitions_and_gets_no_rented_node_by_its
     assert f'local RENTED = "{nodes}"' in text
     submit = text[text.index("function slurm_job_submit") : text.index("function slurm_job_modify")]
     assert submit.index("uid == BRIDGE") < submit.index("takes no jobs") and "job.exc_nodes = " in submit
+    assert "if BRIDGE then MAY_MOVE[BRIDGE] = true end" in text[: text.index("function slurm_job_submit")]
     assert "BRIDGE" not in plain and "RENTED" not in plain and "function slurm_job_submit(job, _, _)" in plain
 
 

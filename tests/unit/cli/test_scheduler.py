@@ -8,6 +8,7 @@ import yaml
 
 from ironburst import cli, document, secrets
 from ironburst.adapters.both import Both
+from ironburst.adapters.bridged import Bridged
 from ironburst.adapters.kubernetes import Karpenter, Kubernetes
 from ironburst.adapters.slurm import Slurm
 from ironburst.cli import scheduler, stack_file
@@ -16,7 +17,7 @@ from ironburst.config import load
 from ironburst.document import build
 from ironburst.ports import Job, Observation, Resources, SchedulerError
 from tests.unit.document.test_document import LAB, OBSERVED, built
-from tests.unit.kubernetes_stack import on_both, on_kubernetes
+from tests.unit.kubernetes_stack import BRIDGE, on_both, on_kubernetes
 
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -61,6 +62,40 @@ def test_a_document_of_slurm_is_reached_by_its_prefix():
         scheduler.connect(options(kubeconfig=Path("k")), lab)
     with pytest.raises(BadInput, match="can't be split into words"):
         scheduler.connect(options(slurm_prefix="'"), lab)
+
+
+@pytest.fixture
+def bridged():
+    def change(value):
+        value["scheduler"]["bridge"] = BRIDGE | {"scheduler_name": "bridge-two"}
+        value["software"] |= {"slurm": "25.11", "kubernetes": "1.35"}
+
+    return document.parse(built(change).model_dump(mode="json"))
+
+
+def test_slurm_with_a_bridge_is_reached_by_both(bridged, kubeconfig):
+    connection = scheduler.Connection(options(slurm_prefix="ssh root@head", kubeconfig=kubeconfig))
+    reached = connection.follow(bridged)
+    assert isinstance(reached, Bridged) and connection.follow(bridged) is reached
+    site = scheduler.site_of(bridged)
+    assert site.schedulers == {"bridge-two"} and site.namespace == "ironburst-system"
+    (pool,) = bridged.pools
+    assert set(site.pool_of) == set(pool.nodes) and site.pool_of[pool.nodes[0]].each.gpus == pool.gpu.count
+    assert reached._slurm.pools == {pool.partition: frozenset(pool.nodes)}
+    fewer = pool.model_copy(update={"nodes": pool.nodes[:1]})
+    assert connection.follow(bridged.model_copy(update={"pools": [fewer]})) is reached
+    assert reached._slurm.pools == {pool.partition: {pool.nodes[0]}}
+    with pytest.raises(SchedulerError, match="there is no kubeconfig /etc/ironburst/kubeconfig that can be read"):
+        scheduler.connect(options(), bridged)
+
+
+def test_the_token_of_a_bridge_goes_where_its_nodes_read_it(bridged, kubeconfig, monkeypatch):
+    stored = []
+    monkeypatch.setattr(secrets, "store", lambda reference, text, **_: stored.append((reference, text)))
+    connection = scheduler.Connection(options(kubeconfig=kubeconfig))
+    connection.follow(bridged)
+    connection._deliver("abcdef.0123456789abcdef")
+    assert stored == [(BRIDGE["join_token"], "abcdef.0123456789abcdef")]
 
 
 @pytest.mark.parametrize("by", ["option", "environment", "document", "secret"])
