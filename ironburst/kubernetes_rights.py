@@ -57,12 +57,15 @@ def answering(check: str) -> tuple[Rule, ...]:
     )
 
 
-def cluster(queue: str, check: str) -> tuple[Rule, ...]:
-    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
+def cluster(queue: str, check: str, *, certificates: bool = True) -> tuple[Rule, ...]:
+    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations.
+    `certificates`: nodes ask for them when they join, as they do everywhere but on EKS.
+    """
+    rules = tuple(rule for rule in CLUSTER if certificates or rule.group != "certificates.k8s.io")
     if queue != "kueue":
-        return CLUSTER
+        return rules
     pods = Rule("", ("pods",), ("list", "watch", "delete"))
-    return (pods, *(rule for rule in CLUSTER if rule.resources != ("pods",)), *answering(check))
+    return (pods, *(rule for rule in rules if rule.resources != ("pods",)), *answering(check))
 
 
 # In kube-system, where bootstrap tokens are
