@@ -59,7 +59,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider)
         self._user, self._instances = user or scheduler.controller_user, instances
-        self._rents = rents
+        self._rents, self._tokens = rents, instances is None  # EKS knows no bootstrap tokens
         self.controller = self._user or f"system:serviceaccount:{scheduler.namespace}:{ACCOUNT}"
         namespace = kubernetes.core.v1.Namespace(
             logical(name, "namespace"),
@@ -79,7 +79,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
-        if instances is None:  # EKS knows no bootstrap tokens
+        if self._tokens:
             self._joining()
         if isinstance(scheduler, Kubernetes) and scheduler.gate_rule:
             self._gate(scheduler.gate_rule)
@@ -100,7 +100,7 @@ class KubernetesCluster(pulumi.ComponentResource):
     def _bounds(self) -> list[pulumi.Resource]:
         """The policies in force. The rights come after them, and go before."""
         bindings: list[pulumi.Resource] = []
-        specs = {kind: policy(self.controller) for kind, policy in POLICIES.items()}
+        specs = {kind: policy(self.controller) for kind, policy in POLICIES.items() if self._tokens or kind == "pods"}
         if self._kueue:
             specs["workloads"] = admission.workloads(self.controller, self._object)
         if self._instances is not None:
@@ -131,7 +131,9 @@ class KubernetesCluster(pulumi.ComponentResource):
         role = kubernetes.rbac.v1.ClusterRole(
             logical(self._name, "controller"),
             metadata={"name": self._object},
-            rules=_rules(kubernetes_rights.cluster(self._queue, self._object, self._node_pools)),
+            rules=_rules(
+                kubernetes_rights.cluster(self._queue, self._object, self._node_pools, certificates=self._tokens)
+            ),
             opts=self._child,
         )
         kubernetes.rbac.v1.ClusterRoleBinding(
@@ -141,10 +143,8 @@ class KubernetesCluster(pulumi.ComponentResource):
             subjects=[subject],
             opts=self._after(role, *bounds),
         )
-        inside = {
-            self._namespace: ("controller", kubernetes_rights.namespaced(self._object)),
-            "kube-system": ("tokens", kubernetes_rights.TOKENS),
-        }
+        inside = {self._namespace: ("controller", kubernetes_rights.namespaced(self._object))}
+        inside |= {"kube-system": ("tokens", kubernetes_rights.TOKENS)} if self._tokens else {}
         for where, (kind, rules) in inside.items():
             metadata: Any = {"name": self._object, "namespace": where}
             local = kubernetes.rbac.v1.Role(

@@ -92,14 +92,17 @@ def limiting(node_pools: tuple[str, ...]) -> tuple[Rule, ...]:
     )
 
 
-def cluster(queue: str, check: str, node_pools: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations."""
+def cluster(queue: str, check: str, node_pools: tuple[str, ...] = (), *, certificates: bool = True) -> tuple[Rule, ...]:
+    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations.
+    `certificates`: nodes ask for them when they join, as they do everywhere but on EKS.
+    """
     if queue == "slurm-bridge":
         return BRIDGE
+    rules = tuple(rule for rule in CLUSTER if certificates or rule.group != "certificates.k8s.io")
     if queue != "kueue":
-        return (*CLUSTER, *limiting(node_pools))
+        return (*rules, *limiting(node_pools))
     pods = Rule("", ("pods",), ("list", "watch", "delete"))
-    others = (rule for rule in CLUSTER if rule.resources != ("pods",))
+    others = (rule for rule in rules if rule.resources != ("pods",))
     return (pods, *others, *answering(check), *limiting(node_pools))
 
 

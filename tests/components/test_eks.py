@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from ironburst import kubernetes_rights
 from ironburst.document import parse
 from tests.components.conftest import EKS_CA
 from tests.unit.kubernetes_stack import on_eks
@@ -66,6 +67,16 @@ def test_its_nodes_have_a_role_of_their_own(cluster, declared):
     # EC2 refuses such a tag where the metadata service shows tags
     (template,) = recording.all("LaunchTemplate")
     assert template.inputs["metadataOptions"]["instanceMetadataTags"] == "disabled"
+
+
+def test_the_controller_hands_out_no_token_and_approves_no_certificate(cluster, declared):
+    recording = cluster(declared)
+    rules = recording.one("v1:ClusterRole").inputs["rules"]
+    assert rules == kubernetes_rights.rendered(kubernetes_rights.cluster("pods", "ironburst-lab", certificates=False))
+    assert "certificates.k8s.io" not in [group for rule in rules for group in rule["apiGroups"]]
+    assert [each.inputs["metadata"]["namespace"] for each in recording.all("v1:Role")] == ["ironburst-system"]
+    policies = [each.name for each in recording.all("v1:ValidatingAdmissionPolicy")]
+    assert policies == ["lab-nodes", "lab-pods"]
 
 
 def test_no_other_instance_is_a_node(cluster, declared):

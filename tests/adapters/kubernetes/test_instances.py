@@ -8,7 +8,7 @@ from ironburst.adapters.kubernetes import Kubernetes, objects, record, scheduler
 from ironburst.adapters.kubernetes.instances import gone, joined
 from ironburst.adapters.kubernetes.nodes import Record
 from lab.system import wait_for
-from tests.fakes.kube_objects import GATED, SITE, job, may, node, pods_of
+from tests.fakes.kube_objects import GATED, SITE, job, may_on_eks, node, pods_of
 
 ON_EKS = replace(SITE, by_instance=True)
 FIRST, SECOND = "i-0123456789abcdef0", "i-0fedcba9876543210"
@@ -51,7 +51,7 @@ def test_what_was_given_back_is_nobodys():
 @pytest.fixture
 def cluster(api, client, monkeypatch):
     monkeypatch.setattr(scheduler, "_SETTLE_S", 0.0)
-    api.allowed = may
+    api.allowed = may_on_eks
     it = Kubernetes(client, ON_EKS, first_s=10.0)  # it could hand out no token, and needs none
     yield it
     it.close()
