@@ -15,7 +15,7 @@ from ironburst.karpenter_port import Size
 from ironburst.ports import SchedulerError
 from lab.kubernetes import access, binaries
 from lab.kubernetes.control_plane import ControlPlane
-from lab.system import wait_for
+from lab.system import LabError, wait_for
 from tests.components.karpenter_crds import API, crds
 from tests.components.projects import done
 from tests.components.test_kubernetes_lab import ADMISSION, CONTROLLER, made_engine, refused
@@ -52,7 +52,7 @@ def api(bare):
     def served():
         try:
             return len([each for each in api.call("GET", API)["resources"] if "/" not in each["name"]]) == len(crds())
-        except access.Refused:
+        except LabError:  # a group that is new has no answer in JSON for a moment
             return False
 
     wait_for(served, LIMIT_S, "Karpenter's kinds")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironburst import catalog
-from ironburst.config.checks.common import At, Findings, unknown
+from ironburst.config.checks.common import At, Findings, cloud_nodes, unknown
 from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
@@ -45,8 +45,7 @@ def _one_owner(config: ClusterConfig) -> Findings:
 
 def _pool(config: ClusterConfig, pool: KarpenterPool, at: At) -> Findings:
     assert config.cloud
-    cloud = config.cloud
-    named = [each.name for each in cloud.karpenter] + [each.name for each in (*cloud.groups, *cloud.pools)]
+    named = [each.name for each in config.cloud.karpenter] + [each.name for _, each in cloud_nodes(config)]
     if named.count(pool.name) > 1:
         message = f"{pool.name!r} is the name of another pool or group, too; each needs its own"
         yield Finding(at("name"), pool.name, "duplicate", message)
