@@ -9,7 +9,7 @@ from typing import Any
 from ironburst import naming
 from ironburst.controller import heartbeat
 from ironburst.controller.records import LaunchRow
-from ironburst.document import Bridge, ClusterDocument, PoolDocument, PoolZone, Scheduler
+from ironburst.document import ClusterDocument, PoolDocument, PoolZone
 from ironburst.ports import LaunchRequest
 
 
@@ -39,23 +39,16 @@ def user_data(
 def _joins(document: ClusterDocument, pool: PoolDocument, place: PoolZone) -> dict[str, Any]:
     """What it joins, and with what."""
     declared = document.scheduler_of(pool)
-    if declared.kind == "kubernetes":
-        return {"scheduler": "kubernetes", **_joins_cluster(document, pool, place, declared)}
-    said = {"conf_server": declared.head_address, "munge_key": declared.munge_key}
-    if declared.bridge:
-        said |= {"scheduler": "slurm-bridge", **_joins_cluster(document, pool, place, declared.bridge)}
-    return said
-
-
-def _joins_cluster(
-    document: ClusterDocument, pool: PoolDocument, place: PoolZone, cluster: Scheduler | Bridge
-) -> dict[str, Any]:
-    types = [place.instance_type or pool.instance_type]
-    eks = cluster.eks if isinstance(cluster, Scheduler) else ""
+    slurm = {"conf_server": declared.head_address, "munge_key": declared.munge_key}
+    if declared.kind != "kubernetes" and not declared.bridge:
+        return slurm
+    types, cluster = [place.instance_type or pool.instance_type], declared.bridge or declared
     return {
+        **(slurm if declared.bridge else {}),
+        "scheduler": "slurm-bridge" if declared.bridge else "kubernetes",
         "api_server": cluster.api_server,
         "ca": cluster.ca,
-        **({"eks": eks} if eks else {"join_token": cluster.join_token}),
+        **({"eks": declared.eks} if declared.eks else {"join_token": cluster.join_token}),
         "labels": naming.node_labels(pool.partition, document.region, [place.zone], types, pool.labels),
     }
 

@@ -25,8 +25,9 @@ def keeper(document: Mapping[str, Any]) -> str | None:
 
 
 def schedulers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One, or two."""
-    return [document["scheduler"], *document.get("other_schedulers", ())]
+    """One, or two. With slurm-bridge Slurm's has its cluster where one of Kubernetes has its own."""
+    every = [document["scheduler"], *document.get("other_schedulers", ())]
+    return [{**each, **(each.get("bridge") or {})} for each in every]
 
 
 def scheduler_of(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -39,7 +40,8 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables that every host has."""
     small = {f"cluster_{key}": document[key] for key in OF_ALL}
     names = {"cluster_name": document["cluster"], "cluster_keeper": keeper(document)}
-    return {**names, "cluster_schedulers": schedulers(document), **small}
+    every = schedulers(document)
+    return {**names, "cluster_schedulers": every, **small, "cluster_scheduler": every[0]}
 
 
 def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:

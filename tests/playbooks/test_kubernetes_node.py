@@ -58,14 +58,6 @@ def test_settings_of_kubelet_are_closed_to_strangers():
     assert "readOnlyPort" not in settings and "staticPodPath" not in settings
 
 
-def test_a_node_of_both_has_the_cluster_of_slurm_bridge():
-    slurm = {"kind": "slurm", "head": "head", "bridge": SCHEDULER | {"cluster_dns": "10.97.0.10"}}
-    assert value("kubernetes_node_kubelet", cluster_scheduler=slurm)["clusterDNS"] == ["10.97.0.10"]
-    assert value("kubernetes_node_cluster", cluster_scheduler=SCHEDULER | {"bridge": None}) == SCHEDULER | {
-        "bridge": None
-    }
-
-
 def test_a_rented_node_registers_behind_the_controllers_taint():
     assert "registerWithTaints" not in value("kubernetes_node_kubelet")
     taints = value("kubernetes_node_kubelet", kubernetes_node_rented=True)["registerWithTaints"]

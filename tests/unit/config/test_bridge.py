@@ -10,7 +10,7 @@ from ironburst.config.checks import bridge, check, scheduler, software
 from ironburst.config.software import groups
 from ironburst.config.stack import secret_references
 from ironburst.controller.launch_request import user_data
-from ironburst.document import build
+from ironburst.document import build, variables
 from tests.unit.document.test_document import OBSERVED
 from tests.unit.kubernetes_stack import BRIDGE
 
@@ -118,6 +118,20 @@ def test_the_document_says_it_to_readers_who_know_it(value):
     assert {"slurm_node", "kubernetes_node"} <= set(its.pool("p5").roles)
     assert "kubernetes_node" not in its.host("dgx01").roles and "kubernetes_node" not in its.host("head").roles
     assert its.pool("p5").software.kubernetes == "1.35" and its.host("dgx01").software.kubernetes is None
+
+
+def test_hosts_find_the_cluster_where_one_of_kubernetes_has_it(value):
+    said_of = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
+    its = variables.of_all(said_of)
+    assert (
+        its["cluster_scheduler"]["cluster_dns"] == BRIDGE["cluster_dns"] and its["cluster_scheduler"]["head"] == "head"
+    )
+    assert its["cluster_schedulers"] == [its["cluster_scheduler"]] and its["cluster_scheduler"]["kind"] == "slurm"
+    (host,) = [each for each in said_of["hosts"] if each["name"] == "head"]
+    assert "cluster_scheduler" not in variables.of_host(said_of, host), "there is only one"
+    del value["scheduler"]["bridge"], value["software"]["kubernetes"]
+    plain = build.build(load.from_value(value), OBSERVED).model_dump(mode="json")
+    assert variables.of_all(plain)["cluster_scheduler"] == plain["scheduler"]
 
 
 def test_a_launch_says_what_its_nodes_join_on_both_sides(value):
