@@ -1,5 +1,7 @@
 """The gate as a NodeReadinessRule in a real API server: what `up` says where the kind isn't there, and that the server
-takes the rule. The kind is our own (readiness_crd.py); the controller that taints nodes isn't there.
+takes the rule. The kind is our own (readiness_crd.py); the controller that taints nodes isn't there. By hand it was:
+node-readiness-controller 0.5.0 takes this rule, taints a node that says False, Unknown or nothing yet, and takes the
+taint back with True, with another selector, and with the rule.
 """
 
 import os

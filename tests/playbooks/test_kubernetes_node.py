@@ -229,3 +229,8 @@ def test_the_roles_of_a_host_run_in_the_declared_order(kubelet):
     }
     looped = Templar(loader=DataLoader(), variables=given | known).template(trust_as_template(task["loop"]))
     assert looped == [role for role in roles if role != "container_runtime" or kubelet != "adopted"]
+
+
+@pytest.mark.parametrize(("gpu", "count"), [(None, 0), ({"model": "H100", "count": 8}, 8)])
+def test_a_node_may_have_no_gpus(gpu, count):
+    assert value("kubernetes_node_gpus", node_gpu=gpu) == count
