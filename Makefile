@@ -47,7 +47,7 @@ test-fast: setup ## the tests that need no lab
 	$(PY) -m pytest $(SPREAD) -m "not lab and not slow"
 
 test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 converges under load (hours, root)
-	-@$(PY) -m lab.kubernetes build # without it those tests are skipped, and say so
+	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
 	$(PY) -m pytest -m slow
 
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
