@@ -85,7 +85,8 @@ def problems(cls: type, implemented: Tree | None, inputs: Props, path: str = "")
     """Every input that the SDK's class doesn't have, that the stand-in doesn't implement (None: all of it is), or that
     is missing.
     """
-    types = _types.input_type_types(cls)
+    with _IMPORTING:  # it evaluates annotations, which load modules, too
+        types = _types.input_type_types(cls)
     sdk = cls.__module__.partition(".")[0].replace("_", "-")
     plugin = sdk.removeprefix("pulumi-")
     for key in sorted(required(cls) - set(inputs)):

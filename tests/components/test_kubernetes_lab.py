@@ -269,7 +269,7 @@ def test_the_adapters_own_calls_pass_with_the_accounts_token(plane, api, up, tmp
     Joining(client, boot_s=600, deliver=delivered.append).token()
     made = f"bootstrap-token-{delivered[0].partition('.')[0]}"
     assert there(api, f"/api/v1/namespaces/kube-system/secrets/{made}")
-    assert Joining(client, boot_s=600, deliver=delivered.append).approve(["p5-1"], {}, delivered.append) == []
+    assert Joining(client, boot_s=600, deliver=delivered.append).approve(["p5-1"], (), {}, delivered.append) == []
     where = pod(api, "p2")
     toleration = {"key": RENTED_TAINT, "operator": "Equal", "value": "uid.1", "effect": "NoSchedule"}
     changed = client.patch(where, [{"op": "add", "path": "/spec/tolerations/-", "value": toleration}], JSON_PATCH)
