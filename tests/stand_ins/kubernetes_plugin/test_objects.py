@@ -3,7 +3,7 @@
 import pytest
 
 from lab.kubernetes_plugin import objects, settings
-from lab.kubernetes_plugin.api import Api, Kind
+from lab.kubernetes_plugin.api import Api, Kind, executed
 from lab.kubernetes_plugin.releases import Releases
 from lab.provider.fence import OutsideLab
 from lab.provider.service import PluginError
@@ -94,8 +94,23 @@ def test_a_configuration_that_is_refused(given, said):
 def test_the_fence_holds_below_the_configuration_too():
     with pytest.raises(OutsideLab):
         Api({"server": "https://192.0.2.1"}, {"token": "t"})
-    with pytest.raises(PluginError, match="has no token"):
-        Api({"server": "https://127.0.0.1:1"}, {"exec": {"command": "aws"}})
+    with pytest.raises(PluginError, match="neither a token nor a credential plugin"):
+        Api({"server": "https://127.0.0.1:1"}, {"client-certificate": "/etc/cert.pem"})
+
+
+@pytest.mark.parametrize(
+    ("plugin", "words"),
+    [
+        ({"command": "/nobody/has/this"}, "credential plugin /nobody/has/this can't be run"),
+        ({"command": "sh", "args": ["-c", "echo no role >&2; exit 1"]}, "credential plugin sh gave no token: no role"),
+        ({"command": "echo", "args": ["{}"]}, "credential plugin echo gave no token"),
+    ],
+)
+def test_a_credential_plugin_gives_a_token_or_is_said_to_fail(plugin, words):
+    with pytest.raises(PluginError, match=words):
+        Api({"server": "https://127.0.0.1:1"}, {"exec": plugin})
+    said = {"command": "echo", "args": ['{"status": {"token": "k8s-aws-v1.x"}}']}
+    assert executed(said) == "k8s-aws-v1.x"
 
 
 @pytest.mark.parametrize(
