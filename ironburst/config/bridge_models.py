@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Certificates, Name, SecretRef
+from ironburst.config.cluster_models import InCluster
+from ironburst.config.types import Address, Certificates, SecretRef
 
 
-class Bridge(Strict):
+class Bridge(InCluster):
     """A Kubernetes cluster whose pods wait in Slurm's queue, by SchedMD's slurm-bridge: rented nodes join both. Never
     run with a real slurm-bridge.
     """
@@ -23,19 +23,11 @@ class Bridge(Strict):
     ca: Certificates = Field(
         description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt"
     )
-    kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
     admin_kubeconfig: SecretRef | None = Field(
         default=None,
         description="how Pulumi gets in to declare the controller's rights, as cluster-admin; none: Pulumi declares "
         "nothing in the cluster",
         examples=["file:/etc/ironburst/admin.kubeconfig"],
-    )
-    controller_user: str | None = Field(
-        default=None,
-        min_length=1,
-        pattern=r"^[^\s]+$",
-        description="user that kubeconfig signs in as, by a certificate or OIDC; none: the ServiceAccount "
-        "ironburst-controller, which is made in the namespace",
     )
     join_token: SecretRef = Field(
         description="the controller writes the short-lived token there that a rented node joins the cluster with; "
@@ -43,8 +35,6 @@ class Bridge(Strict):
         examples=["aws-secretsmanager:ironburst/prod/join-token"],
     )
     cluster_dns: Address = Field(description="address of the cluster's DNS service", examples=["10.96.0.10"])
-    cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
-    namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")
     scheduler_name: str = Field(
         default="slurm-bridge-scheduler",
         pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",

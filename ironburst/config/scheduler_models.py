@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from ironburst.config.bridge_models import Bridge
+from ironburst.config.cluster_models import InCluster
 from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
 from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
@@ -123,7 +124,7 @@ class ControlPlane(Strict):
         return str(ipaddress.IPv4Network(self.service_cidr).network_address + 10)
 
 
-class Kubernetes(Strict):
+class Kubernetes(InCluster):
     """A Kubernetes cluster, that is there already or made here: rented nodes join it, and its own scheduler starts the
     pods.
     """
@@ -149,19 +150,11 @@ class Kubernetes(Strict):
         description="certificate of the cluster's authority, PEM; kubeadm has it as /etc/kubernetes/pki/ca.crt. With "
         "control_plane needed for rented nodes only",
     )
-    kubeconfig: SecretRef = Field(description="how the controller gets in", examples=["file:/etc/ironburst/kubeconfig"])
     admin_kubeconfig: SecretRef | None = Field(
         default=None,
         description="how Pulumi gets in to declare the controller's rights and the GPU support, as cluster-admin; "
         "none: Pulumi declares nothing in the cluster",
         examples=["file:/etc/ironburst/admin.kubeconfig"],
-    )
-    controller_user: str | None = Field(
-        default=None,
-        min_length=1,
-        pattern=r"^[^\s]+$",
-        description="user that kubeconfig signs in as, by a certificate or OIDC; none: the ServiceAccount "
-        "ironburst-controller, which is made in the namespace",
     )
     gpu_support: GpuSupport = GpuSupport()
     gate_rule: GateRule | None = Field(
@@ -183,8 +176,6 @@ class Kubernetes(Strict):
         description="address of the cluster's DNS service; with control_plane it follows from service_cidr",
         examples=["10.96.0.10"],
     )
-    cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
-    namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
     shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
