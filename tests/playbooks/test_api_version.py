@@ -49,6 +49,13 @@ def test_its_version_or_nothing_where_strangers_are_not_told(serve, files, tmp_p
     assert api_version.version(serve(status, version), files["ca.crt"], 10, str(tmp_path / "none")) == version
 
 
+def test_a_node_of_a_cluster_whose_authority_only_the_head_has_knows_it_since_it_joined(serve, files, tmp_path):
+    server, none = serve(200, "v1.36.3"), str(tmp_path / "none")
+    assert api_version.version(server, "", 10, none, authority=str(tmp_path / "ca.crt")) == "v1.36.3"
+    with pytest.raises(api_version.Failed, match="authority can't be used"):
+        api_version.version(server, "", 10, none, authority=none)
+
+
 @pytest.mark.parametrize(
     ("status", "version", "ca", "words"),
     [

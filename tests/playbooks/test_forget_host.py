@@ -113,7 +113,7 @@ def test_a_disk_with_credentials_is_no_image(tmp_path, name, text, reason):
 def test_what_the_roles_put_into_an_image_is_no_credential(tmp_path):
     """Their programs and settings, and what is forgotten."""
     for role, folder in (("kubernetes_node", "files"), ("cloud_node", "files"), ("node_health", "files")):
-        for path in (PLAYBOOKS / "roles" / role / folder).iterdir():
+        for path in (PLAYBOOKS / "roles" / role / folder).glob("*.*"):
             (tmp_path / "etc/ironburst").mkdir(parents=True, exist_ok=True)
             (tmp_path / "etc/ironburst" / path.name).write_text(path.read_text())
     for name in GONE:

@@ -14,9 +14,9 @@ options:
     type: str
     required: true
   ca:
-    description: Certificates of its authority, PEM.
+    description: Certificates of its authority, PEM; empty, those that the node has of it since it joined.
     type: str
-    required: true
+    default: ""
   timeout:
     description: Seconds that it may take.
     type: int
@@ -47,16 +47,17 @@ import urllib.request  # noqa: E402
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+AUTHORITY = "/etc/ironburst/cluster-ca.crt"
 
 
 class Failed(Exception):
     """Why there is no answer; one sentence."""
 
 
-def version(server, ca, timeout, certificate=CERTIFICATE):
+def version(server, ca, timeout, certificate=CERTIFICATE, authority=AUTHORITY):
     """The server's gitVersion; empty where it refuses to say. Raises Failed."""
     try:
-        context = ssl.create_default_context(cadata=ca)
+        context = ssl.create_default_context(cadata=ca) if ca else ssl.create_default_context(cafile=authority)
     except (OSError, ValueError) as error:  # ssl's own errors are OSErrors
         raise Failed("the certificate of the cluster's authority can't be used: {}".format(error)) from None
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 refuses authorities that kubelet takes
@@ -80,7 +81,7 @@ def main():
     """Answer with the version."""
     spec = {
         "server": {"type": "str", "required": True},
-        "ca": {"type": "str", "required": True},
+        "ca": {"type": "str", "default": ""},
         "timeout": {"type": "int", "default": 10},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

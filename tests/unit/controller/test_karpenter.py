@@ -474,12 +474,12 @@ class Story:
         return worst
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """200 of them."""
+@pytest.fixture(scope="module", params=[50, pytest.param(200, marks=pytest.mark.slow)])
+def played(request, tmp_path_factory):
+    """So many of them."""
     document = World(tmp_path_factory.mktemp("world")).document
     stories = []
-    for seed in range(200):
+    for seed in range(request.param):
         story = Story(tmp_path_factory.mktemp("story"), seed, document)
         story.play(40)
         story.room.ledger.close()
@@ -494,8 +494,8 @@ def test_no_ceiling_is_ever_overrun(played):
 def test_and_much_was_rented_by_both(played):
     machines = [len(story.room.karpenter.machines) for story in played]
     own = [len(story.own) for story in played]
-    assert sum(machines) > 500 and sum(own) > 200
-    assert sum(count > 3 for count in machines) > 50
+    assert sum(machines) > 2.5 * len(played) and sum(own) > {50: 25, 200: 200}[len(played)]
+    assert sum(count > 3 for count in machines) > len(played) / 4
     written = [len(story.room.karpenter.written) for story in played]
     assert sum(count > 3 for count in written) > 50  # limits went up and down
 

@@ -64,16 +64,19 @@ def test_a_failed_gate_is_told():
 
 
 def test_the_rolling_playbook_of_plain_ansible_reads_its_roles_from_site():
-    site, upgrade = (
-        yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())[0] for name in ("site", "upgrade")
+    (site, *_), (control_plane, upgrade) = (
+        yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text()) for name in ("site", "upgrade")
     )
+    assert (control_plane["hosts"], upgrade["hosts"]) == ("kubernetes_head", "slurm_node:kubernetes_node")
     assert "node_health" in site["vars"]["site_roles"] and "/site.yml" in upgrade["vars"]["upgrade_roles"]
     assert upgrade["serial"] == "{{ upgrade_share | default(1) }}" and upgrade["max_fail_percentage"] == 0
-    assert upgrade["any_errors_fatal"]
+    assert upgrade["any_errors_fatal"] and control_plane["any_errors_fatal"]
     names = [task["name"] for part in ("pre_tasks", "tasks", "post_tasks") for task in upgrade[part]]
     assert (
         names.index("Drain the node")
         < names.index("Wait until nothing of a job is on it")
         < names.index("What every host has")
     )
-    assert upgrade["post_tasks"][-1]["ansible.builtin.command"]["argv"][-1] == "state=resume"
+    slurm, kubernetes = upgrade["post_tasks"]
+    assert slurm["ansible.builtin.command"]["argv"][-1] == "state=resume"
+    assert kubernetes["cluster_node"]["state"] == "in_service"
