@@ -157,7 +157,7 @@ def test_settings_do_not_change_where_nobody_can_say_what_runs(inside, site, app
 def test_a_node_of_another_hand_stays_as_it_is(inside, site, applied):
     """There is a kubelet.conf, and none of our settings."""
     theirs = "/etc/kubernetes/kubelet.conf /etc/containerd/config.toml"
-    site.ssh("head", f"rm {SETTINGS}; echo theirs | tee {theirs}; apt-mark unhold kubelet")
+    site.ssh("head", f"systemctl stop kubelet; rm {SETTINGS}; echo theirs | tee {theirs}; apt-mark unhold kubelet")
     show = "systemctl show --property=MainPID,ActiveEnterTimestamp kubelet containerd"
     units = out(site, show)
     _, said = play(inside, kubernetes_node_settings={"maxPods": 64}, kubernetes_node_bootstrap_token="")
