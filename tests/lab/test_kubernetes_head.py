@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from ironburst.document import build
+from ironburst.document import build_scheduler
 from lab import names
 from lab.demo.inside import Inside
 from lab.kubernetes import binaries
@@ -79,7 +79,7 @@ def declare(inside, kubernetes="1.36", sha256=None):
     document["scheduler"] |= {
         "kind": "kubernetes",
         "head": "",
-        "api_server": f"https://{names.ADDRESSES['head']}:{build.API_PORT}",
+        "api_server": f"https://{names.ADDRESSES['head']}:{build_scheduler.API_PORT}",
         "ca": "",
         "cluster_dns": "10.96.0.10",
         "cluster_domain": "cluster.local",
