@@ -33,6 +33,9 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/true
 """
+GATE_PROGRAM = """#!/bin/sh
+echo '{"passed": true, "findings": [{"passed": true, "text": "nothing is looked at here"}]}'
+"""
 CNI = """apiVersion: v1
 kind: ConfigMap
 metadata: {name: pod-network, namespace: kube-system}
@@ -61,6 +64,8 @@ def inside(site):
     inside.cni.write_text(CNI)
     declare(inside)
     site.ssh("dgx01", "cat > /etc/systemd/system/ironburst-gate.service", stdin=GATE)
+    program = "/usr/local/sbin/ironburst-gate"
+    site.ssh("dgx01", f"cat > {program}; chmod 755 {program}", stdin=GATE_PROGRAM)
     return inside
 
 
