@@ -18,7 +18,7 @@ DRIVER_EPOCH = 3
 DKMS = "nvidia"  # the DKMS module's name since 570.148.08; it was nvidia-open
 VERSIONS = [*debs.DRIVER_VERSIONS, "595.58.03"]  # a newer branch, which the default module stream has
 KERNELS = {9: "5.14.0-570.12.1", 10: "6.12.0-55.9.1"}
-RENAMED = {"libnccl2": "libnccl", "libnccl-dev": "libnccl-devel", "containerd": "containerd.io"}
+RENAMED = {"libnccl2": "libnccl", "libnccl-dev": "libnccl-devel"}
 OF_A_STREAM = (
     "nvidia-driver",
     "nvidia-driver-libs",
@@ -28,7 +28,7 @@ OF_A_STREAM = (
     "nvidia-modprobe",
     "nvidia-kmod-common",
 )
-LEFT_OUT = ("dkms", "enroot+caps")  # written below; not an rpm's name
+LEFT_OUT = ("enroot+caps",)  # not an rpm's name
 
 
 def rpm_packages(major: int) -> list[Rpm]:
@@ -68,7 +68,7 @@ def _relations(text: str) -> str:
 
 
 def _kernel(major: int) -> Iterator[Rpm]:
-    """What DKMS needs: EPEL's dkms and the headers of the kernel that a dressed host says it runs."""
+    """What the driver needs of the system and of EPEL. `uname -r` of a dressed host is the machine's, not this."""
     version, release = KERNELS[major].split("-")
     yield Rpm("dkms", "3.2.2", requires="kernel-devel", files={"usr/sbin/dkms": tool("dkms")})
     yield Rpm(
