@@ -198,15 +198,9 @@ def site_of(document: ClusterDocument) -> kubernetes.Site:
         account_label=declared.account_label,
         queue=declared.queue or "pods",
         by_instance=bool(declared.eks),
-        ours=_by_instance(document, declared),
+        ours={host.node_object: host.name for host in document.hosts if host.node_object},
         boot_s=max((float(pool.boot_s) for pool in pools), default=0.0),
     )
-
-
-def _by_instance(document: ClusterDocument, declared: Declared) -> dict[str, str]:
-    """On EKS a node's object is called as its instance is."""
-    its = [host for host in document.hosts if document.scheduler_of(host) is declared] if declared.eks else []
-    return {host.instance_id: host.name for host in its if host.instance_id}
 
 
 def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:

@@ -83,6 +83,11 @@ class _OwnedAlone(Strict):
     addresses: Range = Field(description="in the hall's cidr, one a node", examples=["10.0.1.[11-14]"])
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
     serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
+    node_objects: Range | None = Field(
+        default=None,
+        description="names of their Node objects in Kubernetes, one a node; where absent, the nodes' own",
+        examples=["dgx[01-04].dc1.example"],
+    )
     bmc: Bmc
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"

@@ -16,6 +16,7 @@ from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
+from ironburst.config.scheduler_models import Kubernetes
 from ironburst.config.shares_models import Share as DeclaredShare
 from ironburst.document import (
     Budget,
@@ -253,6 +254,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             rack=nodes.rack,
             gpu=gpu,
             serial=nodes.serials[n] if nodes.serials else None,
+            node_object=nodes.node_objects[n] if nodes.node_objects else "",
             partition=own.get(name, config.scheduler_of(nodes).home_partition) if gpu else None,
             fabric="infiniband" if links else "none",
             fabric_links=links,
@@ -308,6 +310,8 @@ def _told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None)
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:
     its = _of_instances(config, group, naming.locked_group(group.name), solution)
+    whose = config.scheduler_of(group)
+    by_id = isinstance(whose, Kubernetes) and whose.eks is not None
     return [
         Host(
             name=name,
@@ -317,6 +321,7 @@ def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: So
             partition=group.name,
             zone=group.zone,
             instance_id=observed.instances[name].id,
+            node_object=observed.instances[name].id if by_id else "",
             address=observed.instances[name].address,
             data=group.data,
             **its,

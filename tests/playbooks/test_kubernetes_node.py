@@ -145,6 +145,7 @@ ON_EKS = {
     "cluster_region": "us-east-1",
     "node_kind": "cloud",
     "node_instance_id": "i-0abc",
+    "node_object": "i-0abc",
     "node_zone": "us-east-1a",
     "node_address": "10.90.1.4",
 }

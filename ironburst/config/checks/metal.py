@@ -20,6 +20,7 @@ def one_value_a_node(config: ClusterConfig) -> Findings:
             (("addresses",), nodes.addresses),
             (("macs",), nodes.macs),
             (("serials",), nodes.serials),
+            (("node_objects",), nodes.node_objects),
             (("bmc", "addresses"), nodes.bmc.addresses),
             (("bmc", "sha256"), nodes.bmc.sha256),
         ]

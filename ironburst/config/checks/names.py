@@ -8,7 +8,13 @@ from ironburst.config.cloud_models import Group, Pool
 from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
-ONE_EACH = {"names": "node name", "addresses": "address", "macs": "MAC address", "serials": "serial number"}
+ONE_EACH = {
+    "names": "node name",
+    "node_objects": "Node object",
+    "addresses": "address",
+    "macs": "MAC address",
+    "serials": "serial number",
+}
 """key of owned nodes: what its values are"""
 
 

@@ -51,6 +51,9 @@ def _kinds(config: ClusterConfig) -> Findings:
 def _whose(config: ClusterConfig) -> Findings:
     """With two schedulers everything says whose it is; with one there is nothing else to say."""
     for at, _, nodes in owned_nodes(config):
+        if nodes.node_objects and config.scheduler_of(nodes).kind != "kubernetes":
+            message = "are for nodes of a Kubernetes cluster, and these are Slurm's: leave them out"
+            yield Finding(at("node_objects"), nodes.node_objects, "no-cluster", message)
         yield from _one(config, at, nodes, [config.scheduler_of(nodes).kind] if nodes.role == "head" else None)
     for at, group in cloud_nodes(config):
         yield from _one(config, at, group)
@@ -92,7 +95,8 @@ def _nodes(config: ClusterConfig) -> Findings:
             yield Finding(at("role"), nodes.role, "no-head", message)
         if whose is config.slurm:
             continue
-        for name in nodes.names:
+        key = "node_objects" if nodes.node_objects else "names"
+        for name in getattr(nodes, key):
             if not re.fullmatch(NODE_NAME, name):
                 message = f"{name!r} is no name of a Kubernetes node: small letters, digits, - and . inside"
-                yield Finding(at("names"), name, "node-name", message)
+                yield Finding(at(key), name, "node-name", message)

@@ -147,6 +147,16 @@ def test_the_adapter_is_told_what_is_declared(cluster):
     }
 
 
+def test_node_objects_of_other_names_are_known_by_ours():
+    def change(value):
+        on_kubernetes(value)
+        value["halls"][0]["nodes"][0] |= {"names": "dgx[01-02]", "node_objects": "dgx[01-02].hall.example"}
+
+    made = built(change)
+    theirs = {host.node_object: host.name for host in made.hosts if host.node_object}
+    assert theirs == {"dgx01.hall.example": "dgx01", "dgx02.hall.example": "dgx02"} == scheduler.site_of(made).ours
+
+
 def test_the_token_goes_to_the_declared_secret(cluster, monkeypatch):
     written = []
     monkeypatch.setattr(secrets, "store", lambda reference, text, region: written.append((reference, text, region)))

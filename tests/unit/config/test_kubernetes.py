@@ -38,6 +38,25 @@ def test_a_cluster_is_declared_in_the_place_of_slurm(value):
 
 
 @pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        (["dgx01.x", "DGX02"], "halls[0].nodes[0].node_objects", "'DGX02' is no name of a Kubernetes node"),
+        (["dgx01.x", "dgx02.x"], None, None),
+    ],
+)
+def test_a_node_object_has_a_name_that_kubernetes_takes(value, given, path, words):
+    value["halls"][0]["nodes"][0]["node_objects"] = given
+    found = said(value)
+    assert ([each[0] for each in found], all(words in each[1] for each in found)) == ([path] if path else [], True)
+
+
+def test_nodes_of_slurm_have_no_node_objects(declared):
+    declared["halls"][0]["nodes"][0]["node_objects"] = "dgx[01-02].x"
+    ((path, message),) = said(declared)
+    assert path == "halls[0].nodes[0].node_objects" and "these are Slurm's" in message
+
+
+@pytest.mark.parametrize(
     ("key", "given", "words"),
     [
         ("api_server", "http://10.78.0.5:6443", "should match pattern"),

@@ -78,5 +78,10 @@ def test_the_rolling_playbook_of_plain_ansible_reads_its_roles_from_site():
         < names.index("What every host has")
     )
     slurm, kubernetes = upgrade["post_tasks"]
+    # what a role's defaults say of the name is not known here
+    (drain,) = (task for task in upgrade["pre_tasks"] if "cluster_node" in task)
+    assert {drain["cluster_node"]["node"], kubernetes["cluster_node"]["node"]} == {
+        "{{ node_object or inventory_hostname }}"
+    }
     assert slurm["ansible.builtin.command"]["argv"][-1] == "state=resume"
     assert kubernetes["cluster_node"]["state"] == "in_service"
