@@ -1,5 +1,5 @@
-"""playbooks/upgrade.yml on nodes of a real API server, scheduler and controllers: what is drained, what is waited for,
-and what is refused before that. The roles in between are stand-ins: what a role does is tested elsewhere.
+"""playbooks/upgrade.yml and fabric.yml on nodes of a real API server, scheduler and controllers: what is drained,
+waited for, and refused before that. The roles in between are stand-ins: what a role does is tested elsewhere.
 """
 
 import json
@@ -94,14 +94,16 @@ def pod(api, name, place, container=None, **labels):
 
 
 class Site:
-    """Two nodes, an inventory, and the real upgrade.yml beside stand-ins of roles."""
+    """Two nodes, an inventory, and the real playbooks beside stand-ins of roles and of the bandwidth test."""
 
     def __init__(self, plane, folder):
         self.folder, self.marks = folder, folder / "marks"
         books = folder / "playbooks"
-        for name in ("upgrade.yml", "site.yml"):
+        for name in ("upgrade.yml", "site.yml", "fabric.yml"):
             books.mkdir(exist_ok=True)
             shutil.copy(PLAYBOOKS / name, books / name)
+        (books / "tasks").mkdir()
+        (books / "tasks/ib_write_bw.yml").write_text(ROLE.replace("{{ role_name }}", "{{ fabric_device }}"))
         for role in ("base", "container_runtime", "node_health", "kubernetes_node"):
             tasks = books / "roles" / role / "tasks"
             tasks.mkdir(parents=True)
@@ -114,6 +116,8 @@ class Site:
             "ansible_python_interpreter": sys.executable,
             "cluster_name": "t",
             "cluster_region": None,
+            "node_object": "",
+            "cluster_schedulers": [{"head": ""}],
             "cluster_scheduler": {
                 "kind": "kubernetes",
                 "head": "",
@@ -130,13 +134,15 @@ class Site:
             "bad_nodes": [],
         }
 
-    def start(self, *options, **changes):
-        groups = {group: {"hosts": dict.fromkeys(NODES)} for group in ("base", "node_health", "kubernetes_node")}
+    def start(self, *options, book="upgrade.yml", **changes):
+        names = ["base", "node_health", "kubernetes_node"]
+        names += ["rdma", "fabric_infiniband"] if book == "fabric.yml" else []
+        groups = {group: {"hosts": dict.fromkeys(NODES)} for group in names}
         inventory = {"all": {"vars": self.variables | changes, "children": groups}}
         (self.folder / "inventory.yml").write_text(json.dumps(inventory))
         command = [Path(sys.executable).with_name("ansible-playbook"), "-i", self.folder / "inventory.yml"]
         return subprocess.Popen(
-            [*command, self.folder / "playbooks/upgrade.yml", "-e", "upgrade_poll=1", *options],
+            [*command, self.folder / "playbooks" / book, "-e", "upgrade_poll=1", *options],
             env=os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS.parent / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"},
             cwd=PLAYBOOKS.parent,
             stdout=subprocess.PIPE,
@@ -274,3 +280,12 @@ def test_a_node_that_its_cluster_had_before_keeps_its_containerd(site, api):
     (site.folder / "playbooks/roles/kubernetes_node/tasks/program.yml").write_text("---\n[]\n")
     site.run("--limit", "gpu-1")
     assert site.converged() == ["gpu-1 node_health", "gpu-1 kubernetes_node"]
+
+
+def test_the_fabric_is_not_stressed_under_a_pod(site, api):
+    pod(api, "train", "gpu-1", GPU)
+    said = site.run("--tags", "stress", book="fabric.yml", code=2)
+    assert "gpu-1: default/train run on it: drain it, or leave it out with --limit" in said
+    end(api, "train")
+    site.run("--tags", "stress", book="fabric.yml")
+    assert "gpu-1 mlx5_0" in site.converged()

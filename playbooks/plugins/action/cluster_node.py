@@ -30,9 +30,11 @@ options:
   scheduler: {description: the document's part of it, type: dict, required: true}
   region: {description: of AWS Secrets Manager, type: str}
   state:
-    description: drained, waits until no pod of a workload is there; in_service, lifts our own cordon and no one else's
+    description:
+      - drained, waits until no pod of a workload is there; in_service, lifts our own cordon and no one else's
+      - unused, fails where one is there, and changes nothing
     type: str
-    choices: [drained, in_service]
+    choices: [drained, in_service, unused]
     required: true
   reason: {description: what people read of the drain, type: str}
   timeout: {description: seconds that its pods may take; then it takes pods again, type: int}
@@ -43,7 +45,7 @@ SPEC = {
     "cluster": {"type": "str", "required": True},
     "scheduler": {"type": "dict", "required": True},
     "region": {"type": "str"},
-    "state": {"type": "str", "choices": ["drained", "in_service"], "required": True},
+    "state": {"type": "str", "choices": ["drained", "in_service", "unused"], "required": True},
     "reason": {"type": "str", "default": "playbooks/upgrade.yml"},
     "timeout": {"type": "int", "default": 86400},
     "poll": {"type": "float", "default": 5.0},
@@ -63,7 +65,7 @@ class ActionModule(ActionBase):
         try:
             declared = Scheduler.model_validate(given["scheduler"])
             service = home_nodes(given["cluster"], declared, given["region"])
-            change = drained if given["state"] == "drained" else in_service
+            change = {"drained": drained, "in_service": in_service, "unused": unused}[given["state"]]
             return {"changed": change(service, given, self._task.check_mode)}
         except SchedulerError as error:
             raise AnsibleActionFail(f"{given['node']}: {error}") from None
@@ -97,3 +99,11 @@ def in_service(service, given, check):
     if ours and not check:
         service.resume([given["node"]])
     return ours
+
+
+def unused(service, given, _check):
+    """False: it changes nothing. One that is in no cluster yet runs nothing."""
+    node = service.occupancy().get(given["node"])
+    if node and node.jobs:
+        raise SchedulerError(f"{', '.join(node.jobs)} run on it: drain it, or leave it out with --limit")
+    return False
