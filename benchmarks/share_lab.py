@@ -101,7 +101,7 @@ class InSlurm:
     def control(self, _: float) -> Mapping[str, int]:
         """As the controller's tick does."""
         seen = self.slurm.observe()
-        self.slurm.limit(self.shares, quotas_now(self.shares, "home", seen.nodes, seen.jobs, seen.shares))
+        self.slurm.limit(self.shares, *quotas_now(self.shares, "home", seen.nodes, seen.jobs, seen.shares))
         return in_use(seen.jobs)
 
 

@@ -172,8 +172,8 @@ class InKubernetes:
             self.tasks[task.id] = task
         seen = self.kube.observe()
         refused = [task.waits() for task in self.tasks.values() if task.id not in self.sent]
-        now = quotas_now(SHARES, "home", seen.nodes, [*seen.jobs, *refused], seen.shares)
-        self.kube.limit(SHARES, now)
+        now, gpus = quotas_now(SHARES, "home", seen.nodes, [*seen.jobs, *refused], seen.shares)
+        self.kube.limit(SHARES, now, gpus)
         self._send()
         return in_use(seen.jobs)
 

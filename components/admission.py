@@ -15,13 +15,13 @@ Spec = Any  # the SDK types its records by the key
 SERVERS_OWN = ("managedFields", "resourceVersion", "generation")  # of an object's metadata; every write moves them
 
 
-def _policy(user: str, group: str, resource: str, operations: list[str], *rules: tuple[str, str]) -> Spec:
+def _policy(user: str, group: str, resources: list[str], operations: list[str], *rules: tuple[str, str]) -> Spec:
     """`rules`: expressions that must be true, and what is said where one isn't."""
     return {
         "failure_policy": "Fail",
         "match_constraints": {
             "resource_rules": [
-                {"api_groups": [group], "api_versions": ["*"], "operations": operations, "resources": [resource]}
+                {"api_groups": [group], "api_versions": ["*"], "operations": operations, "resources": resources}
             ]
         },
         "match_conditions": [{"name": "controller", "expression": f"request.userInfo.username == {_text(user)}"}],
@@ -56,7 +56,7 @@ def nodes(instances: Sequence[str], rents: bool) -> Spec:
         rule += f" || (has(object.spec.taints) && object.spec.taints.exists(t, {waits}))"
         said += f", and it has no taint {NOT_READY_TAINT}"
     conditions = [{"name": "instance", "expression": "request.userInfo.username.startsWith('system:node:i-')"}]
-    return _policy("", "", "nodes", ["CREATE"], (rule, said)) | {"match_conditions": conditions}
+    return _policy("", "", ["nodes"], ["CREATE"], (rule, said)) | {"match_conditions": conditions}
 
 
 def pods(user: str) -> Spec:
@@ -64,7 +64,7 @@ def pods(user: str) -> Spec:
     return _policy(
         user,
         "",
-        "pods",
+        ["pods"],
         ["CREATE", "UPDATE"],
         ("request.operation == 'UPDATE'", "ironburst's controller makes no pods"),
         (
@@ -89,7 +89,7 @@ def workloads(user: str, check: str) -> Spec:
     return _policy(
         user,
         "kueue.x-k8s.io",
-        "workloads/status",
+        ["workloads/status"],
         ["UPDATE"],
         (
             f"{both} && {_same('status', ('admissionChecks',))}",
@@ -102,13 +102,25 @@ def workloads(user: str, check: str) -> Spec:
     )
 
 
+def queues(user: str) -> Spec:
+    """Of the teams' ClusterQueues and their Cohort, the quotas alone."""
+    return _policy(
+        user,
+        "kueue.x-k8s.io",
+        ["clusterqueues", "cohorts"],
+        ["UPDATE"],
+        (_same("spec", ("resourceGroups",)), "ironburst's controller may change nothing of a queue but its quotas"),
+        (_same("metadata", SERVERS_OWN), "ironburst's controller may change no label, annotation or owner of a queue"),
+    )
+
+
 def node_pools(user: str) -> Spec:
     """Of Karpenter's NodePools, the limits alone."""
     said = "ironburst's controller may change nothing of a NodePool but its limits"
     return _policy(
         user,
         "karpenter.sh",
-        "nodepools",
+        ["nodepools"],
         ["CREATE", "UPDATE"],
         ("request.operation == 'UPDATE'", "ironburst's controller makes no NodePools"),
         (f"request.operation != 'UPDATE' || ({_same('spec', ('limits',))})", said),
@@ -132,7 +144,7 @@ def tokens(user: str) -> Spec:
     return _policy(
         user,
         "",
-        "secrets",
+        ["secrets"],
         ["CREATE", "UPDATE"],
         ("request.operation == 'CREATE' && request.namespace == 'kube-system'", said),
         ("has(object.type) && object.type == 'bootstrap.kubernetes.io/token'", said),
@@ -153,7 +165,7 @@ def approvals(user: str) -> Spec:
     return _policy(
         user,
         "certificates.k8s.io",
-        "certificatesigningrequests/approval",
+        ["certificatesigningrequests/approval"],
         ["UPDATE"],
         (asked, "ironburst's controller approves requests of rented nodes that join, and no others"),
     )

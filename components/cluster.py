@@ -88,6 +88,7 @@ class Cluster(pulumi.ComponentResource):
 
     def _kubernetes(self, config: ClusterConfig, groups: list[GpuNodeGroup]) -> None:
         """What belongs into the cluster, where Pulumi is let in."""
+        teams = [share.name for share in config.shares]
         if config.kubernetes and self._eks:
             pools = config.cloud.pools if config.cloud else []
             ids = [instance.apply(lambda made: made.id) for group in groups for instance in group.joining]
@@ -97,6 +98,7 @@ class Cluster(pulumi.ComponentResource):
                 kubeconfig=self._eks.kubeconfig,
                 user=CONTROLLER,
                 instances=ids,
+                teams=teams,
                 rents=any(eks_cluster.cluster_of(config, pool) for pool in pools),
                 opts=self._child,
             )
@@ -111,6 +113,7 @@ class Cluster(pulumi.ComponentResource):
                 scheduler=declared,
                 kubeconfig=kubeconfig,
                 karpenter=karpenter,
+                teams=teams,
                 opts=self._child,
             )
 

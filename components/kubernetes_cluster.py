@@ -43,11 +43,13 @@ class KubernetesCluster(pulumi.ComponentResource):
         user: str | None = None,
         instances: Sequence[pulumi.Output[str]] | None = None,
         karpenter: Sequence[KarpenterPool] = (),
+        teams: Sequence[str] = (),
         rents: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`name`: of the stack; `kubeconfig`: its contents, of a cluster-admin. On EKS: `user`, that the controller's
-        role signs in as, `instances`, the ids of all fixed nodes, and whether rented ones join, too.
+        role signs in as, `instances`, the ids of all fixed nodes, and whether rented ones join, too. `teams`: accounts
+        with shares.
         """
         super().__init__("ironburst:components:KubernetesCluster", name, None, opts)
         self._name, self._namespace, self._object = name, scheduler.namespace, cluster_object(name)
@@ -76,6 +78,7 @@ class KubernetesCluster(pulumi.ComponentResource):
         self._queue = scheduler.queue if isinstance(scheduler, Kubernetes) else "slurm-bridge"
         self._kueue = self._queue == "kueue"
         self._node_pools = tuple(node_pool(name, pool.name) for pool in karpenter)
+        self._teams = tuple(teams) if self._kueue else ()
         self._rights(namespace, self._bounds())
         if self._kueue:
             self._check()
@@ -103,6 +106,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         specs = {kind: policy(self.controller) for kind, policy in POLICIES.items() if self._tokens or kind == "pods"}
         if self._kueue:
             specs["workloads"] = admission.workloads(self.controller, self._object)
+        if self._teams:
+            specs["queues"] = admission.queues(self.controller)
         if self._instances is not None:
             rents = self._rents
             specs["nodes"] = pulumi.Output.all(*self._instances).apply(lambda ids: admission.nodes(ids, rents))
@@ -132,7 +137,9 @@ class KubernetesCluster(pulumi.ComponentResource):
             logical(self._name, "controller"),
             metadata={"name": self._object},
             rules=_rules(
-                kubernetes_rights.cluster(self._queue, self._object, self._node_pools, certificates=self._tokens)
+                kubernetes_rights.cluster(
+                    self._queue, self._object, self._node_pools, teams=self._teams, certificates=self._tokens
+                )
             ),
             opts=self._child,
         )

@@ -64,15 +64,21 @@ KUEUE = "kueue.x-k8s.io"
 """API group of Kueue's objects"""
 
 
-def answering(check: str) -> tuple[Rule, ...]:
+def answering(check: str, teams: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     """Where Kueue is the queue, and `check` is the name of our AdmissionCheck. A patch of a workload's status may admit
-    it, too: a ValidatingAdmissionPolicy bounds it to our own entry.
+    it, too: a ValidatingAdmissionPolicy bounds it to our own entry. `teams`: with shares, whose queues' quotas follow
+    what is in service; a policy bounds that to the quotas.
     """
+    quotas = (
+        Rule(KUEUE, ("clusterqueues",), ("get", "patch"), teams),
+        Rule(KUEUE, ("cohorts",), ("get", "patch"), ("ironburst",)),
+    )
     kept = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks")
     return (
         Rule(KUEUE, kept, ("list", "watch")),
         Rule(KUEUE, ("workloads/status",), ("get", "patch")),
         Rule(KUEUE, ("admissionchecks/status",), ("get", "patch"), (check,)),
+        *(quotas if teams else ()),
     )
 
 
@@ -92,9 +98,17 @@ def limiting(node_pools: tuple[str, ...]) -> tuple[Rule, ...]:
     )
 
 
-def cluster(queue: str, check: str, node_pools: tuple[str, ...] = (), *, certificates: bool = True) -> tuple[Rule, ...]:
-    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations.
-    `certificates`: nodes ask for them when they join, as they do everywhere but on EKS.
+def cluster(
+    queue: str,
+    check: str,
+    node_pools: tuple[str, ...] = (),
+    *,
+    teams: tuple[str, ...] = (),
+    certificates: bool = True,
+) -> tuple[Rule, ...]:
+    """In the whole cluster, by whose the queue is. With Kueue's, no pod is changed: Kueue gives it its tolerations; nor
+    a ResourceQuota, but the queues of `teams`, who have shares. `certificates`: nodes ask for them when they join, as
+    they do everywhere but on EKS.
     """
     if queue == "slurm-bridge":
         return BRIDGE
@@ -102,8 +116,8 @@ def cluster(queue: str, check: str, node_pools: tuple[str, ...] = (), *, certifi
     if queue != "kueue":
         return (*rules, *limiting(node_pools))
     pods = Rule("", ("pods",), ("list", "watch", "delete"))
-    others = (rule for rule in rules if rule.resources != ("pods",))
-    return (pods, *others, *answering(check), *limiting(node_pools))
+    others = (rule for rule in rules if rule.resources not in (("pods",), ("resourcequotas",)))
+    return (pods, *others, *answering(check, teams), *limiting(node_pools))
 
 
 # In kube-system, where bootstrap tokens are

@@ -190,9 +190,10 @@ class Scheduler(Protocol):
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Stop jobs and put them back into the queue, all that can be. The others, and why not."""
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
-        """Hold each team to what it may have now ({account: quota}), where the scheduler doesn't already. What the role
-        or a person has to make first, and isn't there, is an error, after the rest was written.
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+        """Hold each team to what it may have now ({account: quota}), where the scheduler doesn't already. `gpus`: of
+        the shared nodes, that are there. What the role or a person has to make first, and isn't there, is an error,
+        after the rest was written.
         """
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:

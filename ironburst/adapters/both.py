@@ -145,9 +145,9 @@ class Both:
         """See Scheduler."""
         self._to(list(nodes), lambda side, names: side.beat({name: nodes[name] for name in names}, at_s))
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """Not here: a share would be one of both sides, and each counts its own."""
-        del shares, now
+        del shares, now, gpus
         raise SchedulerError("shares are of one scheduler, and this site has two")
 
     def place(self, job: int, partitions: Sequence[str], excluded: Sequence[str], *, begin_now: bool = False) -> None:

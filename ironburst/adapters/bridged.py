@@ -136,9 +136,9 @@ class Bridged:
         """The munge key lets a node into Slurm; the cluster asks for each."""
         return self._cluster.admit()
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """Slurm's."""
-        self._slurm.limit(shares, now)
+        self._slurm.limit(shares, now, gpus)
 
     # ---- nodes
     def power_up(self, nodes: Sequence[str]) -> None:

@@ -161,8 +161,9 @@ class Slurm:
             raise self._failed(("scontrol", "requeue", ",".join(called)), done)
         return refused
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """As GrpTRES of the teams' QOS."""
+        del gpus  # the numbers come from them
         qos = shared.shown_qos(self._call(*shared.SHOW_QOS).splitlines())
         if lines := shared.limits(shares, now, qos):
             self._call("sh", "-c", " && ".join(map(shlex.join, lines)))

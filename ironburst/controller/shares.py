@@ -17,10 +17,10 @@ def hold(site: Site, observation: Observation) -> None:
     if not shares:
         return
     home = document.scheduler.home_partition
-    now = quotas_now(shares, home, observation.nodes, observation.jobs, observation.shares)
+    now, gpus = quotas_now(shares, home, observation.nodes, observation.jobs, observation.shares)
     _tell_what_is_missing(site, now)
     try:
-        site.scheduler.limit(shares, now)
+        site.scheduler.limit(shares, now, gpus)
     except SchedulerError as error:
         site.tell("trouble", f"the teams' limits can't be brought to what is in service: {error}")
 

@@ -40,6 +40,14 @@ def classes() -> list[Json]:
     ]
 
 
+def quantity(number: int) -> str:
+    """As Kubernetes writes it back: 2000 is 2k."""
+    for suffix, each in (("M", 10**6), ("k", 10**3)):
+        if number and number % each == 0:
+            return f"{number // each}{suffix}"
+    return str(number)
+
+
 def live(now: Mapping[str, Quota]) -> dict[tuple[str, str], Json]:
     """{(namespace, ResourceQuota): its hard limits} of those that change with the time; the others are as declared."""
     return {
@@ -174,7 +182,7 @@ def _class(name: str, value: int, preemption: str, description: str) -> Json:
 
 
 def _hard(gpus: int) -> Json:
-    return {f"requests.{GPU}": str(gpus)}
+    return {f"requests.{GPU}": quantity(gpus)}
 
 
 def _quota(namespace: str, name: str, classes: list[str], gpus: int) -> Json:

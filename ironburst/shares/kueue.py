@@ -8,11 +8,13 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ironburst.shares.kubernetes import GPU, LABELS, TEAM
+from ironburst.shares.kubernetes import GPU, LABELS, TEAM, quantity
 from ironburst.shares.model import Quota, Share
+from ironburst.shares.quota import guarantees
 
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "ironburst"
@@ -40,10 +42,10 @@ def objects(
     ones: the answer says where.
     """
     rest = gpus - sum(quota.guaranteed for quota in now.values())
-    nobodys = {SHARED: {GPU: {"nominalQuota": str(rest)}}}
+    nobodys = {SHARED: {GPU: {"nominalQuota": quantity(rest)}}}
     found = [_flavor(SHARED), _flavor(ENDLESS)]
     if check:
-        nobodys[RENTED] = {GPU: {"nominalQuota": str(rented_gpus)}}
+        nobodys[RENTED] = {GPU: {"nominalQuota": quantity(rented_gpus)}}
         found.append(_flavor(RENTED))
     found += [_flavor(_own(share), share.account) for share in shares if share.nodes]
     found.append(_object("Cohort", COHORT, {"resourceGroups": [_group(nobodys)]}))
@@ -53,19 +55,56 @@ def objects(
     return found
 
 
-def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
-    mine: Json = {"nominalQuota": str(quota.guaranteed)}
+def live(shares: Sequence[Share], gpus: int) -> dict[tuple[str, str], Json]:
+    """{(plural of the kind, name): quota of the shared GPUs} of those objects that follow what is there. `gpus`: of the
+    shared nodes. What is lent out is reclaimed by Kueue, what runs within a guarantee that gets less goes on.
+    """
+    sure = guarantees(shares, gpus)
+    queues = {("clusterqueues", share.account): _shared(share, sure[share.account]) for share in shares}
+    return {("cohorts", COHORT): {"nominalQuota": quantity(gpus - sum(sure.values()))}, **queues}
+
+
+def changed(spec: Json, quota: Json) -> Json | None:
+    """The groups of a queue or cohort with this quota of the shared GPUs; None: they have it. KeyError where they don't
+    have the flavor.
+    """
+    groups = copy.deepcopy(spec.get("resourceGroups") or [])
+    for resource in _of_shared(groups):
+        said = {key: value for key, value in resource.items() if key in ("nominalQuota", "borrowingLimit")}
+        if said == quota:
+            return None
+        for key in said:
+            del resource[key]
+        resource.update(quota)
+        return {"resourceGroups": groups}
+    raise KeyError(SHARED)
+
+
+def _of_shared(groups: Sequence[Json]) -> Iterator[Json]:
+    for group in groups:
+        for flavor in group["flavors"]:
+            yield from (each for each in flavor["resources"] if (flavor["name"], each["name"]) == (SHARED, GPU))
+
+
+def _shared(share: Share, guaranteed: int) -> Json:
+    """A team's quota of the shared GPUs."""
+    quota: Json = {"nominalQuota": quantity(guaranteed)}
     if not share.over_quota:
-        mine["borrowingLimit"] = "0"
+        quota["borrowingLimit"] = "0"
     elif share.most is not None:
-        mine["borrowingLimit"] = str(max(share.most - quota.guaranteed, 0))
-    flavors = {SHARED: {GPU: mine}}
+        quota["borrowingLimit"] = quantity(max(share.most - guaranteed, 0))
+    return quota
+
+
+def _queue(share: Share, own_gpus: Mapping[str, int], quota: Quota, check: str) -> Json:
+    flavors = {SHARED: {GPU: _shared(share, quota.guaranteed)}}
     if share.nodes:  # asked first; lent to nobody, and nothing is borrowed of it
-        own = {"nominalQuota": str(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
+        own = {"nominalQuota": quantity(own_gpus[share.account]), "borrowingLimit": "0", "lendingLimit": "0"}
         flavors = {_own(share): {GPU: own}, **flavors}
     preempt, asked = "TryNextFlavor", {}
     if check:  # last: and a guarantee is taken back at home, not rented for (tried with Kueue 0.19.2)
-        limit = {} if share.most is None else {"borrowingLimit": str(share.most)}  # of each flavor: Kueue has no sum
+        # of each flavor: Kueue has no sum
+        limit = {} if share.most is None else {"borrowingLimit": quantity(share.most)}
         flavors[RENTED] = {GPU: {"nominalQuota": "0", **limit}}
         asked = {"admissionChecksStrategy": {"admissionChecks": [{"name": check, "onFlavors": [RENTED]}]}}
         preempt = "MayStopSearch"

@@ -21,9 +21,9 @@ def quotas_now(
     nodes: Sequence[burst.Node],
     jobs: Sequence[burst.Job],
     kinds: Mapping[int, str],
-) -> dict[str, Quota]:
-    """{account: what it may have now}. `kinds`: what jobs count in by their scheduler's word (ironburst.shares.model);
-    a job that isn't there waits for either.
+) -> tuple[dict[str, Quota], int]:
+    """({account: what it may have now}, GPUs of the shared nodes that are there). `kinds`: what jobs count in by their
+    scheduler's word (ironburst.shares.model); a job that isn't there waits for either.
 
     A node that takes no jobs counts with the GPUs that are still in use there. What a team has on rented nodes is added
     to its quota of that kind: the scheduler counts it there, and it takes nothing from home. What is on a team's own
@@ -43,7 +43,8 @@ def quotas_now(
         for job in ours
         if job not in rented and home_partition in job.partitions
     ]
-    found = quotas(shares, capacity(there, seen), seen)
+    gpus = capacity(there, seen)
+    found = quotas(shares, gpus, seen)
     for job in rented:
         quota = found[job.account]
         gpus = job.nodes * job.each.gpus
@@ -51,7 +52,7 @@ def quotas_now(
             found[job.account] = replace(quota, over=quota.over + gpus)
         else:
             found[job.account] = replace(quota, guaranteed=quota.guaranteed + gpus)
-    return found
+    return found, gpus
 
 
 def _later(job: burst.Job) -> bool:

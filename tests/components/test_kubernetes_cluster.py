@@ -99,6 +99,17 @@ def test_where_kueue_is_the_queue_there_is_a_check_and_no_right_to_change_pods(c
     assert any(each.inputs["metadata"]["name"] == "ironburst-lab-workloads" for each in recording.all(POLICY))
 
 
+def test_the_quotas_of_kueues_queues_follow_the_shares(cluster, declared):
+    declared["scheduler"]["queue"] = "kueue"
+    declared["shares"] = [{"team": "vision", "guaranteed_gpus": 8}]
+    recording = cluster(declared)
+    rules = recording.one(ROLE).inputs["rules"]
+    named = {each["resources"][0]: each.get("resourceNames") for each in rules if each["verbs"] == ["get", "patch"]}
+    assert (named["clusterqueues"], named["cohorts"]) == (["vision"], ["ironburst"])
+    assert not any("resourcequotas" in each["resources"] for each in rules)
+    assert any(each.inputs["metadata"]["name"] == "ironburst-lab-queues" for each in recording.all(POLICY))
+
+
 POOL = {"name": "wide", "instance_type": "g6e.12xlarge", "max_nodes": 4, "node_class": "gpu", "max_run": "2h"}
 
 

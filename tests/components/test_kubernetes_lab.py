@@ -39,7 +39,8 @@ declared = Kubernetes.model_validate(json.loads(os.environ["DECLARED"]))
 kubeconfig = resolved(declared, None)
 cluster_kinds.check(declared, kubeconfig)
 pools = [KarpenterPool.model_validate(each) for each in json.loads(os.environ["KARPENTER"])]
-KubernetesCluster("lab", scheduler=declared, kubeconfig=kubeconfig, karpenter=pools)
+teams = json.loads(os.environ["TEAMS"])
+KubernetesCluster("lab", scheduler=declared, kubeconfig=kubeconfig, karpenter=pools, teams=teams)
 """
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -89,7 +90,7 @@ def engine(plane, tmp_path_factory):
     return made_engine(plane, tmp_path_factory.mktemp("stack"))
 
 
-def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), **scheduler):
+def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), teams=(), **scheduler):
     """`engine(*arguments)` of a stack in a folder of its own."""
     (folder / "Pulumi.yaml").write_text("name: ironburst\nruntime: {name: python}\n")
     (folder / "__main__.py").write_text(program)
@@ -112,6 +113,7 @@ def made_engine(plane, folder, *, program=PROGRAM, declared=None, karpenter=(), 
         "PULUMI_CONFIG_PASSPHRASE": "x",
         "PULUMI_BACKEND_URL": f"file://{folder}",
         "KARPENTER": json.dumps(list(karpenter)),
+        "TEAMS": json.dumps(list(teams)),
     }
 
     def run(*verb, **changed):

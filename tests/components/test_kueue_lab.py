@@ -11,6 +11,8 @@ import yaml
 from ironburst import naming
 from ironburst.adapters.kubernetes import Access, Kueue
 from ironburst.adapters.kubernetes.client import Client
+from ironburst.adapters.kubernetes.quotas import write_queues
+from ironburst.shares import Share, kueue, quotas
 from lab.kubernetes import access, binaries
 from lab.kubernetes.control_plane import ControlPlane
 from lab.system import wait_for
@@ -26,6 +28,7 @@ pytestmark = [
 API = f"/apis/{GROUP}/{VERSION}"
 WORKLOADS = f"{API}/namespaces/team-a/workloads"
 LIMIT_S = 60
+SHARES = [Share("vision", 8)]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def api(plane, tmp_path_factory):
 
     wait_for(tried, LIMIT_S, "Kueue's kinds")
     api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "team-a"}})
-    engine = made_engine(plane, tmp_path_factory.mktemp("stack"), queue="kueue")
+    engine = made_engine(plane, tmp_path_factory.mktemp("stack"), queue="kueue", teams=["vision"])
     done(engine("up", "--yes", "--skip-preview"))
     return api
 
@@ -121,13 +124,36 @@ def test_the_controller_admits_nothing_and_changes_no_workload(api, controller, 
     )
 
 
-def test_the_server_takes_the_adapters_answers(plane, api, held, tmp_path):
-    from tests.adapters.kubernetes.test_kueue import SITE
+@pytest.fixture
+def shared(api):
+    """The queue and the cohort of a team with shares, and a queue that isn't its."""
+    objects = kueue.objects(SHARES, 16, {}, quotas(SHARES, 16, []))
+    (queue,) = (each for each in objects if each["kind"] == "ClusterQueue")
+    (cohort,) = (each for each in objects if each["kind"] == "Cohort")
+    api.call("POST", f"{API}/cohorts", cohort)
+    for name in ("vision", "research"):
+        api.call("POST", f"{API}/clusterqueues", {**queue, "metadata": {"name": name}})
+    yield
+    for path in ("clusterqueues/vision", "clusterqueues/research", "cohorts/ironburst"):
+        api.call("DELETE", f"{API}/{path}")
 
-    for kind, objects in (("clusterqueues", [RECORDED["queue"]]), ("resourceflavors", RECORDED["flavors"])):
-        for each in objects:
-            meta = {"name": each["metadata"]["name"]}
-            api.call("POST", f"{API}/{kind}", {**each, "metadata": meta})
+
+def test_the_controller_changes_quotas_of_teams_with_shares_and_nothing_else(api, controller, shared, plane, tmp_path):
+    client = Client(Access(kubeconfig_of_the_controller(plane, api, tmp_path)))
+    write_queues(client, SHARES, 6)
+    found = api.call("GET", f"{API}/clusterqueues/vision")["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert found == [{"name": "nvidia.com/gpu", "nominalQuota": "6"}]
+    of_vision = f"{API}/clusterqueues/vision"
+    for change in ({"spec": {"preemption": {"withinClusterQueue": "Any"}}}, {"spec": {"cohortName": "other"}}):
+        said = refused(lambda change=change: controller.call("PATCH", of_vision, change))
+        assert "nothing of a queue but its quotas" in said
+    labelled = {"metadata": {"labels": {"a": "b"}}}
+    assert "no label" in refused(lambda: controller.call("PATCH", f"{API}/cohorts/ironburst", labelled))
+    assert "cannot patch" in refused(lambda: controller.call("PATCH", f"{API}/clusterqueues/research", labelled))
+    assert "cannot delete" in refused(lambda: controller.call("DELETE", of_vision))
+
+
+def kubeconfig_of_the_controller(plane, api, folder):
     token = api.call(
         "POST",
         "/api/v1/namespaces/ironburst-system/serviceaccounts/ironburst-controller/token",
@@ -135,9 +161,19 @@ def test_the_server_takes_the_adapters_answers(plane, api, held, tmp_path):
     )["status"]["token"]
     config = yaml.safe_load(plane.layout().kubeconfig("admin").read_text())
     config["users"][0]["user"] = {"token": token}
-    path = tmp_path / "kubeconfig"
+    path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(config))
-    kube = Kueue(Client(Access(path)), SITE)
+    return path
+
+
+def test_the_server_takes_the_adapters_answers(plane, api, held, tmp_path):
+    from tests.adapters.kubernetes.test_kueue import SITE
+
+    for kind, objects in (("clusterqueues", [RECORDED["queue"]]), ("resourceflavors", RECORDED["flavors"])):
+        for each in objects:
+            meta = {"name": each["metadata"]["name"]}
+            api.call("POST", f"{API}/{kind}", {**each, "metadata": meta})
+    kube = Kueue(Client(Access(kubeconfig_of_the_controller(plane, api, tmp_path))), SITE)
     try:
         kube.claim("me", "words", 600.0)
         wait_for(lambda: kube.objects().checks[CHECK].active, LIMIT_S, "the check is active")

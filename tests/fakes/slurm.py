@@ -299,7 +299,7 @@ class FakeSlurm:
         eligible = self.clock.now() if begin_now else fake.job.eligible_s
         fake.job = replace(fake.job, partitions=tuple(partitions), excluded=tuple(excluded), eligible_s=eligible)
 
-    def limit(self, shares, now):
+    def limit(self, shares, now, gpus):
         self.limits.append(dict(now))
 
     def beat(self, nodes, at_s):

@@ -20,6 +20,7 @@ from ironburst.adapters.kubernetes import (
     objects,
     queue,
     quota_room,
+    quotas,
     taints,
     workloads,
 )
@@ -215,8 +216,12 @@ class Kueue(Kubernetes):
         self._each(nodes, change)
         return value
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
-        """Nothing: Kueue's own quotas hold the shares, and ResourceQuotas would refuse its pods."""
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
+        """As nominal quotas of the teams' queues. Who goes over them Kueue decides; ResourceQuotas would refuse its
+        pods. What is on rented nodes counts in a flavor of its own.
+        """
+        del now
+        quotas.write_queues(self._client, shares, gpus)
 
     def requeue(self, *jobs: int) -> dict[int, str]:
         """Kueue ends all pods of a workload and puts it into the queue again; other pods are evicted."""

@@ -167,9 +167,9 @@ class Kubernetes:
         """Cordon, delete the pods of workloads that are there, and the Node."""
         self._each(nodes, lambda name: self._abandon(name, reason))
 
-    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota]) -> None:
+    def limit(self, shares: Sequence[Share], now: Mapping[str, Quota], gpus: int) -> None:
         """As ResourceQuotas."""
-        del shares  # each team has both, whatever its share is
+        del shares, gpus  # each team has both, whatever its share is
         quotas.write(self._client, now)
 
     def beat(self, nodes: Mapping[str, int], at_s: float) -> None:

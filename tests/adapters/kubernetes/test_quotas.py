@@ -32,47 +32,47 @@ def hard(api):
 
 def test_what_changed_is_written_and_nothing_else(api, kube):
     before = hard(api)
-    kube.limit(SHARES, NOW)
+    kube.limit(SHARES, NOW, 12)
     assert dict(hard(api).items() - before.items()) == {
         ("vision", "ironburst-guaranteed"): "6",
         ("vision", "ironburst-over-quota"): "2",
     }
     assert len(api.verbs("patch")) == 2
-    kube.limit(SHARES, NOW)
+    kube.limit(SHARES, NOW, 12)
     assert len(api.verbs("patch")) == 2 and api.verbs("list") == []
 
 
 def test_what_others_wrote_is_written_anew(api, kube):
-    kube.limit(SHARES, NOW)
+    kube.limit(SHARES, NOW, 12)
     api.edit(QUOTAS, "nlp", "ironburst-guaranteed", lambda raw: raw["spec"].update(hard={}))
-    kube.limit(SHARES, NOW)
+    kube.limit(SHARES, NOW, 12)
     assert hard(api)["nlp", "ironburst-guaranteed"] == "4"
 
 
 def test_a_quota_that_is_not_there_is_told_and_the_others_are_written(api, kube):
     api.remove(QUOTAS, "vision", "ironburst-guaranteed")
     with pytest.raises(SchedulerError, match="vision has no ResourceQuota ironburst-guaranteed: apply `ironburst sh"):
-        kube.limit(SHARES, NOW)
+        kube.limit(SHARES, NOW, 12)
     assert hard(api)["vision", "ironburst-over-quota"] == "2"
 
 
 def test_a_right_that_is_missing_is_named(api, kube):
     api.allowed = lambda verb, *rest: verb != "patch"
     with pytest.raises(SchedulerError, match="patch resourcequotas ironburst-guaranteed in namespace vision"):
-        kube.limit(SHARES, NOW)
+        kube.limit(SHARES, NOW, 12)
 
 
 def test_another_writer_in_between_is_no_failure(api, kube):
     api.conflicts = 1
-    kube.limit(SHARES, NOW)
+    kube.limit(SHARES, NOW, 12)
     assert hard(api)["vision", "ironburst-guaranteed"] == "6"
 
 
 def test_an_api_server_that_fails_is_asked_again_the_next_time(api, kube):
     api.fail(Refusal(500, "InternalError", "etcd is away"), when=lambda call: call[0] == "patch")
     with pytest.raises(SchedulerError, match="etcd is away"):
-        kube.limit(SHARES, NOW)
-    kube.limit(SHARES, NOW)
+        kube.limit(SHARES, NOW, 12)
+    kube.limit(SHARES, NOW, 12)
     assert hard(api)["vision", "ironburst-guaranteed"] == "6"
 
 

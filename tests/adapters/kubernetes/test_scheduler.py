@@ -497,7 +497,7 @@ def test_every_right_is_used_and_no_call_is_beyond_them(api, kube):
     shares, now = [Share("team-a", 8)], {"team-a": Quota(8, 8)}
     for each in quotas_of(shares, {}, now):
         api.put("v1 resourcequotas", each)
-    kube.limit(shares, {"team-a": Quota(4, 4, short=4)})
+    kube.limit(shares, {"team-a": Quota(4, 4, short=4)}, 8)
     made = {(verb, group, resource) for verb, group, resource, _, _ in api.calls}
     made |= {("approve", "certificates.k8s.io", "signers")}  # asked for by the API server itself: test_joining
     rules = [*rights.CLUSTER, *rights.TOKENS, *rights.namespaced(SITE.object_name)]

@@ -70,8 +70,8 @@ def kube(plane, api):
 def hold(kube):
     """What a tick does; what it wrote."""
     seen = kube.observe()
-    now = quotas_now(SHARES, "home", seen.nodes, seen.jobs, seen.shares)
-    kube.limit(SHARES, now)
+    now, gpus = quotas_now(SHARES, "home", seen.nodes, seen.jobs, seen.shares)
+    kube.limit(SHARES, now, gpus)
     return now
 
 

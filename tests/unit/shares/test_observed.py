@@ -23,7 +23,7 @@ def job(id, account, *on, gpus=8, state="RUNNING"):
 
 
 def now(nodes, jobs, kinds=None):
-    return quotas_now(SHARES, "home", nodes, jobs, kinds or {})
+    return quotas_now(SHARES, "home", nodes, jobs, kinds or {})[0]
 
 
 def test_nodes_in_service_are_what_there_is():
