@@ -63,23 +63,11 @@ class KubernetesCluster(pulumi.ComponentResource):
         self._user, self._instances = user or scheduler.controller_user, instances
         self._rents, self._tokens = rents, instances is None  # EKS knows no bootstrap tokens
         self.controller = self._user or f"system:serviceaccount:{scheduler.namespace}:{ACCOUNT}"
-        namespace = kubernetes.core.v1.Namespace(
-            logical(name, "namespace"),
-            metadata={"name": scheduler.namespace, "labels": secured("restricted")},  # no pod of ours runs there
-            opts=self._child,
-        )
-        if not self._user:
-            kubernetes.core.v1.ServiceAccount(
-                logical(name, "controller"),
-                metadata={"name": ACCOUNT, "namespace": scheduler.namespace},
-                automount_service_account_token=False,
-                opts=self._after(namespace),
-            )
         self._queue = scheduler.queue if isinstance(scheduler, Kubernetes) else "slurm-bridge"
         self._kueue = self._queue == "kueue"
         self._node_pools = tuple(node_pool(name, pool.name) for pool in karpenter)
         self._teams = tuple(teams) if self._kueue else ()
-        self._rights(namespace, self._bounds())
+        self._rights(self._place(), self._bounds())
         if self._kueue:
             self._check()
         if self._tokens:
@@ -96,6 +84,22 @@ class KubernetesCluster(pulumi.ComponentResource):
             opts = pulumi.ResourceOptions(parent=self, providers=[provider])
             KarpenterPools(logical(name, "karpenter"), cluster=name, pools=karpenter, opts=opts)
         self.register_outputs({"controller": self.controller})
+
+    def _place(self) -> pulumi.Resource:
+        """The controller's own namespace, with its account where nobody else says who it is."""
+        namespace = kubernetes.core.v1.Namespace(
+            logical(self._name, "namespace"),
+            metadata={"name": self._namespace, "labels": secured("restricted")},  # no pod of ours runs there
+            opts=self._child,
+        )
+        if not self._user:
+            kubernetes.core.v1.ServiceAccount(
+                logical(self._name, "controller"),
+                metadata={"name": ACCOUNT, "namespace": self._namespace},
+                automount_service_account_token=False,
+                opts=self._after(namespace),
+            )
+        return namespace
 
     def _after(self, *first: pulumi.Resource) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=list(first)))
