@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NOBODY_LOGGED_IN = str(2**32 - 1)
+UNSET = str(2**32 - 1)
 OWN = 900  # the module's own process
 SERVICES = [
     (1, 0, "systemd", "/sbin/init"),
@@ -32,7 +32,7 @@ class FakeHost:
     answers: dict[str, tuple[int | None, str]] = field(default_factory=dict)
     next_pid: int = 5000
 
-    def process(self, comm, command="", *, pid=None, parent=1, uid=0, login=NOBODY_LOGGED_IN, tty=0, group="", opens=()):
+    def process(self, comm, command="", *, pid=None, parent=1, uid=0, login=UNSET, tty=0, group="", opens=()):
         """One more process; its pid."""
         if pid is None:
             pid, self.next_pid = self.next_pid, self.next_pid + 1
@@ -112,13 +112,17 @@ def slurm_prolog(host, dice):
 
 def slurm_without_controller(host, dice):
     host.process("slurmd", "/usr/sbin/slurmd --systemd")
-    host.answers["squeue"] = dice.choice([(1, "slurm_load_jobs error: Unable to contact slurm controller"), (None, "no")])
+    host.answers["squeue"] = dice.choice(
+        [(1, "slurm_load_jobs error: Unable to contact slurm controller"), (None, "no")]
+    )
     return "unseen"
 
 
 def gpu_process(host, dice):
     device = dice.choice(["/dev/nvidia0", "/dev/nvidia7", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dri/renderD128"])
-    host.process(dice.choice(["python3", "ollama", "Xorg", "nvidia-cuda-mps"]), uid=dice.choice([0, 104, 1001]), opens=[device])
+    host.process(
+        dice.choice(["python3", "ollama", "Xorg", "nvidia-cuda-mps"]), uid=dice.choice([0, 104, 1001]), opens=[device]
+    )
     return "gpus"
 
 
@@ -168,7 +172,9 @@ def foreign_kubelet(host, _dice):
 def login(host, dice):
     uid = person(dice)
     connection = host.process("sshd", "sshd: alice [priv]", parent=300, login=str(uid))
-    below = host.process("sshd", f"sshd: alice@{dice.choice(['pts/0', 'notty'])}", parent=connection, uid=uid, login=str(uid))
+    below = host.process(
+        "sshd", f"sshd: alice@{dice.choice(['pts/0', 'notty'])}", parent=connection, uid=uid, login=str(uid)
+    )
     if dice.random() < 0.7:
         host.process(dice.choice(["bash", "zsh"]), "-bash", parent=below, uid=uid, login=str(uid), tty=34816)
     return "users"
@@ -177,8 +183,11 @@ def login(host, dice):
 def left_running(host, dice):
     uid = person(dice)
     comm = dice.choice(["python3", "train.sh", "rsync", "jupyter-lab", "tmux: server", "code-server", "slurm_train"])
-    slices = [f"/user.slice/user-{uid}.slice/session-2.scope", f"/user.slice/user-{uid}.slice/user@{uid}.service/app.slice/a.service"]
-    host.process(comm, uid=uid, login=dice.choice([str(uid), NOBODY_LOGGED_IN]), group=dice.choice(slices))
+    slices = [
+        f"/user.slice/user-{uid}.slice/session-2.scope",
+        f"/user.slice/user-{uid}.slice/user@{uid}.service/app.slice/a.service",
+    ]
+    host.process(comm, uid=uid, login=dice.choice([str(uid), UNSET]), group=dice.choice(slices))
     return "users"
 
 
@@ -202,17 +211,20 @@ def cron_job(host, dice):
 
 
 def other_scheduler(host, dice):
-    comm = dice.choice(["pbs_mom", "sbatchd", "sge_execd", "condor_startd", "nomad", "raylet", "flux-broker", "k3s-agent"])
+    comm = dice.choice(
+        ["pbs_mom", "sbatchd", "sge_execd", "condor_startd", "nomad", "raylet", "flux-broker", "k3s-agent"]
+    )
     host.process(comm, f"/usr/sbin/{comm}")
     return "schedulers"
 
 
 def job_of_another(host, dice):
-    comm, between = dice.choice(
-        [("pbs_mom", "pbs_task"), ("sbatchd", "res"), ("sge_execd", "sge_shepherd"), ("condor_startd", "condor_starter"), ("nomad", "nomad")]
-    )
+    between = {"pbs_mom": "pbs_task", "sbatchd": "res", "sge_execd": "sge_shepherd", "nomad": "nomad"}
+    comm = dice.choice([*between, "condor_startd"])
     daemon = host.process(comm, f"/usr/sbin/{comm}")
-    host.process("vasp_std", parent=host.process(between, parent=daemon), uid=dice.choice([0, 1001]))
+    host.process(
+        "vasp_std", parent=host.process(between.get(comm, "condor_starter"), parent=daemon), uid=dice.choice([0, 1001])
+    )
     return "jobs"
 
 
@@ -235,5 +247,11 @@ def busy(folder: Path, seed: int) -> tuple[FakeHost, list[str]]:
     dice = random.Random(seed)
     host = idle(folder, user=dice.choice([0, 1000]))
     # each comes first in turn, so that 200 states have every one of them, some alone
-    works = [WORK[seed % len(WORK)], *dice.sample(WORK, dice.choice([0, 0, 1, 2, 3]))]
+    first = WORK[seed % len(WORK)]
+    kubelets = {pods, foreign_kubelet}  # a host has one
+    others = [work for work in WORK if work not in kubelets or first not in kubelets]
+    works = [
+        first,
+        *dice.sample([work for work in others if work is not foreign_kubelet], dice.choice([0, 0, 1, 2, 3])),
+    ]
     return host, sorted({work(host, dice) for work in dict.fromkeys(works)})

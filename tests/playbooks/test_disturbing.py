@@ -78,7 +78,9 @@ def flat(tasks: list, place: str):
 def variables_of(role: Path) -> dict:
     """Defaults and variables of a role."""
     files = [role / part / "main.yml" for part in ("defaults", "vars")]
-    return {key: value for file in files if file.exists() for key, value in (yaml.safe_load(file.read_text()) or {}).items()}
+    return {
+        key: value for file in files if file.exists() for key, value in (yaml.safe_load(file.read_text()) or {}).items()
+    }
 
 
 def all_tasks():
@@ -103,9 +105,7 @@ TASKS = list(all_tasks())
 def found() -> dict[str, dict]:
     """{where: task} of all paths."""
     return {
-        where: task
-        for where, task, variables in TASKS
-        if disturbs(*contract.module_of(task, where), task, variables)
+        where: task for where, task, variables in TASKS if disturbs(*contract.module_of(task, where), task, variables)
     }
 
 

@@ -18,9 +18,7 @@ def module(name):
 def run(name, check=False, **arguments):
     """The module's answer, as a process of its own."""
     question = {"ANSIBLE_MODULE_ARGS": arguments | {"_ansible_check_mode": check, "_ansible_diff": True}}
-    done = subprocess.run(
-        command(MODULES / f"{name}.py"), input=json.dumps(question), capture_output=True, text=True
-    )
+    done = subprocess.run(command(MODULES / f"{name}.py"), input=json.dumps(question), capture_output=True, text=True)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 

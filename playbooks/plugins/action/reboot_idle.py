@@ -88,12 +88,17 @@ class ActionModule(ActionBase):
     def _reboot(self, options: dict[str, Any], variables: dict[str, Any], failed: Path) -> dict[str, Any]:
         name = variables["inventory_hostname"]
         if failed.exists():
-            text = f"{failed.read_text()} was rebooted and didn't come back, so {name} isn't: repair it, then run this again"
-            raise AnsibleActionFail(text)
+            bad = failed.read_text()
+            raise AnsibleActionFail(f"{bad} was rebooted and didn't come back, so {name} isn't: repair {bad} first")
         asked = {key: options[key] for key in ("free_for", "may_disturb")}
         look = self._execute_module(module_name="node_state", module_args=asked, task_vars=variables)
         if look.get("failed"):
-            return {"changed": False, "failed": True, "rebooted": False, "msg": look.get("msg", "it can't be looked at")}
+            return {
+                "changed": False,
+                "failed": True,
+                "rebooted": False,
+                "msg": look.get("msg", "it can't be looked at"),
+            }
         result: dict[str, Any] = {"failed": True}
         try:
             result = self._builtin(int(options["reboot_timeout"]), variables)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-HEAD = re.compile(r"^\s*(menuentry|submenu)\s+(?:'([^']*)'|\"([^\"]*)\").*?(?:menuentry_id_option\s+'([^']*)')?[^']*\{\s*$")
+TITLE = r"^\s*(menuentry|submenu)\s+(?:'([^']*)'|\"([^\"]*)\")"
+HEAD = re.compile(TITLE + r".*?(?:menuentry_id_option\s+'([^']*)')?[^']*\{\s*$")
 KERNEL = re.compile(r"^\s*linux\S*\s+\S*/?vmlinuz-(\S+)")
 
 

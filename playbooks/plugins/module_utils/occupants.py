@@ -238,7 +238,7 @@ def occupants(host, kinds=KINDS):
         "containers": lambda: containers(host, table),
         "users": lambda: users(host, table, own),
         "schedulers": lambda: schedulers(host, table),
-        "unseen": lambda: [],
+        "unseen": list,
     }
     found = [(kind, text) for kind in KINDS if kind in kinds for kind, text in parts[kind]()]
     if not table:
@@ -333,9 +333,9 @@ def users(host, table, own):
         if process.pid in own or process.pid in steps or boxed(process) or process.comm in SLURM:
             continue
         person = process.user >= first and process.user not in NOBODY
-        if person and process.comm not in PLUMBING and not (process.user in mine and SESSION.match(process.command)):
-            found.setdefault(process.user, []).append(process)
-        elif process.comm.startswith(MULTIPLEXERS) or (process.tty and process.comm not in GETTY):
+        connection = process.user in mine and SESSION.match(process.command)
+        at_work = process.comm.startswith(MULTIPLEXERS) or (process.tty and process.comm not in GETTY)
+        if at_work or (person and process.comm not in PLUMBING and not connection):
             found.setdefault(process.user, []).append(process)
     said = []
     for user, theirs in sorted(found.items()):
@@ -365,7 +365,9 @@ def refusal(found, step, may, node):
     cures = "; ".join(CURES[kind] for kind in kinds)
     words = [kind for kind in kinds if kind in MAY]
     allow = f", or allow it for this host (base_may_disturb: [{', '.join(words)}])" if words == kinds else ""
-    return f"{step} would disturb {', '.join(shown)} on {node}: {cures}{allow}, then run this again; nothing was changed"
+    return (
+        f"{step} would disturb {', '.join(shown)} on {node}: {cures}{allow}, then run this again; nothing was changed"
+    )
 
 
 def _first(texts):

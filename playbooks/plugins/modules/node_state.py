@@ -52,7 +52,6 @@ ansible_facts:
 
 import os  # noqa: E402
 import re  # noqa: E402
-import subprocess  # noqa: E402
 
 from ansible.module_utils import grub, occupants  # noqa: E402
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
@@ -64,7 +63,16 @@ DGX2_GPU = "1db8"  # V100 SXM3: the switch's own id is not published
 # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
 RACK_GPUS = ("2941", "31c2", "31c3")
 # nvidia's, and what holds it without being shown as its user
-NVIDIA = ("gdrdrv", "nvidia_fs", "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia_cspmu", "nvidia")
+NVIDIA = (
+    "gdrdrv",
+    "nvidia_fs",
+    "nvidia_peermem",
+    "nvidia_uvm",
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia_cspmu",
+    "nvidia",
+)
 VERSIONED = ("mlx5_core", "ib_core")
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 DKMS_KEYS = ("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub")  # Ubuntu's, and everybody else's
@@ -246,7 +254,9 @@ class Look(occupants.Host):
             pair = []
             for field in ("version", "srcversion"):
                 code, output = self.run("modinfo", "--field", field, name)
-                pair.append(((self.text(f"/sys/module/{name}/{field}") or "").strip(), output.strip() if code == 0 else ""))
+                pair.append(
+                    ((self.text(f"/sys/module/{name}/{field}") or "").strip(), output.strip() if code == 0 else "")
+                )
             versions[name] = list(next((each for each in pair if each[0] or each[1]), ("", "")))
         return versions
 
