@@ -89,7 +89,7 @@ PATHS: dict[str, tuple[str, str]] = {
 }
 # Looks that stand before a replacement of packages: file, name of the task
 REPLACEMENTS = (
-    ("nvidia_driver/tasks/preflight.yml", "No job loses its driver"),
+    ("nvidia_driver/tasks/preflight.yml", "Nobody loses the driver"),
     ("nvidia_container_toolkit/tasks/preflight.yml", "No container loses its GPUs"),
     ("container_runtime/tasks/install.yml", "No container runs"),
 )

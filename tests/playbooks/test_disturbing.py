@@ -147,8 +147,9 @@ def test_what_needs_no_look_has_a_reason(where):
 
 
 def test_a_replacement_of_packages_is_looked_at():
-    names = [where for where, _, _ in TASKS]
-    assert all(f"{file}:{name}" in names for file, name in REPLACEMENTS)
+    tasks = {where: task for where, task, _ in TASKS}
+    for file, name in REPLACEMENTS:
+        assert look_of(tasks[f"{file}:{name}"]), name
 
 
 def test_no_reboot_but_by_the_one_action():

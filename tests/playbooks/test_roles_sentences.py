@@ -156,11 +156,6 @@ def test_all_of_the_drivers_version_is_one_transaction():
     assert value("nvidia_driver", "nvidia_driver_packages", groups=("nvidia_driver",)) == packages[:1]
 
 
-def test_users_of_the_gpus():
-    seen = {"slurm_steps": ["17.0"], "gpu_users": [{"pid": 4, "command": "python"}]}
-    assert value("nvidia_driver", "nvidia_driver_users", seen) == ["Slurm step 17.0", "python"]
-
-
 @pytest.mark.parametrize(
     ("kubelet", "groups", "first"),
     [
