@@ -233,7 +233,7 @@ MODULES: dict[str, Callable[[Arguments], Watch]] = {
 READS = {"api_version", "fetch", "find", "getent", "node_state", "ping", "raw", "slurp", "stat", "tempfile", "uri"}
 FACTS = {"gather_facts", "package_facts", "service_facts", "set_fact", "set_stats", "setup"}
 INCLUDES = {"import_role", "import_tasks", "include_role", "include_tasks", "include_vars"}
-WAITS = {"async_status", "pause", "reboot", "wait_for", "wait_for_connection"}
+WAITS = {"async_status", "pause", "reboot", "reboot_idle", "wait_for", "wait_for_connection"}
 PLAY = {"add_host", "assert", "debug", "fail", "group_by", "meta", "validate_argument_spec"}
 READ_ONLY = frozenset(READS | FACTS | INCLUDES | WAITS | PLAY)
 

@@ -92,8 +92,10 @@ def test_the_driver_is_not_changed_under_a_process_that_uses_it(node):
     node.site.ssh("dgx01", f"mv /dev/nvidia0 /dev/hidden && touch /dev/nvidia0 && {hold}")
     try:
         text, changed = node.play(ok=(2,))
-        assert "would get nvidia-open=580.105.08-*" in sentence(text)
-        assert "under sleep: drain the node" in sentence(text)
+        assert "nvidia-open=580.105.08-*" in sentence(text) and "in the place of what is there would dis" in sentence(
+            text
+        )
+        assert re.search(r"sleep \(\d+\) with a GPU open on dgx01: end what uses the GPUs", sentence(text))
         assert changed == 1, text  # only the pin of versions, which is live
         assert node.says("dpkg-query -W -f '${Version}' nvidia-open") == "580.95.05-1"
         text, changed = node.play("--skip-tags", "drain")  # what `ironburst converge` runs under a job

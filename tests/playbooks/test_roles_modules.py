@@ -3,11 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from programs import PLAYBOOKS, load
+from programs import PLAYBOOKS, command, load
 
 MODULES = PLAYBOOKS / "plugins" / "modules"
 
@@ -19,9 +18,7 @@ def module(name):
 def run(name, check=False, **arguments):
     """The module's answer, as a process of its own."""
     question = {"ANSIBLE_MODULE_ARGS": arguments | {"_ansible_check_mode": check, "_ansible_diff": True}}
-    done = subprocess.run(
-        [sys.executable, str(MODULES / f"{name}.py")], input=json.dumps(question), capture_output=True, text=True
-    )
+    done = subprocess.run(command(MODULES / f"{name}.py"), input=json.dumps(question), capture_output=True, text=True)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 
@@ -154,7 +151,7 @@ def test_switch_ids_are_those_of_the_facts():
     ],
 )
 def test_steps(command, step):
-    assert module("node_state").step_of(command) == step
+    assert load("plugins/module_utils/occupants.py").step_of(command) == step
 
 
 @pytest.mark.parametrize(
@@ -247,17 +244,22 @@ def test_whose_node_of_kubernetes_it_is(tmp_path, files, found):
 
 
 @pytest.mark.parametrize(
-    ("answer", "containers"),
-    [((0, ""), 0), ((1, "pods run here: default/train"), 2), ((None, "ironburst-kubelet can't be run"), 2)],
+    ("answer", "others", "containers"),
+    [
+        ((0, ""), "", 0),
+        ((0, ""), "-namespace moby", 1),
+        ((1, "ironburst-kubelet: pods run here: default/train"), "", 1),
+        ((None, "ironburst-kubelet can't be run"), "", 1),
+    ],
 )
-def test_containers_of_daemonsets_alone_are_none(tmp_path, monkeypatch, answer, containers):
-    look = host(tmp_path, {f"proc/{pid}/comm": "containerd-shim\n" for pid in ("7", "8")})
-    monkeypatch.setattr(look, "kubernetes_idle", lambda: answer[0] == 0)
-    assert look.seen()["containers"] == containers
+def test_containers_of_daemonsets_alone_are_none(tmp_path, monkeypatch, answer, others, containers):
+    pod = "/usr/bin/containerd-shim-runc-v2 -namespace k8s.io -id {}"
+    commands = [pod.format(1), pod.format(2), *([f"containerd-shim-runc-v2 {others}"] if others else [])]
+    files = {f"proc/{pid}/cmdline": "\0".join(line.split()) for pid, line in enumerate(commands, 7)}
+    look = host(tmp_path, files | {f"proc/{pid}/comm": "containerd-shim\n" for pid, _ in enumerate(commands, 7)})
     asked = []
-    look = host(tmp_path, {})
     monkeypatch.setattr(look, "run", lambda *argv: asked.append(argv) or answer)
-    assert look.kubernetes_idle() is (containers == 0)
+    assert look.processes()[2] == containers
     assert asked == [("/usr/local/sbin/ironburst-kubelet", "idle")]
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from programs import PLAYBOOKS, load
+from programs import PLAYBOOKS, command, load
 
 MODULE = PLAYBOOKS / "plugins" / "modules" / "services.py"
 SYSTEMCTL = r"""#!{python}
@@ -78,7 +78,7 @@ class Systemd:
     def run(self, *services, check=False, **options):
         question = {"ANSIBLE_MODULE_ARGS": options | {"services": list(services), "_ansible_check_mode": check}}
         done = subprocess.run(
-            [sys.executable, str(MODULE)],
+            command(MODULE),
             input=json.dumps(question),
             capture_output=True,
             text=True,

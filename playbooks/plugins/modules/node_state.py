@@ -12,7 +12,21 @@ module: node_state
 short_description: one look at a GPU node
 description:
   - Returns C(ansible_facts.node_seen). Reads only; what can't be found out is null.
+  - With I(free_for) it fails where somebody uses the host, with who it is and what to do (not in check mode).
 options:
+  free_for:
+    description: the step that is to come, such as "A reboot"; nobody's work may be there
+    type: str
+  disturbs:
+    description: what that step would disturb, of jobs, gpus, containers, users, schedulers, unseen
+    type: list
+    elements: str
+    default: [jobs, gpus, containers, users, schedulers, unseen]
+  may_disturb:
+    description: what somebody has declared that may be disturbed on this host, of containers, users, schedulers, unseen
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Seconds that nvidia-smi and dkms get.
     type: int
@@ -23,6 +37,10 @@ author: ironburst
 EXAMPLES = r"""
 - name: Look at the node
   node_state:
+
+- name: Nobody uses it
+  node_state:
+    free_for: A reboot
 """
 
 RETURN = r"""
@@ -34,8 +52,8 @@ ansible_facts:
 
 import os  # noqa: E402
 import re  # noqa: E402
-import subprocess  # noqa: E402
 
+from ansible.module_utils import grub, occupants  # noqa: E402
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 # facts/nvswitch_pci.csv: switches that are PCI functions of their own; 2901 is the B200 GPU, never a switch (rule
@@ -44,20 +62,21 @@ SWITCH_IDS = {"1af1": "NVSwitch of A100 boards", "22a3": "NVSwitch of H100 and H
 DGX2_GPU = "1db8"  # V100 SXM3: the switch's own id is not published
 # GB200 and GB300 compute trays: the switches are in other trays, the node runs IMEX
 RACK_GPUS = ("2941", "31c2", "31c3")
-# They hold GPUs open on every node: no job of anybody
-DAEMONS = (
-    "nvidia-persiste",
-    "nv-fabricmanage",
-    "nv-hostengine",
-    "nvidia-imex",
-    "dcgm-exporter",
-    "nvlsm",
-    "nvidia-smi",
-    "nvsm",
+# nvidia's, and what holds it without being shown as its user
+NVIDIA = (
+    "gdrdrv",
+    "nvidia_fs",
+    "nvidia_peermem",
+    "nvidia_uvm",
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia_cspmu",
+    "nvidia",
 )
+VERSIONED = ("mlx5_core", "ib_core")
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+DKMS_KEYS = ("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub")  # Ubuntu's, and everybody else's
 MODULES = ("nvidia", "nouveau", "ib_umad", "mlx5_core", "nvidia_fs", "nvidia_peermem", "gdrdrv")
-SHIMS = ("containerd-shim", "conmon")
-DEVICE = re.compile(r"/dev/(nvidia(\d+|ctl|-uvm|-nvswitch|-caps)|dri/render)")
 
 
 def switches(pci, vpd_texts, proc_devices):
@@ -91,6 +110,27 @@ def gpu_rows(text):
     return [{"driver": row[0], "persistence": row[1], "mig": row[2]} for row in rows if len(row) == 3]
 
 
+def unload_order(text, names=NVIDIA):
+    """Which modules go, users before what they use, so that all of `names` are gone; only what /proc/modules (`text`)
+    has. Column 4 names the users of a module.
+    """
+    users = {}
+    for fields in (line.split() for line in text.splitlines()):
+        if len(fields) > 3:
+            users[fields[0]] = [name for name in fields[3].split(",") if name not in ("", "-")]
+    order = []
+
+    def take(name):
+        if name in users and name not in order:
+            for user in users[name]:
+                take(user)
+            order.append(name)
+
+    for name in names:
+        take(name)
+    return order
+
+
 def cdi_devices(text):
     """Names of the GPU devices of a CDI specification (YAML or JSON, as nvidia-ctk writes it), without `all`; [] if it
     is no GPU's.
@@ -101,48 +141,8 @@ def cdi_devices(text):
     return [name for name in names if name != "all" and re.match(r"(\d+(:\d+)?|GPU-.*|MIG-.*)$", name)]
 
 
-def step_of(command):
-    """The Slurm step of a slurmstepd's command line (`slurmstepd: [123.batch]`), or None."""
-    match = re.match(r"slurmstepd: \[([^\]]+)\]", command)
-    return match.group(1) if match else None
-
-
-class Look:
+class Look(occupants.Host):
     """Reads one host below `root` (a test's copy, or /)."""
-
-    def __init__(self, root="/", timeout=30):
-        self.root, self.timeout = root, timeout
-
-    def at(self, path):
-        """Where a path of the host is."""
-        return os.path.join(self.root, path.lstrip("/"))
-
-    def text(self, path):
-        """A file's text, None if it can't be read."""
-        try:
-            with open(self.at(path), errors="replace") as file:
-                return file.read()
-        except OSError:
-            return None
-
-    def names(self, path):
-        """What is in a folder; [] if it can't be read."""
-        try:
-            return sorted(os.listdir(self.at(path)))
-        except OSError:
-            return []
-
-    def run(self, *argv):
-        """(exit code, output); (None, why) if it can't be run or doesn't end."""
-        try:
-            done = subprocess.run(
-                argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.timeout, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return None, f"{argv[0]} gave no answer in {self.timeout} s"
-        except OSError as error:
-            return None, f"{argv[0]} can't be run: {error.strerror}"
-        return done.returncode, done.stdout.decode(errors="replace")
 
     def pci(self):
         """(vendor, device, class) of each function, hex without 0x."""
@@ -165,41 +165,10 @@ class Look:
         return texts
 
     def processes(self):
-        """Users of the GPUs, Slurm's steps, number of container shims."""
-        users, steps, containers = [], [], 0
-        for pid in (name for name in self.names("/proc") if name.isdigit()):
-            comm = (self.text(f"/proc/{pid}/comm") or "").strip()
-            command = (self.text(f"/proc/{pid}/cmdline") or "").replace("\0", " ").strip()
-            if step_of(command):
-                steps.append(step_of(command))
-            containers += comm.startswith(SHIMS)
-            if not comm.startswith(DAEMONS) and self._holds_gpu(pid):
-                users.append({"pid": int(pid), "command": comm})
-        return self._without_services(users), sorted(steps), containers
-
-    def _without_services(self, users):
-        """Those that are no job's: a Kubernetes node's device plugin and exporters, of pods that keep no node, hold
-        GPUs all the time. All, where the cluster can't be asked.
-        """
-        if not users or self.text("/usr/local/sbin/ironburst-kubelet") is None:
-            return users
-        code, output = self.run("/usr/local/sbin/ironburst-kubelet", "services")
-        services = output.split() if code == 0 else []
-        return [user for user in users if str(user["pid"]) not in services]
-
-    def _holds_gpu(self, pid):
-        folder = self.at(f"/proc/{pid}/fd")
-        try:
-            links = os.listdir(folder)
-        except OSError:
-            return False
-        for link in links:
-            try:
-                if DEVICE.match(os.readlink(os.path.join(folder, link))):
-                    return True
-            except OSError:
-                continue
-        return False
+        """Users of the GPUs, Slurm's steps, number of containers."""
+        table = self.table()
+        steps = {occupants.step_of(process.command) for process in table.values()} - {None}
+        return self.gpu_users(table), sorted(steps), len(occupants.containers(self, table))
 
     def kubelet(self):
         """own: the role kubernetes_node made this a node of its cluster, or kubernetes_head the cluster; adopted:
@@ -217,18 +186,28 @@ class Look:
             return "own" if certificate is not None or by_role else ""
         return "adopted" if joined else ""
 
-    def kubernetes_idle(self):
-        """Whether all containers are of pods that keep no node: DaemonSets' and static ones."""
-        return self.run("/usr/local/sbin/ironburst-kubelet", "idle")[0] == 0
+    def grub_menu(self):
+        """The text of GRUB's menu, and of its environment; "" where there is none, or others write it (EL)."""
+        text = next(filter(None, (self.text(path) for path in ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg"))), "")
+        return ("", "") if "blscfg" in text else (text, self.text("/boot/grub/grubenv") or "")
+
+    def boot_entries(self):
+        """{kernel of /boot: its entry in GRUB's menu, "" without one}."""
+        named = grub.entries(self.grub_menu()[0])
+        kernels = [name[len("vmlinuz-") :] for name in self.names("/boot") if re.match(r"vmlinuz-\d", name)]
+        return {kernel: named.get(kernel, "") for kernel in kernels if "rescue" not in kernel}
 
     def boot_kernel(self, running):
-        """The kernel that the next boot takes: grubby's default, without it the newest of /boot (as GRUB sorts them);
-        the running one where there is no boot loader, as in a container.
+        """The kernel that the next boot takes: grubby's default, GRUB's, without them the newest of /boot (as GRUB
+        sorts them); the running one where there is no boot loader, as in a container.
         """
         code, output = self.run("grubby", "--default-kernel")
         default = re.search(r"/vmlinuz-(\S+)\s*$", output) if code == 0 else None
         if default:
             return default.group(1)
+        by_grub = grub.default(*self.grub_menu())
+        if by_grub:
+            return by_grub
         kernels = [name[len("vmlinuz-") :] for name in self.names("/boot") if re.match(r"vmlinuz-\d", name)]
         return max(
             kernels,
@@ -245,6 +224,41 @@ class Look:
                 if re.fullmatch(r"nvidia\.ko(\.(xz|zst|gz))?", name):
                     return "/" + os.path.relpath(os.path.join(folder, name), self.root)
         return None
+
+    def secure_boot(self):
+        """Whether the firmware lets the kernel load signed modules only: by EFI's own variable, whose last byte says
+        it. None where EFI doesn't say.
+        """
+        if not os.path.isdir(self.at("/sys/firmware/efi")):
+            return False
+        try:
+            with open(self.at(SECURE_BOOT), "rb") as file:
+                return file.read()[-1:] == b"\1"
+        except OSError:
+            return None
+
+    def own_key(self):
+        """Whether the key that DKMS signs with is one that the firmware's owner has enrolled."""
+        keys = [path for path in DKMS_KEYS if os.path.exists(self.at(path))]
+        said = [self.run("mokutil", "--test-key", self.at(path))[1] for path in keys]
+        return any("already enrolled" in text or "already in" in text for text in said)
+
+    def module_versions(self):
+        """{module: [what is loaded, what is installed]} of the network's modules that are loaded: version, or the
+        source's checksum; "" where there is neither.
+        """
+        versions = {}
+        for name in VERSIONED:
+            if not os.path.isdir(self.at(f"/sys/module/{name}")):
+                continue
+            pair = []
+            for field in ("version", "srcversion"):
+                code, output = self.run("modinfo", "--field", field, name)
+                pair.append(
+                    ((self.text(f"/sys/module/{name}/{field}") or "").strip(), output.strip() if code == 0 else "")
+                )
+            versions[name] = list(next((each for each in pair if each[0] or each[1]), ("", "")))
+        return versions
 
     def cuda(self):
         """{version: what its nvcc says} of /usr/local/cuda-*; "" if it can't be run."""
@@ -292,6 +306,11 @@ class Look:
         return {
             "kernel": kernel,
             "boot_kernel": boot_kernel,
+            "boot_entries": self.boot_entries(),
+            "secure_boot": self.secure_boot(),
+            "own_key": self.own_key(),
+            "nvidia_modules": unload_order(self.text("/proc/modules") or ""),
+            "module_versions": self.module_versions(),
             "kernel_arguments": (self.text("/proc/cmdline") or "").split(),
             "hugepages": int(hugepages) if hugepages.isdigit() else None,
             "modules": [name for name in MODULES if os.path.isdir(self.at(f"/sys/module/{name}"))],
@@ -300,7 +319,7 @@ class Look:
             "switches": switches(pci, self.vpds(), self.names("/proc/driver/nvidia-nvswitch/devices")),
             "gpu_users": users,
             "slurm_steps": steps,
-            "containers": containers if containers and not self.kubernetes_idle() else 0,
+            "containers": containers,
             "kubelet": self.kubelet(),
             "gpus": rows,
             "driver_error": None if rows else " ".join(output.split()) or "nvidia-smi shows no GPU",
@@ -316,8 +335,14 @@ class Look:
 
 def main():
     """Answer with the look at this host."""
-    module = AnsibleModule(argument_spec={"timeout": {"type": "int", "default": 30}}, supports_check_mode=True)
-    module.exit_json(changed=False, ansible_facts={"node_seen": Look(timeout=module.params["timeout"]).seen()})
+    options = dict(occupants.OPTIONS, timeout={"type": "int", "default": 30})
+    module = AnsibleModule(argument_spec=options, supports_check_mode=True)
+    look = Look(timeout=module.params["timeout"])
+    facts = {"node_seen": look.seen()}
+    why = "" if module.check_mode else occupants.why_not(module.params, look)
+    if why:
+        module.fail_json(msg=why, ansible_facts=facts)
+    module.exit_json(changed=False, ansible_facts=facts)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,21 @@ options:
     type: str
     choices: [auto, never]
     default: auto
+  free_for:
+    description:
+      - What a stop or restart of these units is called in a sentence. Right before the first one the host is looked at,
+        and nothing is done where somebody uses it (not in check mode).
+    type: str
+  disturbs:
+    description: what that would disturb, of jobs, gpus, containers, users, schedulers, unseen
+    type: list
+    elements: str
+    default: [jobs, gpus, containers, users, schedulers, unseen]
+  may_disturb:
+    description: what somebody has declared that may be disturbed on this host, of containers, users, schedulers, unseen
+    type: list
+    elements: str
+    default: []
 author: ironburst
 """
 
@@ -66,12 +81,14 @@ import os  # noqa: E402
 import subprocess  # noqa: E402
 import time  # noqa: E402
 
+from ansible.module_utils import occupants  # noqa: E402
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "InactiveExitTimestampMonotonic")
 SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".slice")
 # `systemctl is-enabled` says yes
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient")
+DISTURBING = ("stop", "restart")
 RUNNING = ("active", "activating", "reloading", "refreshing")
 
 
@@ -155,6 +172,16 @@ def steps(service, unit):
     return verbs
 
 
+def refusal(parameters, services, seen):
+    """Why a stop or restart that is due may not be done now; "" where none is due, or nobody uses the host."""
+    due = any(
+        verb in DISTURBING and seen[service["name"]].get("ActiveState") in RUNNING
+        for service in services
+        for verb in steps(service, seen[service["name"]])
+    )
+    return occupants.why_not(parameters) if due else ""
+
+
 def why_not(name, verb, said):
     """One sentence about a step that systemd refused, with the unit's last words."""
     command = ["journalctl", "--no-pager", "--quiet", "--lines=3", "--output=cat", "--unit", full_name(name)]
@@ -176,6 +203,7 @@ def main():
         argument_spec={
             "services": {"type": "list", "elements": "dict", "required": True, "options": entry},
             "daemon_reload": {"type": "str", "choices": ["auto", "never"], "default": "auto"},
+            **occupants.OPTIONS,
         },
         supports_check_mode=True,
     )
@@ -193,6 +221,9 @@ def main():
             seen = look(names)
     except (Failed, OSError) as error:
         module.fail_json(msg=f"systemctl show failed: {error}", done=[])
+    why = "" if module.check_mode else refusal(module.params, services, seen)
+    if why:
+        module.fail_json(msg=why, changed=False, done=[])
     for service in services:
         name = service["name"]
         for verb in steps(service, seen[name]):

@@ -159,7 +159,8 @@ def tasks(path):
 
 
 def module_of(task):
-    own = {path.stem for path in (ROLES.parent / "plugins" / "modules").glob("*.py")}
+    folders = [ROLES.parent / "plugins" / kind for kind in ("modules", "action")]
+    own = {path.stem for folder in folders for path in folder.glob("*.py")}
     return next(
         (key for key in task if key in own or re.fullmatch(r"(ansible\.(builtin|posix)|community\.\w+)\.\w+", key)),
         None,
