@@ -45,6 +45,7 @@ def inside(site):
 def key(inside):
     """anna's own key pair."""
     path = inside.site.dir / "run" / "anna"
+    path.unlink(missing_ok=True)
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "anna", "-f", str(path)])
     return path
 
