@@ -116,7 +116,7 @@ class Users(Strict):
     """Who uses the cluster: a list, or a directory; none of both: the hosts know their users already."""
 
     people: list[User] = Field(default=[], description="made on every host with these ids")
-    groups: dict[UserName, Id] = Field(default={}, description="group: gid")
+    groups: dict[Annotated[str, AfterValidator(_name)], Id] = Field(default={}, description="group: gid")
     directory: Directory | None = None
     homes: Folder = Field(default="/home", description="folder of the home directories, on every host")
     make_homes: bool = Field(default=True, description="with a directory: at a user's first login, by pam_mkhomedir")
