@@ -23,6 +23,8 @@ NOT_SHOWN = (
     "ca",
     "kubeconfig",
     "join_token",
+    "bind_password",
+    "keys",
 )  # somebody may have written the secret itself here
 
 

@@ -28,6 +28,7 @@ from ironburst.config.types import (
     Usd,
     duration_text,
 )
+from ironburst.config.user_models import Users
 
 
 class Ssh(Strict):
@@ -243,6 +244,12 @@ class ClusterConfig(Strict):
         max_length=1,
         description="the one of the other kind, where a site has both: one burst policy and one budget over both, and "
         "nodes, groups and pools say by their scheduler whose they are",
+    )
+    users: Users | None = Field(default=None, description="none: users and accounts are made by somebody else")
+    names: Literal["hosts", "dns"] | None = Field(
+        default=None,
+        description="how hosts find each other: by a part of /etc/hosts that is written, or by a DNS that is asked "
+        "whether it knows them; both set the hostname. None: not looked at",
     )
     shares: list[Share] = Field(default=[], description="teams that share the owned GPUs; none: whoever comes first")
     burst: Burst = Burst()

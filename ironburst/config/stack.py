@@ -94,6 +94,8 @@ def secret_references(config: ClusterConfig) -> Findings:
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
     references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
+    if config.users and config.users.directory and config.users.directory.bind_password:
+        references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):
             try:

@@ -26,6 +26,8 @@ NOT_VARIABLES = ("version", "serial", "ssh", "software")
 FOR_EVERY_HOST = ("software", "ssh")
 LOOKUP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?env['"]\s*,\s*['"](\w+)['"]""")
 REFERENCE = re.compile(r"""(?:env:\w+|(?:file|aws-secretsmanager):[^\s'",}\]]+)""")
+# One thing that the keeper has is an input of its own; hostvars of others are all hosts
+KEPT = re.compile(r"hostvars\[cluster_keeper\][.](?=cluster_)")
 CALLED = re.compile(r"""\b(?:name|role):\s*["']?(\w+)""")
 
 
@@ -72,8 +74,10 @@ class Sources:
         text = self._text(roles)
         read = self._read(text)
         references = {reference for key in read for reference in _references(self._value(key, kind))}
+        names = {"host names": _of(variables.host_names(self._document))} if "cluster_host_names" in text else {}
         return {
             **self._code,
+            **names,
             "roles": _of(sorted(roles)),
             **{_variable(key): self._of_key(key, kind) for key in read},
             **self._secrets_of(references.union(REFERENCE.findall(self._inventory_text))),
@@ -83,7 +87,7 @@ class Sources:
     def _read(self, text: str) -> list[str]:
         """The keys of the document that the roles' `text` names, and those that count for every host."""
         named = {key for key in self._document if key not in NOT_VARIABLES and _variable(key) in text}
-        if re.search(r"\bhostvars\b|\bgroups\[", text):
+        if re.search(r"\bhostvars\b|\bgroups\[", KEPT.sub("", text)):
             named.add("hosts")
         return sorted(named.union(key for key in FOR_EVERY_HOST if key in self._document))
 

@@ -194,9 +194,19 @@ def _services(arguments: Arguments) -> Watch:
     return merge(*(_unit({**entry, "masked": entry.get("masked") or None}) for entry in arguments["services"]))
 
 
+def _people(arguments: Arguments) -> Watch:
+    """Likewise playbooks/plugins/modules/people.py."""
+    files = {str(arguments["record"]): "content"} | ({str(arguments["keys"]): "tree"} if arguments["keys"] else {})
+    names = [str(person["name"]) for person in arguments["people"]]
+    if arguments["make_homes"]:
+        files |= {f"{arguments['homes']}/{name}": "exists" for name in names}
+    return {"users": names, "groups": list(arguments["groups"]), "files": files}
+
+
 MODULES: dict[str, Callable[[Arguments], Watch]] = {
     "files": _files,
     "services": _services,
+    "people": _people,
     "copy": _file("dest", "path", how="tree"),  # what is copied may be a folder
     "template": _file("dest", "path"),
     "assemble": _file("dest", "path"),

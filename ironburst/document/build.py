@@ -43,6 +43,7 @@ from ironburst.document import (
     WaitTarget,
 )
 from ironburst.document.build_scheduler import EksCluster, scheduler
+from ironburst.document.build_users import users
 from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14
@@ -120,6 +121,8 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         data=_data(config.cloud) if config.cloud else {},
         images=Images(**config.cloud.images.model_dump()) if config.cloud else Images(),
         shares=[_share(share) for share in config.shares],
+        users=users(config),
+        names=config.names or "",
     )
 
 
@@ -209,6 +212,8 @@ def _roles(
     bridged = config.bridge is not None and isinstance(nodes, Pool)  # others are nodes of its cluster already
     wanted = {
         "base": True,
+        "host_names": config.names is not None,
+        "users": config.users is not None and kind == "slurm",
         "nvidia_driver": gpu,
         "nvlsm": chosen.nvlsm,
         "fabric_manager": chosen.fabric_manager is not None,

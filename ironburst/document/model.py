@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.karpenter_model import KarpenterPool
+from ironburst.document.user_model import Users
 
 
 class DocumentError(ValueError):
@@ -366,6 +367,8 @@ class ClusterDocument(_Part):
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
+    users: Users = Users()
+    names: str = Field(default="", description="how hosts find each other: hosts or dns; empty: not our matter")
 
     @property
     def schedulers(self) -> list[Scheduler]:

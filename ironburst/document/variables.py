@@ -12,9 +12,9 @@ from typing import Any
 
 from ironburst.document.model import Ssh
 
-WHOLE = ("hosts", "pools", "shares")
-"""Keys of the document that grow with the hosts, or name them"""
-OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "data_science", "data")
+WHOLE = ("hosts", "pools", "shares", "users")
+"""Keys of the document that grow with the site, or name its hosts"""
+OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "data_science", "data", "names")
 
 
 def keeper(document: Mapping[str, Any]) -> str | None:
@@ -46,7 +46,12 @@ def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables of the keeper alone."""
-    return {f"cluster_{key}": document[key] for key in WHOLE}
+    return {f"cluster_{key}": document[key] for key in WHOLE} | {"cluster_host_names": host_names(document)}
+
+
+def host_names(document: Mapping[str, Any]) -> str:
+    """A line of /etc/hosts for each declared host: one text for all of them, not one list each."""
+    return "".join(f"{host['address']} {host['name']}\n" for host in document["hosts"])
 
 
 def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,13 @@ PACKAGES = [
     "python3-venv",
     "python3-numpy",
     "python3-pydantic",
+    "libpam-slurm-adopt",
+    "sssd-ldap",
+    "sssd-tools",
+    "libnss-sss",
+    "libpam-sss",
+    "slapd",
+    "ldap-utils",
 ]
 SERVED = "served"  # folder of a lab
 MAINTAINER = "lab <lab@example.invalid>"

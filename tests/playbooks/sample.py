@@ -24,11 +24,12 @@ def lab_document(
     names: tuple[str, ...] | None = None,
     driver: str | None = None,
     nodes: int | None = None,
+    declare: dict[str, object] | None = None,
 ) -> document.ClusterDocument:
     """The lab's document. `names`: only these hosts are in it; `driver`: another driver; `nodes`: the head and so many
-    nodes.
+    nodes; `declare`: more of the stack file.
     """
-    config = load.load(REPOSITORY / "stacks" / "Pulumi.lab.yaml")
+    config = load.from_value(load.read_value(REPOSITORY / "stacks" / "Pulumi.lab.yaml") | (declare or {}))
     if driver:
         config = config.model_copy(update={"software": config.software.model_copy(update={"driver": driver})})
     observed = build.Observed(

@@ -24,12 +24,14 @@ HARMLESS = {
     "container_runtime": {"Settings of user namespaces take effect"},
     "slurm_head": {"Reconfigure Slurm"},
     "kubernetes_head": {"Kernel settings of Kubernetes take effect"},  # no jobs run there
+    "users": {"Sshd reads its settings"},  # sessions that are open stay
 }
 # Units that a live task may restart because of what they read, likewise
 RESTARTED = {
     "infiniband_fabric": {"ironburst-opensm", "ironburst-fabric.timer"},  # routes stay in the switches
     "metrics": {"prometheus-node-exporter", "nvidia-dcgm-exporter", "ironburst-metrics.timer"},
     "kubernetes_node": {"ironburst-metadata", "ironburst-gate-condition.timer"},  # kubelet only on a drained node
+    "users": {"sssd"},  # what it knew is in its cache
     "slurm_node": {"ironburst-metadata", "munge", "slurmd"},  # a restarted slurmd leaves its steps alone
     "kubernetes_head": {"ironburst-control-plane.timer"},
     "slurm_head": {"mariadb", "munge", "slurmdbd", "slurmctld", "ironburst"},

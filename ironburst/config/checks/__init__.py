@@ -23,6 +23,7 @@ from ironburst.config.checks import (
     scheduler,
     shares,
     software,
+    users,
 )
 from ironburst.config.checks.common import Findings
 from ironburst.config.load import Finding
@@ -51,6 +52,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     software.mig,
     software.fabrics,
     shares.shares,
+    users.users,
 )
 
 

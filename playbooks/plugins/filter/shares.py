@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
-from ironburst.shares import Share, slurm
+from ironburst.shares import Share, accounts, slurm
 
 
 def _shares(written: list[dict]) -> list[Share]:
@@ -43,9 +43,18 @@ def share_rules(written: list[dict]) -> dict:
     return {"home": sorted(set(names) - set(own.values())), "own": own, "tried": tried}
 
 
+def account_changes(
+    declared: dict, group_vars: list[dict], cluster: str, associations: list[str], users: list[str], qos: list[str]
+) -> list[list[str]]:
+    """Likewise of the document's `users`. `group_vars`: accounts of the inventory, whose users stay."""
+    also = {account["name"]: account["users"] for account in group_vars}
+    merged = [each | {"users": [*each["users"], *also.get(each["name"], [])]} for each in declared["accounts"]]
+    return accounts.changes(cluster, declared | {"accounts": merged}, associations, users, qos)
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
     def filters(self):
         """Name -> function, as Ansible asks for them."""
-        return {"share_changes": share_changes, "share_rules": share_rules}
+        return {"share_changes": share_changes, "share_rules": share_rules, "account_changes": account_changes}
