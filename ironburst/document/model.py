@@ -61,6 +61,7 @@ class NodeSoftware(_Part):
     kernel: str | None
     slurm: str | None
     kubernetes: str | None = Field(default=None, description="kubelet")
+    slurm_packages: str = Field(default="distribution", description="whose Slurm's are: distribution or schedmd")
     packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
 
 
