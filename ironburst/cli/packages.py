@@ -18,7 +18,7 @@ exit codes:
   1  a bug
 
 example:
-  ironburst packages slurm slurm-25.05.3.tar.bz2 --sha256 1f3a... --repository /srv/repo/slurm-ubuntu2404 --key repo@example.org"""
+  ironburst packages slurm slurm-25.05.3.tar.bz2 --sha256 1f3a... --repository /srv/slurm-ubuntu2404 --key repo@example.org"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -32,8 +32,8 @@ def add_parser(subparsers: Subparsers) -> None:
     slurm = verbs.add_parser(
         "slurm",
         help="from SchedMD's tarball, for the system that this runs on",
-        description="Build SchedMD's packages from its tarball, by the tarball's own rules (debian/, or slurm.spec with "
-        "rpmbuild -ta), for the system that this runs on, and put them into a signed apt or dnf repository.",
+        description="Build SchedMD's packages from its tarball, by the tarball's own rules (debian/, or slurm.spec "
+        "with rpmbuild -ta), for the system that this runs on, and put them into a signed apt or dnf repository.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,7 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
     print("serve the folder, and declare it in group_vars (ADDRESS is where hosts find it):")
     print(f"  base_{'apt' if apt else 'dnf'}_repositories:")
     suite = f", suite: {slurm_build.SUITE}, components: [main]" if apt else ", repo_gpgcheck: true"
-    print(
-        f"    - {{name: slurm, url: ADDRESS{suite}, key_url: ADDRESS/{slurm_build.KEY}, key_sha256: {built.key_sha256}}}"
-    )
+    key = f"key_url: ADDRESS/{slurm_build.KEY}, key_sha256: {built.key_sha256}"
+    print(f"    - {{name: slurm, url: ADDRESS{suite}, {key}}}")
     return 0

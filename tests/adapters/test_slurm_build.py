@@ -29,7 +29,13 @@ Architecture: any
 Depends: slurm-smd (= ${{binary:Version}})
 Description: STAND-IN of the tests
 """
-CHANGELOG = "slurm-smd ({version}-1) UNRELEASED; urgency=medium\n\n  * -\n\n -- t <t@example.org>  Mon, 01 Jan 2024 00:00:00 +0000\n"
+CHANGELOG = """\
+slurm-smd ({version}-1) UNRELEASED; urgency=medium
+
+  * -
+
+ -- t <t@example.org>  Mon, 01 Jan 2024 00:00:00 +0000
+"""
 RULES = """\
 #!/usr/bin/make -f
 build clean:
@@ -158,7 +164,7 @@ def test_a_build_that_fails_says_so_and_adds_nothing(tmp_path, keyring, how, sai
 
 def test_a_key_that_is_not_there_is_said_before_the_build(tmp_path, keyring):
     path, sha256 = tarball(tmp_path)
-    with pytest.raises(BuildError, match="gpg has no key 'nobody@example.org'"):
+    with pytest.raises(BuildError, match=r"gpg has no key 'nobody@example.org'"):
         build(path, sha256, tmp_path / "repo", "nobody@example.org")
 
 

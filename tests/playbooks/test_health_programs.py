@@ -15,8 +15,9 @@ def node(tmp_path):
     def run(gate, state="idle", program="ironburst-health", status=None):
         calls = tmp_path / "calls"
         calls.unlink(missing_ok=True)
+        code = int("FAILED" in gate) if status is None else status
         for name, text in {
-            "ironburst-gate": f"cat <<'EOF'\n{gate}\nEOF\nexit {status if status is not None else int('FAILED' in gate)}",
+            "ironburst-gate": f"cat <<'EOF'\n{gate}\nEOF\nexit {code}",
             "sinfo": f"echo '{state}'",
             "scontrol": f'printf "%s\\n" "$@" >> {calls}',
         }.items():
