@@ -18,7 +18,7 @@ exit codes:
   1  a bug
 
 example:
-  ironburst packages slurm slurm-25.05.3.tar.bz2 --sha256 1f3a... --repository /srv/slurm-ubuntu2404 --key repo@example.org"""
+  ironburst packages slurm slurm-25.05.3.tar.bz2 --sha256 1f3a... --repository /srv/slurm --key repo@example.org"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
