@@ -57,7 +57,7 @@ RIGHTS = {
     # Ansible's side; what runs on a node has the standard library, and what its role installs
     "playbooks.plugins": "ansible",
     "playbooks.plugins.action": "ansible :cli :convergence :document :service",
-    "playbooks.plugins.filter": "ansible :shares",
+    "playbooks.plugins.filter": "ansible :shares :software",
     "playbooks.plugins.inventory": "ansible :document",
     "playbooks.plugins.lookup": "ansible :secrets",
     "playbooks.files": "",

@@ -20,6 +20,8 @@ class InstanceType:
     name: str
     family: str
     vcpus: int | None
+    threads_per_core: int | None
+    """as it boots; EC2 says of no type how many sockets it has"""
     memory_mib: int | None
     accelerator: str
     gpu: Gpu | None
@@ -108,6 +110,7 @@ def instance_types() -> dict[str, InstanceType]:
             name=name,
             family=row["family"],
             vcpus=integer(row, "vcpu"),
+            threads_per_core=integer(row, "threads_per_core"),
             memory_mib=integer(row, "mem_mib"),
             accelerator=row["accel"],
             gpu=_gpu_of(name, row["family"]) if row["accel_vendor"] == "NVIDIA" else None,

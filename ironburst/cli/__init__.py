@@ -22,6 +22,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 VERBS = (
     "validate",
     "lock",
+    "packages",
     "publish",
     "converge",
     "image",

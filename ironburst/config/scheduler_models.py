@@ -28,6 +28,14 @@ class Slurm(Strict):
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
     )
     shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
+    slurm_uid: int = Field(
+        default=64030, gt=0, lt=2**31, description="number of Slurm's user and group, the same on head and nodes"
+    )
+    srun_ports: str = Field(
+        default="61001-64000",
+        pattern=r"^\d+-\d+$",
+        description="SrunPortRange: what srun listens on; open in firewalld where it runs",
+    )
     bridge: Bridge | None = Field(
         default=None,
         description="the Kubernetes cluster whose pods wait in Slurm's queue, by slurm-bridge; none: no one",

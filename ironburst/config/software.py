@@ -49,6 +49,7 @@ def wish(config: ClusterConfig, choice: SoftwareChoice | None, kernel: str | Non
         "rdma",
         "peer_memory",
         "gds",
+        "slurm_packages",
         *schedulers,  # a profile names a version of each scheduler
     )
     return model.Wish(

@@ -94,6 +94,11 @@ class Software(SoftwareChoice):
     slurm: str | None = Field(
         default=None, pattern=r"^\d{2}\.\d{2}$", description="Slurm release, year.month", examples=["24.11"]
     )
+    slurm_packages: Literal["distribution", "schedmd"] | None = Field(
+        default=None,
+        description="whose packages Slurm's are: the distribution's, or SchedMD's, which `ironburst packages slurm` "
+        "builds; none: the distribution's where it has the release",
+    )
     kubernetes: str | None = Field(
         default=None,
         pattern=r"^1\.\d+(\.\d+)?$",

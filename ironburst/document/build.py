@@ -263,7 +263,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             partition=own.get(name, config.scheduler_of(nodes).home_partition) if gpu else None,
             fabric="infiniband" if links else "none",
             fabric_links=links,
-            slurm=SlurmNode(**nodes.slurm.model_dump()) if nodes.slurm else None,
+            slurm=_declared(nodes.slurm) if nodes.slurm else None,
             roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
             **its,
         )
@@ -306,11 +306,19 @@ def _told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None)
     Slurm takes no node that registers with less than it was told.
     """
     if declared:
-        return SlurmNode(**declared.model_dump())
+        return _declared(declared)
     # known of every type with a GPU: tests read all rows
     cpus = min(kind.vcpus for kind in kinds if kind.vcpus is not None)
     memory_mib = min(kind.memory_mib for kind in kinds if kind.memory_mib is not None)
-    return SlurmNode(cpus=cpus, memory_mb=int(memory_mib * TOLD_MEMORY))
+    threads = {kind.threads_per_core for kind in kinds}
+    whole = len(threads) == 1 and all(kind.vcpus == cpus for kind in kinds)
+    return SlurmNode(
+        cpus=cpus, memory_mb=int(memory_mib * TOLD_MEMORY), threads_per_core=threads.pop() if whole else None
+    )
+
+
+def _declared(given: DeclaredSlurmNode) -> SlurmNode:
+    return SlurmNode(**given.model_dump(exclude_none=True))
 
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:

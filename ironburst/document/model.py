@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.karpenter_model import KarpenterPool
+from ironburst.document.slurm_node import SlurmNode
 from ironburst.document.user_model import Users
 
 
@@ -62,6 +63,7 @@ class NodeSoftware(_Part):
     kernel: str | None
     slurm: str | None
     kubernetes: str | None = Field(default=None, description="kubelet")
+    slurm_packages: str = Field(default="distribution", description="whose Slurm's are: distribution or schedmd")
     packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
 
 
@@ -110,13 +112,6 @@ class Gpu(_Part):
     count: int
 
 
-class SlurmNode(_Part):
-    """What Slurm is told of a node: CPUs= and RealMemory= (MiB)."""
-
-    cpus: int
-    memory_mb: int
-
-
 LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
 """who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
 
@@ -145,6 +140,8 @@ class Scheduler(_Part):
     head: str = ""
     head_address: str = ""
     munge_key: str = ""
+    slurm_uid: int = Field(default=64030, description="number of Slurm's user and group")
+    srun_ports: str = Field(default="61001-64000", description="SrunPortRange")
     control_plane: ControlPlane | None = Field(default=None, description="null: the cluster is there already")
     api_server: str = Field(default="", description="URL, as nodes and the controller reach it")
     ca: str = Field(

@@ -14,7 +14,7 @@ from ironburst.software.versions import branch_of
 
 VERSION = 1
 FOLLOW_THE_DRIVER = ("driver_branch", "fabric_manager", "nscq", "imex", "persistenced")
-BY_RULE = ("kernel_module", "peer_memory", "rdma", "nvlsm")
+BY_RULE = ("kernel_module", "peer_memory", "rdma", "nvlsm", "slurm_packages")
 MAY_BE_NONE = (
     "driver",
     "driver_branch",
@@ -222,6 +222,6 @@ def _reason(key: str, old: SoftwareSet, group: Group, facts: Facts) -> str:
         locked = getattr(old, key)
         known = locked in facts.extra["known_versions"][key]["versions"]
         return "current in the catalogue" if known else f"the catalogue doesn't know {locked}"
-    if key in BY_RULE and getattr(wish, key, "auto") == "auto":
+    if key in BY_RULE and getattr(wish, key, None) in ("auto", None):
         return "by rule"
     return "current in the catalogue" if key == "rdma_version" else "as declared"

@@ -222,6 +222,8 @@ class Wish:
     scheduler: str = "slurm"
     """slurm or kubernetes: whose version these nodes need; the other's is None"""
     slurm: str | None = None
+    slurm_packages: str | None = None
+    """distribution or schedmd: whose packages Slurm's are; None: the system's where it has the release"""
     kubernetes: str | None = None
 
 
@@ -267,6 +269,8 @@ class SoftwareSet:
     kernel: str | None
     slurm: str | None
     kubernetes: str | None = None
+    slurm_packages: str = "distribution"
+    """or schedmd"""
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """role: package specs in the OS's own syntax, without spaces"""
 

@@ -167,11 +167,19 @@ def kernel_packages(os: str, kernel: str | None, facts: Facts) -> list[Package]:
     return [parse_spec(_filled(name, kernel=kernel)) for name in names]
 
 
-def slurm_packages(os: str, role: str, slurm: str | None, facts: Facts) -> list[Package]:
-    """Slurm for `role`: slurm_node or slurm_head."""
+def slurm_packages(os: str, role: str, slurm: str | None, source: str, facts: Facts) -> list[Package]:
+    """Slurm for `role`, slurm_node or slurm_head, as `source` packages it: distribution or schedmd."""
     if slurm is None:
         return []
-    return [parse_spec(_filled(name, slurm=slurm)) for name in tables(facts, os)[1][role]]
+    names = facts.extra["slurm_packages"][source][f"{family(os)}_family"]
+    return [parse_spec(_filled(name, slurm=slurm)) for name in names[role]]
+
+
+def slurm_sources(os: str, slurm: str, facts: Facts) -> list[str]:
+    """Who packages this release for the system, the system itself first; empty: nobody."""
+    table = facts.extra["slurm_packages"]
+    own = ["distribution"] if slurm in table["distribution"]["releases"].get(os, ()) else []
+    return own + (["schedmd"] if slurm in table["schedmd"]["releases"] else [])
 
 
 def kubernetes_packages(os: str, role: str, kubernetes: str | None, facts: Facts) -> list[Package]:
@@ -221,7 +229,7 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
     wanted["rdma"] = rdma_packages(group, chosen.rdma, chosen.rdma_version, facts)
     wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts)
     slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
-    wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, facts)
+    wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, chosen.slurm_packages, facts)
     kubernetes_role = "kubernetes_head" if group.gpu is None else "kubernetes_node"
     wanted[kubernetes_role] = kubernetes_packages(os, kubernetes_role, chosen.kubernetes, facts)
     wanted["kernel"] = kernel_packages(os, chosen.kernel, facts)

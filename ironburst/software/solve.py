@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from ironburst.software import packages, rules
-from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet
+from ironburst.software.model import ABSENT, Facts, Group, Hit, SoftwareSet, Wish
 from ironburst.software.remedies import remedies
 from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
@@ -48,10 +48,11 @@ def solve(
     sets: dict[str, SoftwareSet] = {}
     conflicts: list[Hit] = []
     for group in groups:
-        if group.gpu is None and (missing := _no_scheduler(group)):
-            conflicts.append(rules.hit("LCK-004", f"no {missing}", facts, group=group.name))
-        elif group.gpu is None:
-            sets[group.name] = _finish(group, _empty(group), facts)
+        if group.gpu is None:
+            broken = _of_scheduler(group, facts)
+            conflicts += broken
+            if not broken:
+                sets[group.name] = _finish(group, _empty(group, facts), facts)
     for span in spans(groups):
         solved, broken = _solve_span(span, facts, previous)
         if broken:
@@ -203,13 +204,13 @@ def solve_group(
     """The set of one GPU group with this driver, and the errors that it has."""
     wish = group.wish
     cuda = wish.cuda or default_cuda(group, driver, facts)
-    missing = ["" if cuda else "CUDA", _no_scheduler(group)]
-    broken = [rules.hit("LCK-004", f"no {name}", facts, group=group.name) for name in missing if name]
+    broken = [] if cuda else [rules.hit("LCK-004", "no CUDA", facts, group=group.name)]
+    broken += _of_scheduler(group, facts)
     if cuda and cuda not in {name.split("u")[0] for name in facts.cuda}:  # 11.0 is listed as 11.0u3 alone
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
     chosen = replace(
-        _empty(group),
+        _empty(group, facts),
         driver=driver,
         driver_branch=branch_of(driver),
         kernel_module=module,
@@ -259,9 +260,10 @@ def _peer_memory(group: Group, chosen: SoftwareSet, facts: Facts) -> str:
     return "peermem" if chosen.rdma == "doca-ofed" else "none"
 
 
-def _empty(group: Group) -> SoftwareSet:
+def _empty(group: Group, facts: Facts) -> SoftwareSet:
     """What every node has, also the head."""
     wish = group.wish
+    sources = packages.slurm_sources(group.os, wish.slurm, facts) if wish.slurm else []
     return SoftwareSet(
         driver=None,
         driver_branch=None,
@@ -283,14 +285,32 @@ def _empty(group: Group) -> SoftwareSet:
         kernel=wish.kernel,
         slurm=wish.slurm,
         kubernetes=wish.kubernetes,
+        slurm_packages=wish.slurm_packages or next(iter(sources), "distribution"),
     )
 
 
-def _no_scheduler(group: Group) -> str:
-    """The scheduler whose version is missing; empty: it is there."""
-    if group.wish.scheduler == "kubernetes":
-        return "" if group.wish.kubernetes else "Kubernetes"
-    return "" if group.wish.slurm else "Slurm"
+def _of_scheduler(group: Group, facts: Facts) -> list[Hit]:
+    """What is wrong with the scheduler's version: there is none, or nobody packages it for the system."""
+    wish = group.wish
+    name, given = ("Kubernetes", wish.kubernetes) if wish.scheduler == "kubernetes" else ("Slurm", wish.slurm)
+    if not given:
+        return [rules.hit("LCK-004", f"no {name}", facts, group=group.name)]
+    if not wish.slurm:
+        return []
+    sources = packages.slurm_sources(group.os, wish.slurm, facts)
+    if sources and wish.slurm_packages in (None, *sources):
+        return []
+    return [rules.hit("LCK-006", _lacks(group.os, wish, facts), facts, group=group.name)]
+
+
+def _lacks(os: str, wish: Wish, facts: Facts) -> str:
+    """Whose packages have no such release, and which ones they have."""
+    table = facts.extra["slurm_packages"]
+    own, built = table["distribution"]["releases"].get(os, ()), table["schedmd"]["releases"]
+    theirs = f"{os}'s own packages have {', '.join(own) or 'none that is known'}"
+    if wish.slurm_packages == "distribution":
+        return f"Slurm {wish.slurm} from the distribution, and {theirs}"
+    return f"Slurm {wish.slurm}, and SchedMD's packages are known for {', '.join(built)}; {theirs}"
 
 
 def _finish(group: Group, chosen: SoftwareSet, facts: Facts) -> SoftwareSet:

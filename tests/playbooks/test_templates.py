@@ -37,6 +37,7 @@ def render(name, document=None, **changes):
         "slurm_head_fixed_partitions": sorted({host["partition"] for host in nodes} - {home}),
         "slurm_head_controller_user": FIXED["slurm_head_controller_user"],
         "slurm_head_asks_for_addresses": False,
+        "slurm_head_nss_slurm": False,
     }
     return environment.from_string((ROLE / "templates" / name).read_text()).render(variables | changes)
 
@@ -297,3 +298,41 @@ def test_the_suspend_program_keeps_a_persons_words(tmp_path, shown, said):
     path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     subprocess.run(["/bin/sh", str(program), "p5-1"], check=True, env=path, timeout=10)
     assert log.read_text().splitlines() == ["update", "nodename=p5-1", "state=drain", f"reason={said}"]
+
+
+def with_slurm(**said):
+    """The lab's document, its first GPU host and its pool saying this of themselves."""
+    document = lab_document()
+    given = documents.SlurmNode(cpus=224, memory_mb=1000, **said)
+    hosts = [host.model_copy(update={"slurm": given}) if host.name == "dgx01" else host for host in document.hosts]
+    pools = [pool.model_copy(update={"slurm": given}) for pool in document.pools]
+    return document.model_copy(update={"hosts": hosts, "pools": pools})
+
+
+def test_slurm_is_told_of_sockets_and_cores_where_they_are_known():
+    known = with_slurm(sockets=2, cores_per_socket=56, threads_per_core=2)
+    for name, node in settings(render("slurm.conf.j2", known))[1].items():
+        layout = {key: node.get(key) for key in ("CPUs", "Sockets", "CoresPerSocket", "ThreadsPerCore")}
+        if name == "dgx01" or name.startswith("p5"):
+            assert layout == {"CPUs": "224", "Sockets": "2", "CoresPerSocket": "56", "ThreadsPerCore": "2"}
+        else:
+            assert layout == {"CPUs": "16", "Sockets": None, "CoresPerSocket": None, "ThreadsPerCore": None}
+    threads = settings(render("slurm.conf.j2", with_slurm(threads_per_core=2)))[1]["dgx01"]
+    assert threads["ThreadsPerCore"] == "2" and "Sockets" not in threads
+
+
+def test_each_gpu_names_the_cores_near_it():
+    near = ["0-55"] * 4 + ["56-111"] * 4
+    lines = render("gres.conf.j2", with_slurm(gpu_cores=near)).splitlines()
+    assert [line for line in lines if line.startswith("NodeName=dgx01 ")] == [
+        f"NodeName=dgx01 Name=gpu Type=h100 File=/dev/nvidia{number} Cores={cores}" for number, cores in enumerate(near)
+    ]
+    assert "NodeName=dgx02 Name=gpu Type=h100 File=/dev/nvidia[0-7]" in lines
+
+
+def test_the_gate_looks_at_idle_nodes_and_behind_each_job():
+    plain, _, _ = settings(render("slurm.conf.j2"))
+    assert (plain["HealthCheckInterval"], plain["HealthCheckNodeState"]) == ("300", "IDLE")
+    assert plain["HealthCheckProgram"].endswith("ironburst-health") and plain["Epilog"].endswith("ironburst-epilog")
+    assert plain["SrunPortRange"] == "61001-64000" and "LaunchParameters" not in plain
+    assert settings(render("slurm.conf.j2", slurm_head_nss_slurm=True))[0]["LaunchParameters"] == "enable_nss_slurm"

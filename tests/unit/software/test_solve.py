@@ -152,6 +152,12 @@ def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
         ),
         ("debian13", "580.95.05", "slurm_node", ["slurmd=24.11*", "slurm-client=24.11*", "munge"]),
         ("rhel9", "580.95.05", "slurm_node", ["slurm-slurmd-24.11*", "slurm-24.11*", "munge"]),
+        (
+            "ubuntu2404",  # whose own is 23.11
+            "580.95.05",
+            "slurm_node",
+            [*(f"slurm-smd{part}=24.11*" for part in ("-slurmd", "-client", "", "-libnss-slurm")), "munge"],
+        ),
         ("debian13", "580.95.05", "slurm_head", []),
         ("debian13", "580.95.05", "kernel", []),
     ],
@@ -192,6 +198,47 @@ def test_a_head_has_slurm_and_no_driver():
     assert chosen.driver is chosen.cuda is chosen.nccl is None
     assert chosen.packages["slurm_head"][0] == "slurmctld=24.11*" and chosen.packages["nvidia_driver"] == ()
     assert chosen.kernel == "6.12.57"
+
+
+@pytest.mark.parametrize(
+    ("os", "slurm", "asked", "packaged"),
+    [
+        ("debian13", "24.11", None, "distribution"),
+        ("debian13", "24.11", "schedmd", "schedmd"),
+        ("debian13", "25.05", None, "schedmd"),
+        ("debian12", "22.05", None, "distribution"),
+        ("debian12", "24.11", None, "schedmd"),
+        ("ubuntu2204", "25.11", None, "schedmd"),
+        ("rhel9", "22.05", "distribution", "distribution"),
+        ("rhel9", "25.05", None, "schedmd"),
+    ],
+)
+def test_slurm_is_the_systems_own_where_it_has_the_release(os, slurm, asked, packaged):
+    head = solve([group(None, os=os, slurm=slurm, slurm_packages=asked)], FACTS).sets["g"]
+    assert head.slurm_packages == packaged
+    daemon = head.packages["slurm_head"][0]
+    assert daemon.startswith("slurm-smd-" if packaged == "schedmd" and "rhel" not in os else "slurm")
+    assert slurm in daemon and "munge" in head.packages["slurm_head"]
+
+
+@pytest.mark.parametrize(
+    ("os", "slurm", "asked", "said"),
+    [
+        ("ubuntu2404", "24.11", "distribution", "ubuntu2404's own packages have 23.11"),
+        ("rhel8", "24.11", "distribution", "rhel8's own packages have none that is known"),
+        (
+            "debian13",
+            "23.02",
+            None,
+            "known for 24.11, 25.05, 25.11; debian13's own packages have 24.11",
+        ),
+        ("debian12", "22.05", "schedmd", "debian12's own packages have 22.05"),
+    ],
+)
+def test_a_slurm_that_nobody_packages_for_the_system_is_refused(os, slurm, asked, said):
+    for gpu in (None, H100):
+        (hit,) = solve([group(gpu, os=os, slurm=slurm, slurm_packages=asked)], FACTS).conflicts
+        assert hit.id == "LCK-006" and said in hit.message and "\n" not in hit.message
 
 
 # ---- sticky

@@ -1,0 +1,20 @@
+"""Part of model.py: a node as Slurm is told of it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SlurmNode(BaseModel):
+    """What Slurm is told of a node: CPUs=, RealMemory= (MiB) and, where they are known, its sockets, cores and threads.
+    With threads alone Slurm counts each core as a socket: right for what a job gets, not for where.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    cpus: int
+    memory_mb: int
+    sockets: int | None = None
+    cores_per_socket: int | None = None
+    threads_per_core: int | None = None
+    gpu_cores: list[str] = Field(default=[], description="cores near each GPU, as gres.conf has them; empty: unknown")

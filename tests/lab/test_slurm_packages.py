@@ -1,0 +1,163 @@
+"""Slurm by SchedMD's packages on a head and a node of another system: a job runs, a second converge changes nothing,
+and a head that is rebuilt takes up its queue and its accounting. The packages are stand-ins around Debian's own daemons
+(lab/packages/schedmd.py); the gate is one, too: no GPU is needed here.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from ironburst import catalog
+from ironburst.software import packages
+from lab import names
+from lab.demo.inside import Inside
+from lab.hosts.spec import bare_metal
+from lab.packages import schedmd
+from lab.system import wait_for
+from tests import sites
+from tests.playbooks import sample
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+SYSTEM = "ubuntu2404"  # its own Slurm is 23.11
+UID = 64031  # not Debian's own
+HOSTS = ("head", "dgx01")
+GATE = {
+    "/etc/systemd/system/ironburst-gate.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n",
+    **dict.fromkeys((f"/usr/local/sbin/ironburst-{name}" for name in ("prolog", "epilog", "health")), "#!/bin/sh\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def site():
+    with sites.running(f"t-slurm-{os.getpid()}", hall={}) as site:
+        known = {name: names.ADDRESSES[name] for name in HOSTS}
+        for name in HOSTS:
+            site.start_host(bare_metal(name, system=SYSTEM, hosts=known, files={}))
+        assert set(site.wait(HOSTS, 180).values()) == {"running"}
+        site.ssh("head", "useradd -m alice")
+        for path, text in GATE.items():  # STAND-IN of the role node_health
+            site.ssh("dgx01", f"cat > {path} && chmod 755 {path}", stdin=text)
+        devices = " ".join(f"/dev/nvidia{number}" for number in range(8))
+        site.ssh("dgx01", f"useradd -m alice; touch {devices}")
+        yield site
+
+
+@pytest.fixture(scope="module")
+def inside(site):
+    inside = Inside(site)
+    key = site.dir / "run" / "munge.key"
+    key.write_bytes(b"x" * 64)
+    publish(inside, key, "24.11")
+    return inside
+
+
+def publish(inside, key, release):
+    """The lab's head and a node, with SchedMD's packages."""
+    document = sample.lab_document(munge_key=f"file:{key}", names=HOSTS).model_dump(mode="json")
+    facts = catalog.software_facts()
+    for host in document["hosts"]:
+        role = "slurm_head" if host["name"] == "head" else "slurm_node"
+        wanted = packages.slurm_packages(SYSTEM, role, release, "schedmd", facts)
+        specs = {role: [packages.spec(each, SYSTEM) for each in wanted]}
+        host["software"] |= {"slurm": release, "slurm_packages": "schedmd", "packages": specs, "container_runtimes": []}
+        host |= {"os": SYSTEM, "roles": ["base", role], "mig": None}
+    document |= {"pools": [], "serial": 1}
+    document["scheduler"]["slurm_uid"] = UID
+    inside.document.write_text(json.dumps(document))
+
+
+@pytest.fixture(scope="module")
+def play(inside):
+    repositories = [
+        {
+            "name": name,
+            "url": f"http://10.78.0.1/{name}",
+            "suite": "stable",
+            "components": ["main"],
+            "key_url": "http://10.78.0.1/lab.asc",
+            "key_sha256": inside.env["IRONBURST_LAB_KEY_SHA256"],
+        }
+        for name in ("nv", "debian")
+    ]
+    values = {"base_apt_repositories": [*repositories, schedmd.serve(inside.site.box)]}
+
+    def run(*options, ok=True, **more):
+        """Of one run: (changed tasks by host, output)."""
+        given = ["-e", json.dumps(values | more), *options]
+        command = inside.argv("ansible-playbook", "-i", "inventory/lab", "tests/lab/slurm.yml", *given)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        said = done.stdout + done.stderr
+        assert not ok or done.returncode == 0, said[-6000:]
+        recap = re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", said.rpartition("PLAY RECAP")[2], re.MULTILINE)
+        return {host: int(changed) for host, changed in recap}, said
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def applied(play):
+    return play()[0]
+
+
+def alice(site, line):
+    return site.ssh("head", f"cd /shared && runuser -u alice -- {line}", timeout=60).stdout.strip()
+
+
+def test_head_and_node_are_set_up(site, applied):
+    assert applied["head"] > 10 and applied["dgx01"] > 5
+    for name in HOSTS:
+        assert site.ssh(name, "getent passwd slurm").stdout.startswith(f"slurm:x:{UID}:{UID}:")
+        shown = site.ssh(name, "dpkg-query -W -f='${Package} ${db:Status-Want}\\n' 'slurm*'").stdout.split("\n")
+        assert "slurm-smd hold" in shown
+        assert not [line for line in shown if re.match("slurmd|slurm-(client|wlm)", line)]
+    owners = site.ssh("head", "stat -c '%n %U' /var/lib/slurm/slurmctld /var/log/slurm").stdout
+    assert owners.count(" slurm") == 2
+
+
+def test_a_user_runs_a_job(site, applied):
+    wait_for(lambda: "idle" in site.ssh("head", "sinfo -h -o %T").stdout, 60, "the node", pause=0.5)
+    assert alice(site, "srun -A research --time=1 hostname") == "dgx01"
+
+
+def test_a_second_converge_changes_nothing(play, applied):
+    changed, said = play()
+    assert changed == {"head": 0, "dgx01": 0}, re.findall(r"TASK \[([^\n]*)\][^\n]*\nchanged", said)
+
+
+def seen(site, command, wanted):
+    wait_for(lambda: wanted in site.ssh("head", command).stdout, 60, f"{wanted} in {command}", pause=0.5)
+
+
+def test_a_rebuilt_head_takes_up_its_queue_and_its_accounting(site, play, applied):
+    submit = "sbatch --parsable -A research -o /dev/null"
+    done = alice(site, f"{submit} --time=1 --wrap true")
+    seen(site, f"sacct -nX -j {done} -o state", "COMPLETED")
+    waiting = alice(site, f"{submit} --hold --wrap true")
+    running = alice(site, f"{submit} --time=9 --wrap 'sleep 400'")
+    seen(site, f"squeue -h -j {running} -o %T", "RUNNING")
+    site.ssh("head", "systemctl start ironburst-slurm-backup.service", timeout=60)
+    kept = site.ssh("head", "ls -d /var/backups/ironburst/slurm/*Z").stdout.split()[-1]
+    # what a new machine doesn't have: the state, the database
+    lost = "rm -rf /var/lib/slurm/slurmctld && mariadb -e 'DROP DATABASE slurm_acct'"
+    site.ssh("head", f"systemctl stop slurmctld slurmdbd && {lost}")
+    play("--limit", "head", slurm_head_restore=kept)
+    queue = site.ssh("head", "squeue -h -o '%i %T'").stdout.splitlines()
+    assert sorted(queue) == sorted([f"{waiting} PENDING", f"{running} RUNNING"])
+    assert site.ssh("head", f"sacct -nX -P -j {done} -o state,user").stdout.strip() == "COMPLETED|alice"
+    assert play("--limit", "head", slurm_head_restore=kept)[0] == {"head": 0}
+    site.ssh("head", f"scancel {waiting} {running}")
+
+
+def test_a_user_of_another_number_is_told(site, play, applied, inside):
+    document = json.loads(inside.document.read_text())
+    document["scheduler"]["slurm_uid"] = 64030
+    before = inside.document.read_text()
+    inside.document.write_text(json.dumps(document))
+    try:
+        _, said = play("--limit", "dgx01", ok=False)
+        assert f"The user slurm of dgx01 has the number {UID}, and 64030 is declared" in " ".join(said.split())
+    finally:
+        inside.document.write_text(before)
