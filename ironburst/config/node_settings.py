@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoice, Strict
-from ironburst.software.model import Os
+from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoice, Strict, System
 
 
 class SlurmNode(Strict):
@@ -28,7 +27,7 @@ class NodeSettings(Strict):
     scheduler: Literal["slurm", "kubernetes"] | None = Field(
         default=None, description="kind of the scheduler whose nodes these are, where two are declared"
     )
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    os: System | None = Field(default=None, description="operating system; none: software.os")
     kernel: Kernel | None = Field(
         default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
     )
