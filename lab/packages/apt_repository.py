@@ -44,23 +44,23 @@ def repository(name: str, root: Path = LAB_ROOT) -> Path:
 def serve(box: Box, name: str) -> list[dict[str, object]]:
     """Put a system's repositories beside those that the lab serves: them, as base_apt_repositories has them."""
     suite = systems.of(name).suite
-    served = [(name, "nv"), (name, "own")] + ([] if suite == rootfs.SUITE else [(suite, "debian")])
-    return [_served(box, folder, part) for folder, part in served]
+    for folder in {name, suite} - {rootfs.SUITE}:
+        link = box.dir / SERVED / folder
+        if not link.exists():
+            link.symlink_to(repository(folder, box.root))
+    archive = "debian" if suite == rootfs.SUITE else f"{suite}/debian"
+    return [_served(box, path) for path in (f"{name}/nv", f"{name}/own", archive)]
 
 
-def _served(box: Box, folder: str, part: str) -> dict[str, object]:
-    where = repository(folder, box.root)
-    link = box.dir / SERVED / folder
-    if not link.exists():
-        link.symlink_to(where)
-    url = f"{names.REPOSITORY_URL}/{folder}"
+def _served(box: Box, path: str) -> dict[str, object]:
+    folder = path.rpartition("/")[0]
     return {
-        "name": f"{folder}-{part}",
-        "url": f"{url}/{part}",
+        "name": path.replace("/", "-"),
+        "url": f"{names.REPOSITORY_URL}/{path}",
         "suite": "stable",
         "components": ["main"],
-        "key_url": f"{url}/lab.asc",
-        "key_sha256": cache.sha256(where / "lab.asc"),
+        "key_url": f"{names.REPOSITORY_URL}/{folder}/lab.asc".replace("//lab", "/lab"),
+        "key_sha256": cache.sha256(box.dir / SERVED / folder / "lab.asc"),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from lab.packages import stub_packages as debs
 from lab.packages.stub import StubPackage, says, tool, unit
+from lab.packages.stub_runtimes import runtimes
 
 # As NVIDIA's repository has them: the revision changed within 580
 UBUNTU = {
@@ -35,12 +36,15 @@ OPEN = ("driver", "dkms", "kernel-source")  # what there is twice: with NVIDIA's
 
 
 def vendor(system: str) -> list[StubPackage]:
-    """NVIDIA's repository for a system of lab/hosts/systems.py, with the container toolkit, DCGM and CUDA."""
+    """NVIDIA's repository for a system of lab/hosts/systems.py, with the container toolkit, DCGM, CUDA and, as in the
+    lab's usual one, runtimes of containers.
+    """
     if system.startswith("ubuntu"):
         driver = [each for version, revision in UBUNTU.items() for each in _ubuntu(version, revision)]
     else:
         driver = [each for version, revision in DEBIAN.items() for each in _debian(version, revision)]
-    return [*driver, *(each for version in UBUNTU for each in _fabric(version, _last(system, version)))] + debs.shared()
+    fabric = [each for version in UBUNTU for each in _fabric(version, _last(system, version))]
+    return [*driver, *fabric, *debs.shared(), *runtimes()]
 
 
 def distribution(system: str) -> list[StubPackage]:

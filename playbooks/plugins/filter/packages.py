@@ -1,5 +1,5 @@
-"""Filters over packages: specs of the version lock (`node_software.packages`) in the syntax of apt (name=version) or dnf
-(name-version), and what is installed, so that a converged host needs no slow question to apt or dnf.
+"""Filters over packages: specs of the version lock (`node_software.packages`) in the syntax of apt (name=version) or of
+dnf (name-version), and what is installed, so that a converged host needs no slow question to apt or dnf.
 
 What is installed: lines `name|version|status|wanted` of the module node_state. dpkg's are its own
 (`${Package}|${Version}|${db:Status-Status}|${db:Status-Want}`); rpm's have epoch:version-release.arch, the status

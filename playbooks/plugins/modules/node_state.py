@@ -275,7 +275,7 @@ class Look:
 
     @staticmethod
     def wanted(line, locks):
-        """hold if this very version is one that dnf's versionlock names (name-epoch:version-release.*), else install."""
+        """hold if dnf's versionlock names this very version (name-epoch:version-release.*), else install."""
         name, version = line.split("|")[:2]
         return "hold" if any(fnmatch.fnmatchcase(f"{name}-{version}", lock) for lock in locks) else "install"
 
