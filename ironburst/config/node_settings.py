@@ -7,8 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoice, Strict
-from ironburst.software.model import Os
+from ironburst.config.software_models import Kernel, Mig, Scratch, SoftwareChoice, Strict, System
 
 
 class SlurmNode(Strict):
@@ -55,7 +54,7 @@ class NodeSettings(Strict):
     scheduler: Literal["slurm", "kubernetes"] | None = Field(
         default=None, description="kind of the scheduler whose nodes these are, where two are declared"
     )
-    os: Os | None = Field(default=None, description="operating system; none: software.os")
+    os: System | None = Field(default=None, description="operating system; none: software.os")
     kernel: Kernel | None = Field(
         default=None, description="kernel to pin; none: software.kernel", examples=["6.12.57"]
     )

@@ -11,6 +11,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from ironburst.software.model import Os
 
 
+def _offered(value: object) -> object:
+    if value == "rhel8":
+        raise ValueError("rhel8 can't be managed (its Python is 3.6, Ansible needs 3.8): install rhel9 or rhel10")
+    return value
+
+
+System = Annotated[Os, BeforeValidator(_offered)]
+"""An operating system, as a person writes it."""
+
+
 class Strict(BaseModel):
     """A section of the stack file: a key that it doesn't have is an error."""
 
@@ -106,7 +116,7 @@ class Software(SoftwareChoice):
         "not newer than the cluster's API server",
         examples=["1.36"],
     )
-    os: Os = Field(default="debian13", description="operating system of the nodes that name none")
+    os: System = Field(default="debian13", description="operating system of the nodes that name none")
     kernel: Kernel | None = Field(
         default=None, description="kernel of the nodes that name none; none: not pinned", examples=["6.12.57"]
     )

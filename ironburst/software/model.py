@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 ABSENT = "absent"
-Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9"]
+Os = Literal["debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel9", "rhel10"]
 """What a node may run; the catalogue and the playbooks have the same ones (tests)."""
 
 

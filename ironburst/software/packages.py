@@ -30,6 +30,8 @@ ROLES = (
 )
 """Whose packages a set names, in this order. NCCL's are installed by the role cuda."""
 RENAMED_FROM = 580  # fabric manager, NSCQ and IMEX packages lost the branch in their names
+# nvidia-kmod-common asks for nvidia-modprobe of any version: unnamed, it would be the newest
+RHEL_DRIVER = ("nvidia-driver-cuda", "nvidia-persistenced", "nvidia-modprobe")
 PROPRIETARY_DKMS = "kmod-nvidia-latest-dkms"
 OPEN_DKMS = "kmod-nvidia-open-dkms"
 
@@ -83,7 +85,7 @@ def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Pac
     branch = driver.split(".")[0]
     if family(os) == "rhel":
         dkms = OPEN_DKMS if module == "open" else PROPRIETARY_DKMS
-        return [Package(name, driver) for name in ("nvidia-driver-cuda", "nvidia-persistenced", dkms)]
+        return [Package(name, driver) for name in (*RHEL_DRIVER, dkms)]
     wanted = section[f"vendor_repo_{module}"]
     drivers = [Package(_filled(name, branch=branch), f"{driver}-*") for name in wanted["packages"]]
     pin = wanted.get("pin_package")

@@ -28,6 +28,11 @@ def code_of(function: Callable[..., object]) -> str:
     return ast.dump(ast.parse(inspect.getsource(function)))
 
 
+def sha256(file: Path) -> str:
+    """SHA-256 of a file's content."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def built(module: str, root: Path, target: Path, *which: str) -> Path:
     """`target`, built now by `python -m module` if it isn't there. Several callers at once build it once. `which`: the
     one of several that the module builds.

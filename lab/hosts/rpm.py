@@ -34,6 +34,7 @@ class Rpm:
     obsoletes: str = ""
     files: dict[str, str] = field(default_factory=dict)
     scripts: dict[str, str] = field(default_factory=dict)
+    dist: bool = True  # whether the distribution is behind the release
 
     def spec(self) -> str:
         """The spec file; the files lie in a folder of the package's name beside it."""
@@ -41,7 +42,7 @@ class Rpm:
             "Name": self.name,
             "Epoch": str(self.epoch) if self.epoch else "",
             "Version": self.version,
-            "Release": f"{self.release}%{{?dist}}",
+            "Release": f"{self.release}%{{?dist}}" if self.dist else self.release,
             "Summary": "STUB of the lab",
             "License": "none",
             "AutoReqProv": "no",

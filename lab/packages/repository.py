@@ -5,19 +5,19 @@ Cached as .lab/cache/repo-<hash of the recipe>/ and served at http://10.78.0.1/:
 key).
 """
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
 from lab import names
 from lab.hosts import cache, rootfs
 from lab.hosts.box import Box
-from lab.packages.stub import StubPackage
+from lab.packages import apt
 from lab.packages.stub_packages import stub_packages
 from lab.system import LAB_ROOT, run, wait_for
 
@@ -80,13 +80,12 @@ PACKAGES = [
     "ldap-utils",
 ]
 SERVED = "served"  # folder of a lab
-MAINTAINER = "lab <lab@example.invalid>"
 
 
 def repo_path(root: Path = LAB_ROOT) -> Path:
     """Where the repositories of today's recipe lie (or will lie)."""
     stubs = [astuple(package) for package in stub_packages()]
-    code = [cache.code_of(function) for function in (_build, _pack, _control_files, _mirror, _index, _sign)]
+    code = [cache.code_of(function) for function in (_build, mirror, *apt.STEPS)]
     return cache.path_of("repo", root, rootfs.base_path(root).name, PACKAGES, stubs, code)
 
 
@@ -100,7 +99,7 @@ def repositories(root: Path = LAB_ROOT) -> Path:
 
 def key_sha256(root: Path = LAB_ROOT) -> str:
     """SHA-256 of the signing key's file, lab.asc."""
-    return hashlib.sha256((repositories(root) / "lab.asc").read_bytes()).hexdigest()
+    return cache.sha256(repositories(root) / "lab.asc")
 
 
 def client_files(name: str, keyring: str = "/usr/share/keyrings/lab.gpg") -> dict[str, str]:
@@ -142,109 +141,41 @@ def _build(root: Path, target: Path) -> None:
         (new / name / "pool").mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="lab-repo-") as scratch:
         for package in stub_packages():
-            _pack(package, Path(scratch), new / "nv/pool")
-    _mirror(root, new / "debian/pool")
+            apt.pack(package, Path(scratch), new / "nv/pool")
+    mirror(root, new / "debian/pool", rootfs.SUITE, PACKAGES)
     for name in ("nv", "debian"):
-        _index(new / name, f"lab-{name}")
-    _sign(new)
+        apt.index(new / name, {"Origin": f"lab-{name}", "Label": f"lab-{name}"})
+    apt.sign(new, ("nv", "debian"))
     new.rename(target)
 
 
-def _pack(package: StubPackage, scratch: Path, pool: Path) -> None:
-    folder = scratch / f"{package.name}_{package.version.replace(':', '_')}"
-    for name, text in (package.files | _control_files(package)).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755 if text.startswith("#!") else 0o644)
-    folder.chmod(0o755)
-    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(folder), str(pool)])
-
-
-def _control_files(package: StubPackage) -> dict[str, str]:
-    """What dpkg wants to know of a package, and does with it."""
-    control = {
-        "Package": package.name,
-        "Version": package.version,
-        "Architecture": "amd64",
-        "Maintainer": MAINTAINER,
-        "Section": "misc",
-        "Depends": package.depends,
-        "Conflicts": package.conflicts,
-        "Provides": package.provides,
-        "Description": f"STUB of {package.name} for the lab (no NVIDIA software)",
-    }
-    files = {"DEBIAN/control": "".join(f"{key}: {value}\n" for key, value in control.items() if value)}
-    lines = [package.after_install] if package.after_install else []
-    for unit in package.enable:  # in a chroot (an image build) enabling is all there is to do
-        start = f"systemctl daemon-reload; systemctl restart {unit};"
-        lines += [f"systemctl enable -q {unit}", f"[ ! -d /run/systemd/system ] || {{ {start} }}"]
-    if lines:
-        files["DEBIAN/postinst"] = '#!/bin/sh\nset -e\n[ "$1" = configure ] || exit 0\n' + "\n".join(lines) + "\n"
-    if package.before_removal:
-        files["DEBIAN/prerm"] = f"#!/bin/sh\nset -e\n{package.before_removal}\n"
-    return files
-
-
-def _mirror(root: Path, pool: Path) -> None:
-    """Download PACKAGES and all they need beyond the base image: apt itself works it out in a throw-away overlay of the
-    base.
+def mirror(root: Path, pool: Path, suite: str, packages: Sequence[str]) -> None:
+    """Download packages of Debian and all they need beyond the suite's base image: apt itself works it out in a
+    throw-away overlay of the base.
     """
-    scratch = root / "cache" / "repo-build"
+    scratch = root / "cache" / f"mirror-{suite}"
     shutil.rmtree(scratch, ignore_errors=True)
     up, work, mount = (scratch / name for name in ("up", "work", "mnt"))
     for folder in (up, work, mount):
         folder.mkdir(parents=True)
-    layers = f"lowerdir={rootfs.base_image(root)},upperdir={up},workdir={work}"
+    layers = f"lowerdir={rootfs.base_image(root, suite)},upperdir={up},workdir={work}"
     run(["mount", "-t", "overlay", "overlay", "-o", layers, str(mount)])
-    (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources())
+    (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources(suite))
     shutil.copy("/etc/resolv.conf", mount / "etc/resolv.conf")
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     install = ["chroot", str(mount), "apt-get", "install", "-y", "-qq", "--no-install-recommends"]
     run(["chroot", str(mount), "apt-get", "update", "-qq"], env=env)
-    listing = run([*install, "--print-uris", *PACKAGES], env=env)  # lines 'URI' FILE SIZE HASH
+    listing = run([*install, "--print-uris", *packages], env=env)  # lines 'URI' FILE SIZE HASH
     wanted = {line.split()[1] for line in listing.splitlines() if line.startswith("'")}
     archives = mount / "var/cache/apt/archives"
-    for old in (root / "cache").glob("repo-*/debian/pool/*.deb"):  # apt keeps what is still right, and fetches the rest
+    for old in (root / "cache").glob("*/debian/pool/*.deb"):  # apt keeps what is still right, and fetches the rest
         if old.name in wanted and not (archives / old.name).exists():
             shutil.copy(old, archives)
-    run([*install, "--download-only", *PACKAGES], env=env)
+    run([*install, "--download-only", *packages], env=env)
     for name in sorted(wanted):
         shutil.move(archives / name, pool / name)
     run(["umount", str(mount)])
     shutil.rmtree(scratch)
-
-
-def _index(folder: Path, origin: str) -> None:
-    dist = folder / "dists/stable"
-    binary = dist / "main/binary-amd64"
-    binary.mkdir(parents=True)
-    (binary / "Packages").write_text(run(["apt-ftparchive", "packages", "pool"], cwd=folder))
-    fields = {
-        "Origin": origin,
-        "Label": origin,
-        "Suite": "stable",
-        "Codename": "stable",
-        "Components": "main",
-        "Architectures": "amd64",
-    }
-    options = [word for key, value in fields.items() for word in ("-o", f"APT::FTPArchive::Release::{key}={value}")]
-    (dist / "Release").write_text(run(["apt-ftparchive", *options, "release", "dists/stable"], cwd=folder))
-
-
-def _sign(folder: Path) -> None:
-    """Sign both repositories with a new key and publish its public half; the secret half is thrown away."""
-    with tempfile.TemporaryDirectory(prefix="lab-gpg-") as home:  # short path: gpg-agent's socket lies in it
-        gpg = ["gpg", "--homedir", home, "--quiet", "--batch", "--yes"]
-        owner = f"lab repository <{MAINTAINER.split('<')[1]}"
-        run([*gpg, "--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", "never"])
-        for name in ("nv", "debian"):
-            dist = folder / name / "dists/stable"
-            run([*gpg, "--output", str(dist / "InRelease"), "--clearsign", str(dist / "Release")])
-            run([*gpg, "--output", str(dist / "Release.gpg"), "--armor", "--detach-sign", str(dist / "Release")])
-        run([*gpg, "--output", str(folder / "lab.gpg"), "--export"])
-        run([*gpg, "--armor", "--output", str(folder / "lab.asc"), "--export"])
-        run(["gpgconf", "--homedir", home, "--kill", "all"])
 
 
 if __name__ == "__main__":

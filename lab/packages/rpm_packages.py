@@ -28,17 +28,24 @@ OF_A_STREAM = (
     "nvidia-modprobe",
     "nvidia-kmod-common",
 )
-LEFT_OUT = ("enroot+caps",)  # not an rpm's name
+# What is not NVIDIA's: of EPEL, and of the system's own repositories
+EPEL = ("dkms", "opencl-filesystem", "ocl-icd", "apptainer", "apptainer-suid")
+SYSTEM = ("kernel-devel", "linux-firmware", "ca-certificates", "pciutils", "chrony", "python3-dnf-plugin-versionlock")
 
 
 def rpm_packages(major: int) -> list[Rpm]:
-    """All stub packages of an EL's repository `nv`."""
+    """All stub packages of an EL's repositories."""
     alike = [*runtimes(), *kubernetes(), *debs.shared()]
     return [
         *(package for version in VERSIONS for package in _driver(version)),
-        *(of_deb(package) for package in alike if package.name not in LEFT_OUT),
+        *(of_deb(package) for package in alike),
         *_kernel(major),
     ]
+
+
+def repository_of(package: Rpm) -> str:
+    """nv, epel or system: where the package is served."""
+    return "epel" if package.name in EPEL else "system" if package.name in SYSTEM else "nv"
 
 
 def of_deb(package: StubPackage) -> Rpm:
@@ -56,6 +63,7 @@ def of_deb(package: StubPackage) -> Rpm:
         conflicts=_relations(package.conflicts),
         files=package.files,
         scripts=scripts if package.enable else {},
+        dist="container" not in package.name,  # NVIDIA's toolkit is one build for all
     )
 
 
@@ -64,7 +72,7 @@ def _relations(text: str) -> str:
     found = re.sub(
         r"\((=|>=|<<|<=) ([^)]+)\)", lambda m: f"{m[1].replace('<<', '<')} {m[2].rpartition('-')[0] or m[2]}", text
     )
-    return re.sub(r"\bpython3\b,? ?", "", found).strip(", ")
+    return re.sub(r"\bpython3(-[\w.]+)?(, |$)", "", found).strip(", ")
 
 
 def _kernel(major: int) -> Iterator[Rpm]:
@@ -79,6 +87,11 @@ def _kernel(major: int) -> Iterator[Rpm]:
         files={f"usr/src/kernels/{KERNELS[major]}.el{major}.x86_64/Makefile": "# STUB of the lab\n"},
     )
     yield Rpm("linux-firmware", "20260909")
+    # their programs are the userland's
+    for name in ("ca-certificates", "pciutils", "python3-dnf-plugin-versionlock"):
+        yield Rpm(name, "1")
+    clock = unit("NTP client/server", "ExecStart=/usr/sbin/chronyd -n\n", head="ConditionCapability=CAP_SYS_TIME\n")
+    yield Rpm("chrony", "4.6.1", files={f"{UNITS}/chronyd.service": clock})
     yield Rpm("opencl-filesystem", "1.0")
     yield Rpm("ocl-icd", "2.3.2")
 

@@ -1,7 +1,7 @@
-"""An EL's signed dnf repository of stub packages, with NVIDIA's module streams.
+"""An EL's signed dnf repositories of stub packages: NVIDIA's with its module streams (`nv`), EPEL's and the system's.
 
 Cached as .lab/cache/<system>nv-<hash of the recipe>/ and served beside the apt repositories, as
-http://10.78.0.1/<system>/nv/ and .../lab.asc (the key of packages and metadata).
+http://10.78.0.1/<system>/nv/, .../epel/, .../system/ and .../lab.asc (the key of packages and metadata).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from lab import names
 from lab.hosts import cache, dressing, rpm, systems
 from lab.hosts.box import Box
 from lab.packages.repository import SERVED
-from lab.packages.rpm_packages import modules, rpm_packages
+from lab.packages.rpm_packages import modules, repository_of, rpm_packages
 from lab.system import LAB_ROOT, run
 
 OWNER = "lab repository <lab@example.invalid>"
+PARTS = ("nv", "epel", "system")
 
 
 def path(root: Path, name: str) -> Path:
@@ -33,18 +34,22 @@ def repository(name: str, root: Path = LAB_ROOT) -> Path:
     return cache.built("lab.packages.rpm_repository", root, path(root, name), name)
 
 
-def serve(box: Box, name: str) -> None:
-    """Put the repository of an EL beside those that the lab serves."""
+def serve(box: Box, name: str) -> list[dict[str, object]]:
+    """Put the repositories of an EL beside those that the lab serves: them, as base_dnf_repositories has them."""
     link = box.dir / SERVED / name
     if not link.exists():
         link.symlink_to(repository(name, box.root))
+    url = f"{names.REPOSITORY_URL}/{name}"
+    key = {"key_url": f"{url}/lab.asc", "key_sha256": cache.sha256(link / "lab.asc"), "repo_gpgcheck": True}
+    return [{"name": part, "url": f"{url}/{part}", "module_hotfixes": part == "nv"} | key for part in PARTS]
 
 
 def client_files(name: str) -> dict[str, str]:
-    """{path: text} of the .repo file that a host needs."""
+    """{path: text} of the .repo file that a host needs, by which module streams count."""
     url = f"{names.REPOSITORY_URL}/{name}"
-    text = f"[lab-nv]\nname=lab-nv\nbaseurl={url}/nv\ngpgkey={url}/lab.asc\ngpgcheck=1\nrepo_gpgcheck=1\n"
-    return {"/etc/yum.repos.d/lab-nv.repo": text}
+    signed = f"gpgkey={url}/lab.asc\ngpgcheck=1\nrepo_gpgcheck=1\n"
+    text = "".join(f"[lab-{part}]\nname=lab-{part}\nbaseurl={url}/{part}\n{signed}" for part in PARTS)
+    return {"/etc/yum.repos.d/lab.repo": text}
 
 
 def _major(name: str) -> int:
@@ -65,10 +70,14 @@ def _build(root: Path, target: Path, name: str) -> None:
     packages = rpm_packages(_major(name))
     built = rpm.build(mount, packages)
     _sign(mount, built)
-    (mount / "srv/nv").mkdir(parents=True)
+    where = {package.name: repository_of(package) for package in packages}
+    for part in PARTS:
+        (mount / "srv" / part).mkdir(parents=True)
     for each in built:
-        shutil.move(f"{mount}{each}", mount / "srv/nv")
-    _index(mount, modules(packages, _major(name)))
+        shutil.move(f"{mount}{each}", mount / "srv" / where[Path(each).name.rsplit("-", 2)[0]])
+    for part in PARTS:
+        _index(mount, part, modules(packages, _major(name)) if part == "nv" else "")
+    run(["chroot", str(mount), "env", "HOME=/root", "gpgconf", "--kill", "all"])
     shutil.copytree(mount / "srv", new / "served")
     run(["umount", str(mount)])
     for folder in (up, work, mount):
@@ -89,16 +98,15 @@ def _sign(mount: Path, built: list[str]) -> None:
     run([*inside, "rpmsign", "--define", f"_gpg_name {OWNER}", "--addsign", *built])
 
 
-def _index(mount: Path, modules_yaml: str) -> None:
-    """The repository's metadata, with module streams if it has some, signed with the same key, which goes away."""
+def _index(mount: Path, part: str, modules_yaml: str) -> None:
+    """A repository's metadata, with module streams if it has some, signed with the same key, which goes away."""
     inside = ["chroot", str(mount), "env", "HOME=/root"]
-    run([*inside, "createrepo_c", "--quiet", "/srv/nv"])
+    run([*inside, "createrepo_c", "--quiet", f"/srv/{part}"])
     if modules_yaml:
         (mount / "tmp/modules.yaml").write_text(modules_yaml)
-        run([*inside, "modifyrepo_c", "--mdtype=modules", "/tmp/modules.yaml", "/srv/nv/repodata"])
-    signature = ["--armor", "--detach-sign", "/srv/nv/repodata/repomd.xml"]
+        run([*inside, "modifyrepo_c", "--mdtype=modules", "/tmp/modules.yaml", f"/srv/{part}/repodata"])
+    signature = ["--armor", "--detach-sign", f"/srv/{part}/repodata/repomd.xml"]
     run([*inside, "gpg", "--quiet", "--batch", "--yes", *signature])
-    run([*inside, "gpgconf", "--kill", "all"])
 
 
 if __name__ == "__main__":

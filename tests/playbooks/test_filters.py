@@ -25,7 +25,7 @@ def plugin(name):
         ("Debian", "12.11", "debian12"),
         ("Ubuntu", "24.04", "ubuntu2404"),
         ("Rocky", "9.6", "rhel9"),
-        ("RedHat", "8.10", "rhel8"),
+        ("RedHat", "10.0", "rhel10"),
     ],
 )
 def test_os_target(distribution, version, expected):
@@ -48,6 +48,14 @@ def test_an_unknown_system_is_refused_with_those_that_are_known():
         plugin("os_target").os_target(facts)
 
 
+def test_el_8_is_refused_with_the_reason():
+    facts = {"distribution": "Rocky", "distribution_version": "8.10", "distribution_major_version": "8"}
+    with pytest.raises(
+        AnsibleFilterError, match=r"Rocky 8\.10 is not supported: .*Python 3\.6; install release 9 or 10"
+    ):
+        plugin("os_target").os_target(facts)
+
+
 LINES = ["slurmd|24.11.5-4|installed|hold", "munge|0.5.16|installed|install", "chrony|4.6|config-files|deinstall"]
 
 
@@ -62,11 +70,47 @@ LINES = ["slurmd|24.11.5-4|installed|hold", "munge|0.5.16|installed|install", "c
     ],
 )
 def test_not_installed(wanted, missing):
-    assert plugin("dpkg").not_installed(wanted, LINES) == missing
+    assert plugin("packages").not_installed(wanted, LINES) == missing
+
+
+RPMS = [
+    "nvidia-driver-cuda|3:580.95.05-1.el9.x86_64|installed|hold",
+    "nvidia-modprobe|3:580.126.09-1.el9.x86_64|installed|install",
+    "kernel-devel|0:5.14.0-503.el9.x86_64|installed|install",
+    "kernel-devel|0:5.14.0-570.12.1.el9.x86_64|installed|install",
+    "libnccl|0:2.30.7-1+cuda13.0.x86_64|installed|install",
+    "slurm|0:24.11.5-1.el9.x86_64|installed|install",
+    "containerd.io|0:1.7.29-1.el9.x86_64|installed|install",
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing"),
+    [
+        ("nvidia-driver-cuda-580.95.05", False),
+        ("nvidia-driver-cuda-3:580.95.05-1.el9", False),
+        ("nvidia-modprobe-580.95.05", True),
+        ("kernel-devel-5.14.0-570.12.1.el9.x86_64", False),  # one of two
+        ("kernel-devel-5.14.0-611.el9.x86_64", True),
+        ("libnccl-2.30.7-1+cuda13.*", False),
+        ("slurm-24.11*", False),
+        ("slurm-slurmd-24.11*", True),  # not slurm in a version that begins with slurmd
+        ("containerd.io", False),
+        ("nvidia-driver", True),
+    ],
+)
+def test_what_rpm_has_by_what_dnf_is_asked_for(wanted, missing):
+    assert plugin("packages").not_installed([wanted], RPMS) == ([wanted] if missing else [])
+
+
+def test_another_version_of_an_rpm_is_not_absent():
+    specs = ["nvidia-modprobe-580.95.05", "slurm-slurmd-24.11*", "containerd.io"]
+    assert plugin("packages").absent(specs, RPMS) == ["slurm-slurmd-24.11*"]
+    assert plugin("packages").not_held(["nvidia-driver-cuda", "nvidia-modprobe"], RPMS) == ["nvidia-modprobe"]
 
 
 def test_not_held():
-    assert plugin("dpkg").not_held(["slurmd", "munge", "other"], LINES) == ["munge", "other"]
+    assert plugin("packages").not_held(["slurmd", "munge", "other"], LINES) == ["munge", "other"]
 
 
 def load(role, path):
@@ -114,7 +158,7 @@ def test_names_for_every_supported_system(role):
     ],
 )
 def test_packages_due(packages, hold, lines, due):
-    assert plugin("dpkg").packages_due(packages, hold, lines) is due
+    assert plugin("packages").packages_due(packages, hold, lines) is due
 
 
 def test_share_changes_are_none_once_they_are_made():

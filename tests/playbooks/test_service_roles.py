@@ -6,8 +6,10 @@ import subprocess
 import tomllib
 
 import jinja2
+import programs
 import pytest
 import yaml
+from ansible.errors import AnsibleFilterError
 from contract import tasks_of
 from programs import PLAYBOOKS, load
 
@@ -89,6 +91,8 @@ def test_settings_of_containerd_follow_its_version_and_the_scheduler(said, versi
         container_runtime_containerd={"stdout": said},
         container_runtime_folder="/scratch",
         container_runtime_for_kubelet=False,
+        container_runtime_cdi=True,
+        container_runtime_nvidia=False,
     )
     config = tomllib.loads(text)
     assert config["version"] == version and config["root"] == "/scratch/containerd"
@@ -99,6 +103,8 @@ def test_settings_of_containerd_follow_its_version_and_the_scheduler(said, versi
     values = {"container_runtime_containerd": {"stdout": said}, "container_runtime_folder": ""}
     values |= {
         "container_runtime_for_kubelet": True,
+        "container_runtime_cdi": True,
+        "container_runtime_nvidia": False,
         "container_runtime_sandbox_image": "registry.example.org/pause:3.10",
     }
     config = tomllib.loads(render("container_runtime", "config.toml.j2", **values))
@@ -109,6 +115,42 @@ def test_settings_of_containerd_follow_its_version_and_the_scheduler(said, versi
     assert options == {"BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": True}
     images = config["plugins"].get("io.containerd.cri.v1.images", {}).get("pinned_images", {}).get("sandbox")
     assert "registry.example.org/pause:3.10" in (images, config["plugins"][plugin].get("sandbox_image"))
+
+
+def test_a_containerd_without_cdi_has_nvidias_runtime_beside_runc():
+    values = {
+        "container_runtime_containerd": {"stdout": "containerd github.com/containerd/containerd 1.6.20~ds1"},
+        "container_runtime_folder": "",
+        "container_runtime_for_kubelet": False,
+        "container_runtime_cdi": False,
+        "container_runtime_nvidia": True,
+    }
+    cri = tomllib.loads(render("container_runtime", "config.toml.j2", **values))["plugins"]["io.containerd.grpc.v1.cri"]
+    assert set(cri) == {"containerd"} and set(cri["containerd"]) == {"runtimes"}
+    assert set(cri["containerd"]["runtimes"]) == {"runc", "nvidia"}
+
+
+THEIRS = {"data-root": "/srv/docker", "runtimes": {"crun": {"path": "/usr/bin/crun"}}, "cdi-spec-dirs": ["/etc/cdi"]}
+
+
+def test_what_docker_was_told_by_somebody_else_stays():
+    merged = programs.load("plugins/filter/merged_json.py").merged_json
+    ours = {"live-restore": True, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
+    text = merged(json.dumps(THEIRS), ours, "daemon.json", ["cdi-spec-dirs"])
+    assert json.loads(text) == {
+        "data-root": "/srv/docker",
+        "live-restore": True,
+        "runtimes": {"crun": {"path": "/usr/bin/crun"}, "nvidia": {"path": "nvidia-container-runtime"}},
+    }
+    theirs = json.dumps(json.loads(text))  # in a form of their own: not written anew for that
+    assert merged(theirs, ours, "daemon.json") == theirs and json.loads(merged("", ours, "daemon.json")) == ours
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_settings_of_docker_that_nobody_can_read_are_not_written_over(text):
+    merged = programs.load("plugins/filter/merged_json.py").merged_json
+    with pytest.raises(AnsibleFilterError, match=r"/etc/docker/daemon.json can't be read as JSON .*: mend it"):
+        merged(text, {}, "/etc/docker/daemon.json")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +203,6 @@ def test_docker_never_ends_containers_with_its_daemon():
         "container_runtime_docker_fixed"
     ]
     assert fixed["live-restore"] is True and fixed["exec-opts"] == ["native.cgroupdriver=systemd"]
-    assert fixed["features"] == {"cdi": True}
 
 
 @pytest.mark.parametrize(("running", "status"), [(True, 1), (False, 0)])

@@ -19,6 +19,7 @@ state["calls"].append(words)
 units = state["units"]
 NONE = dict(LoadState="not-found", ActiveState="inactive", UnitFileState="", NeedDaemonReload="no")
 NONE["InactiveExitTimestampMonotonic"] = "0"
+NONE["DropInPaths"] = ""
 code = 0
 if words[0] == "show":
     names = [word for word in words[1:] if not word.startswith("--")]
@@ -182,3 +183,21 @@ def test_refusals(systemd):
     missing = systemd.run({"name": "nowhere", "state": "started"})
     assert missing["failed"] and "Unit nowhere.service not found" in missing["msg"]
     assert systemd.run({"name": "nowhere", "state": "started"}, check=True)["done"] == ["start nowhere.service"]
+
+
+def test_a_drop_in_in_a_new_folder_is_seen_though_systemd_says_nothing(tmp_path):
+    """systemd 252 of EL 9 and Debian 12: NeedDaemonReload is no."""
+    module = load("plugins/modules/services.py")
+    folder = tmp_path / "nvidia-persistenced.service.d"
+    folder.mkdir()
+    ours, masked = folder / "ironburst.conf", folder / "other.conf"
+    ours.write_text("[Service]\n")
+    masked.symlink_to("/dev/null")
+    unit = {"LoadState": "loaded", "ActiveState": "active", "NeedDaemonReload": "no", "DropInPaths": ""}
+    unit |= {"UnitFileState": "enabled", "InactiveExitTimestampMonotonic": str(int(time.monotonic() * 1e6 + 1e9))}
+    new = module.unread("nvidia-persistenced", unit, str(tmp_path))
+    assert new == [str(ours)] and module.stale(unit, new)
+    service = {"enabled": True, "masked": False, "state": "started", "reads": [str(ours)]}
+    assert module.steps(service, unit, new) == ["restart"] and module.steps(service, unit) == []
+    unit["DropInPaths"] = str(ours)
+    assert not module.stale(unit, module.unread("nvidia-persistenced", unit, str(tmp_path)))

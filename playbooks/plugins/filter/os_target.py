@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
 
-SUPPORTED = ("debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel8", "rhel9")
+SUPPORTED = ("debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel9", "rhel10")
 RHEL_FAMILY = ("redhat", "rocky", "almalinux")
 
 
@@ -19,6 +19,11 @@ def os_target(facts: dict) -> str:
         target = "ubuntu" + facts["distribution_version"].replace(".", "")
     else:
         target = distribution + facts["distribution_major_version"]
+    if target == "rhel8":
+        raise AnsibleFilterError(
+            f"{facts['distribution']} {facts['distribution_version']} is not supported: this Ansible can't manage its "
+            "Python 3.6; install release 9 or 10"
+        )
     if target not in SUPPORTED:
         raise AnsibleFilterError(
             f"{facts['distribution']} {facts['distribution_version']} is not supported: "

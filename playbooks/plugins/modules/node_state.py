@@ -50,6 +50,7 @@ ansible_facts:
   type: dict
 """
 
+import fnmatch  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
 
@@ -272,12 +273,25 @@ class Look(occupants.Host):
         return releases
 
     def packages(self):
-        """Lines of dpkg's list as the filters of playbooks/plugins/filter/dpkg.py read them; None where there is no
-        dpkg.
+        """Lines of what is installed, as the filters of playbooks/plugins/filter/packages.py read them; None where
+        neither dpkg nor rpm answers.
         """
         fields = "${Package}|${Version}|${db:Status-Status}|${db:Status-Want}\\n"
         code, output = self.run("dpkg-query", "--show", f"--showformat={fields}")
-        return output.splitlines() if code == 0 else None
+        if code == 0:
+            return output.splitlines()
+        fields = "%{name}|%{epochnum}:%{version}-%{release}.%{arch}|installed|\\n"
+        code, output = self.run("rpm", "--query", "--all", "--queryformat", fields)
+        if code != 0:
+            return None
+        locks = [line.strip() for line in (self.text("/etc/dnf/plugins/versionlock.list") or "").splitlines()]
+        return [f"{line}{self.wanted(line, locks)}" for line in output.splitlines() if line.endswith("|installed|")]
+
+    @staticmethod
+    def wanted(line, locks):
+        """hold if dnf's versionlock names this very version (name-epoch:version-release.*), else install."""
+        name, version = line.split("|")[:2]
+        return "hold" if any(fnmatch.fnmatchcase(f"{name}-{version}", lock) for lock in locks) else "install"
 
     def seen(self):
         """The facts, each under its own name."""

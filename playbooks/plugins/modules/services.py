@@ -84,7 +84,11 @@ import time  # noqa: E402
 from ansible.module_utils import occupants  # noqa: E402
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 
-PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "InactiveExitTimestampMonotonic")
+PROPERTIES = (
+    *("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "DropInPaths"),
+    "InactiveExitTimestampMonotonic",
+)
+OURS = "/etc/systemd/system"
 SUFFIXES = (".service", ".socket", ".timer", ".path", ".mount", ".target", ".slice")
 # `systemctl is-enabled` says yes
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated", "transient")
@@ -146,8 +150,25 @@ def younger(paths, moment):
     return None
 
 
-def steps(service, unit):
-    """systemctl's verbs that make the unit as wanted, in order."""
+def unread(name, unit, folder=OURS):
+    """The unit's drop-ins that systemd has not read yet. Of a folder that is new systemd before 253 (EL 9, Debian 12,
+    Ubuntu 22.04) doesn't say so itself.
+    """
+    own, read = os.path.join(folder, full_name(name) + ".d"), unit.get("DropInPaths", "").split()
+    try:
+        there = [os.path.join(own, file) for file in os.listdir(own) if file.endswith(".conf")]
+    except OSError:
+        return []
+    return [path for path in there if path not in read and os.path.realpath(path) != "/dev/null"]
+
+
+def stale(unit, new):
+    """Whether systemd must read its units anew for this one, which has the unread drop-ins `new`."""
+    return bool(new) or unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") == "not-found"
+
+
+def steps(service, unit, new=()):
+    """systemctl's verbs that make the unit as wanted, in order. `new`: drop-ins that it was started without."""
     there, running = unit.get("LoadState") not in ("not-found", ""), unit.get("ActiveState") in RUNNING
     masked = unit.get("LoadState") == "masked" or unit.get("UnitFileState") == "masked"
     verbs = []
@@ -167,7 +188,7 @@ def steps(service, unit):
         moment = started_at(unit) if running else None
         if not running:
             verbs.append("start")
-        elif moment is not None and younger(service["reads"], moment):
+        elif moment is not None and (younger(service["reads"], moment) or set(new) & set(service["reads"])):
             verbs.append("restart")
     return verbs
 
@@ -213,10 +234,9 @@ def main():
         module.exit_json(changed=False, done=[], active={})
     try:
         seen = look(names)
-        stale = any(
-            unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") == "not-found" for unit in seen.values()
-        )
-        if stale and module.params["daemon_reload"] == "auto" and not module.check_mode:
+        new = {name: unread(name, unit) for name, unit in seen.items()}
+        due = any(stale(unit, new[name]) for name, unit in seen.items())
+        if due and module.params["daemon_reload"] == "auto" and not module.check_mode:
             systemctl("daemon-reload")
             seen = look(names)
     except (Failed, OSError) as error:
@@ -226,7 +246,7 @@ def main():
         module.fail_json(msg=why, changed=False, done=[])
     for service in services:
         name = service["name"]
-        for verb in steps(service, seen[name]):
+        for verb in steps(service, seen[name], new[name]):
             if not module.check_mode:
                 try:
                     systemctl(verb, full_name(name))

@@ -66,3 +66,13 @@ def test_a_file_that_is_no_stack(tmp_path, capsys, text, words):
 def test_every_stack_in_the_repository_is_valid(path):
     warnings = stack.load_valid(path, now=NOW).warnings
     assert [w for w in warnings if w.severity == "error"] == []
+
+
+def test_el_8_is_refused_with_the_reason(tmp_path, capsys):
+    declared = yaml.safe_load((ROOT / "stacks" / "Pulumi.lab.yaml").read_text())
+    declared["config"]["ironburst:cluster"]["software"]["os"] = "rhel8"
+    path = tmp_path / "Pulumi.lab.yaml"
+    path.write_text(yaml.safe_dump(declared))
+    assert main(["validate", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "software.os" in said and "rhel8 can't be managed (its Python is 3.6, Ansible needs 3.8)" in said

@@ -106,8 +106,6 @@ def test_what_the_board_needs(gpu, count, wanted):
     ("os", "fabric", "rdma", "module", "peer"),
     [
         ("debian13", "infiniband", "inbox", "open", "dma-buf"),
-        ("rhel8", "infiniband", "inbox", "open", "none"),  # kernel 4.18
-        ("rhel8", "infiniband", "doca-ofed", "open", "peermem"),
         ("debian13", "infiniband", "doca-ofed", "proprietary", "peermem"),
         ("debian13", "efa", "inbox", "open", "dma-buf"),
         ("debian13", "none", "inbox", "open", "none"),
@@ -115,6 +113,11 @@ def test_what_the_board_needs(gpu, count, wanted):
 )
 def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
     assert chosen_for(os=os, fabric=fabric, rdma=rdma, kernel_module=module).peer_memory == peer
+
+
+@pytest.mark.parametrize(("rdma", "peer"), [("inbox", "none"), ("doca-ofed", "peermem")])
+def test_an_old_kernel_has_no_dma_buf(rdma, peer):
+    assert chosen_for(fabric="infiniband", rdma=rdma, kernel="5.10.0-36").peer_memory == peer
 
 
 @pytest.mark.parametrize(
@@ -131,12 +134,17 @@ def test_peer_memory_by_rule(os, fabric, rdma, module, peer):
         ("ubuntu2404", "595.91.07", "nvidia_driver", ["nvidia-driver-pinning-595", "nvidia-open=595.91.07-*"]),
         ("debian12", "535.309.01", "nvidia_driver", ["cuda-drivers-535=535.309.01-*"]),
         ("rhel9", "580.95.05", "fabric_manager", ["nvidia-fabricmanager-580.95.05", "libnvidia-nscq-580.95.05"]),
-        ("rhel8", "570.211.01", "fabric_manager", ["nvidia-fabric-manager-570.211.01", "libnvidia-nscq-570.211.01"]),
+        ("rhel10", "570.211.01", "fabric_manager", ["nvidia-fabric-manager-570.211.01", "libnvidia-nscq-570.211.01"]),
         (
             "rhel9",
             "580.95.05",
             "nvidia_driver",
-            ["nvidia-driver-cuda-580.95.05", "nvidia-persistenced-580.95.05", "kmod-nvidia-open-dkms-580.95.05"],
+            [
+                "nvidia-driver-cuda-580.95.05",
+                "nvidia-persistenced-580.95.05",
+                "nvidia-modprobe-580.95.05",
+                "kmod-nvidia-open-dkms-580.95.05",
+            ],
         ),
         (
             "debian13",
@@ -340,7 +348,7 @@ def test_cuda_minor_versions_may_differ_in_a_partition():
         ((B200, {"cuda": "12.6"}), "CUD-003", "cuda: 13.3"),
         ((B200, {"driver": "570.86.15", "cuda": "12.8"}), "DRV-007", "driver: 580"),
         ((H100, {"peer_memory": "peermem"}), "NET-001", "rdma: doca-ofed"),
-        ((H100, {"peer_memory": "dma-buf", "os": "rhel8"}), "NET-002", "peer_memory: auto"),
+        ((H100, {"peer_memory": "dma-buf", "kernel": "5.10.0-36"}), "NET-002", "peer_memory: auto"),
         ((V100, {"cuda": "12.9", "gds": True}), "NET-004", "gds: false"),
         ((T4, {"mig": (Mig((0,), {"1g.10gb": 7}),)}), "MIG-001", "no mig"),
         ((V100, {"driver": "595", "cuda": "13.2"}), "DRV-001", "driver: 580 and cuda: 12.9"),
@@ -379,7 +387,7 @@ def test_a_head_without_its_scheduler_is_a_conflict():
         ("debian13", "1.36", ("kubelet=1.36.*",)),  # not 1.360, and never 1.3
         ("ubuntu2404", "1.36.3", ("kubelet=1.36.3-*",)),  # not 1.36.30
         ("rhel9", "1.36", ("kubelet-1.36.*",)),
-        ("rhel8", "1.36.3", ("kubelet-1.36.3-*",)),
+        ("rhel10", "1.36.3", ("kubelet-1.36.3-*",)),
     ],
 )
 def test_a_node_of_kubernetes_has_kubelet_and_no_slurm(os, kubernetes, packages):

@@ -1,0 +1,78 @@
+"""The driver's roles on each system: installed, again without a change, upgraded. The solvers, pins and locks are the
+systems' own; the packages are stubs, and an Ubuntu or EL is Debian's userland (lab/hosts/systems.py).
+"""
+
+import os
+
+import pytest
+
+from lab.hosts import systems
+from tests import sites
+from tests.lab.gpu_nodes import ADDRESSES, Systems
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+CHOSEN = [name for name in ADDRESSES if name in os.environ.get("LAB_SYSTEMS", " ".join(ADDRESSES)).split()]
+FIRST, NEWER = "580.95.05", "580.105.08"
+NEXT = {"ubuntu2204": "595.58.03"}
+INSTALLED = {
+    "debian": "dpkg-query -W -f '${Package} ${Version}\\n' | grep -E '^[^ ]*(nvidia|libcuda|libnv|firmware-nv)'",
+    "rhel": "rpm -qa --qf '%{name} %{version}\\n' | grep -E 'nvidia|libnv'",
+}
+APART = ("container", "pinning")  # NVIDIA's of another version
+
+
+@pytest.fixture(scope="module")
+def hall():
+    with sites.running(f"t-sysdrv-{os.getpid()}", hall={}) as site:
+        hall = Systems(site, CHOSEN)
+        hall.declare()
+        yield hall
+
+
+@pytest.fixture(scope="module")
+def first(hall):
+    """What the first converge said, by host."""
+    return hall.play()[0]
+
+
+each = pytest.mark.parametrize("name", CHOSEN)
+
+
+def versions(hall, name):
+    """{version of a driver's package} without its revision."""
+    lines = hall.says(name, INSTALLED[systems.of(name).family]).splitlines()
+    found = [line.split() for line in lines if not any(word in line for word in APART)]
+    assert len(found) > 8, lines
+    return {version.partition("-")[0] for _, version in found}
+
+
+@each
+def test_the_first_converge_installs_the_locked_driver(hall, first, name):
+    assert first[name]["failed"] == 0 and first[name]["changed"] > 5
+    assert versions(hall, name) == {FIRST}
+    smi = "nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader | sort -u"
+    assert hall.says(name, smi) == f"{FIRST}, Enabled"
+
+
+def test_the_second_changes_nothing_and_check_mode_sees_nothing_to_do(hall, first):
+    assert {name: counts["changed"] for name, counts in hall.play()[0].items()} == dict.fromkeys(CHOSEN, 0)
+    assert {name: counts["changed"] for name, counts in hall.play("--check")[0].items()} == dict.fromkeys(CHOSEN, 0)
+
+
+@each
+def test_an_upgrade_of_everything_leaves_the_driver_alone(hall, first, name):
+    family = systems.of(name).family
+    command = "dnf -q -y upgrade" if family == "rhel" else "apt-get -qq update && apt-get -qq -y dist-upgrade"
+    done = hall.site.ssh(name, command, check=False, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert versions(hall, name) == {FIRST}
+
+
+def test_a_newer_driver_replaces_all_of_it(hall, first):
+    hall.declare(driver=NEWER)
+    recap, _ = hall.play()
+    for name in CHOSEN:
+        assert recap[name]["failed"] == 0 and versions(hall, name) == {NEWER}, name
+    smi = "nvidia-smi --query-gpu=driver_version,persistence_mode --format=csv,noheader | sort -u"
+    assert {name: hall.says(name, smi) for name in CHOSEN} == dict.fromkeys(CHOSEN, f"{NEWER}, Enabled")
+    assert {name: counts["changed"] for name, counts in hall.play()[0].items()} == dict.fromkeys(CHOSEN, 0)
