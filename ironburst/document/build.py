@@ -14,7 +14,6 @@ from ironburst.config.cloud_models import Cloud, Group, Pool
 from ironburst.config.karpenter_models import KarpenterPool as DeclaredKarpenterPool
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.node_settings import NodeSettings
-from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.prices import price
 from ironburst.config.scheduler_models import Kubernetes
 from ironburst.config.shares_models import Share as DeclaredShare
@@ -42,12 +41,11 @@ from ironburst.document import (
     SubnetManager,
     WaitTarget,
 )
-from ironburst.document.build_scheduler import EksCluster, scheduler
+from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told
 from ironburst.document.build_users import users
 from ironburst.software.solve import Solution
 
 TOP_PRIORITY = 14
-TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
 class CloudInstance(BaseModel, frozen=True):
@@ -263,7 +261,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             partition=own.get(name, config.scheduler_of(nodes).home_partition) if gpu else None,
             fabric="infiniband" if links else "none",
             fabric_links=links,
-            slurm=_declared(nodes.slurm) if nodes.slurm else None,
+            slurm=declared_node(nodes.slurm) if nodes.slurm else None,
             roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
             **its,
         )
@@ -282,7 +280,7 @@ def _of_instances(config: ClusterConfig, given: Group | Pool, name: str, solutio
         "gpu": Gpu(model=kind.gpu.model, count=kind.gpu_count),
         "fabric": "efa" if efa else "none",
         "fabric_links": efa,
-        "slurm": _told(kinds, given.slurm),
+        "slurm": told(kinds, given.slurm),
         "instance_type": kind.name,
         "roles": _roles(config, given, its, gpu=True, data=_has_data(config, given)),
     }
@@ -299,26 +297,6 @@ def _whose(config: ClusterConfig, nodes: NodeSettings) -> str:
 
 def _efa_links(instance_type: str) -> int:
     return sum(nic.interface_type != "interface" for nic in catalog.network_interfaces(instance_type))
-
-
-def _told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None) -> SlurmNode:
-    """What Slurm is told of an instance: what is declared, else what the catalogue knows. The least of several types:
-    Slurm takes no node that registers with less than it was told.
-    """
-    if declared:
-        return _declared(declared)
-    # known of every type with a GPU: tests read all rows
-    cpus = min(kind.vcpus for kind in kinds if kind.vcpus is not None)
-    memory_mib = min(kind.memory_mib for kind in kinds if kind.memory_mib is not None)
-    threads = {kind.threads_per_core for kind in kinds}
-    whole = len(threads) == 1 and all(kind.vcpus == cpus for kind in kinds)
-    return SlurmNode(
-        cpus=cpus, memory_mb=int(memory_mib * TOLD_MEMORY), threads_per_core=threads.pop() if whole else None
-    )
-
-
-def _declared(given: DeclaredSlurmNode) -> SlurmNode:
-    return SlurmNode(**given.model_dump(exclude_none=True))
 
 
 def _fixed(config: ClusterConfig, group: Group, observed: Observed, solution: Solution) -> list[Host]:

@@ -1,16 +1,18 @@
-"""Of build.py: what a declared scheduler is in the document."""
+"""Of build.py: what a declared scheduler is in the document, and what Slurm is told of a node."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ironburst import naming
+from ironburst import catalog, naming
 from ironburst.config.models import ClusterConfig
+from ironburst.config.node_settings import SlurmNode as DeclaredSlurmNode
 from ironburst.config.scheduler_models import ControlPlane, Kubernetes, Slurm
 from ironburst.config.scheduler_models import Scheduler as DeclaredScheduler
-from ironburst.document import Host, Scheduler
+from ironburst.document import Host, Scheduler, SlurmNode
 
 API_PORT = 6443  # kubeadm's
+TOLD_MEMORY = 0.95  # of an instance's memory: the system and slurmd need some
 
 
 class EksCluster(BaseModel, frozen=True):
@@ -41,3 +43,24 @@ def scheduler(
 def _made(declared: ControlPlane, address: str) -> dict[str, str]:
     """What follows from the head of a cluster that is made here."""
     return {"api_server": f"https://{address}:{API_PORT}", "cluster_dns": declared.cluster_dns}
+
+
+def told(kinds: list[catalog.InstanceType], declared: DeclaredSlurmNode | None) -> SlurmNode:
+    """What Slurm is told of an instance: what is declared, else what the catalogue knows. The least of several types:
+    Slurm takes no node that registers with less than it was told.
+    """
+    if declared:
+        return declared_node(declared)
+    # known of every type with a GPU: tests read all rows
+    cpus = min(kind.vcpus for kind in kinds if kind.vcpus is not None)
+    memory_mib = min(kind.memory_mib for kind in kinds if kind.memory_mib is not None)
+    threads = {kind.threads_per_core for kind in kinds}
+    whole = len(threads) == 1 and all(kind.vcpus == cpus for kind in kinds)
+    return SlurmNode(
+        cpus=cpus, memory_mb=int(memory_mib * TOLD_MEMORY), threads_per_core=threads.pop() if whole else None
+    )
+
+
+def declared_node(given: DeclaredSlurmNode) -> SlurmNode:
+    """The same where it is declared."""
+    return SlurmNode(**given.model_dump(exclude_none=True))
