@@ -172,6 +172,12 @@ def test_an_idle_host_lets_all_of_them_be_done(inside, site):
     )
 
 
+def test_an_idle_host_is_rebooted(inside, site):
+    boot = site.ssh("dgx01", "cat /proc/sys/kernel/random/boot_id").stdout
+    assert play(inside, ["base/runtime"]) == {"base/runtime": ""}
+    assert site.ssh("dgx01", "cat /proc/sys/kernel/random/boot_id").stdout != boot
+
+
 def test_converge_says_who_is_there_and_leaves_the_host_as_it_was(inside, site):
     with left_behind(site):
         before = at_work(site)

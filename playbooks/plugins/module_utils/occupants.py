@@ -65,6 +65,8 @@ PLUMBING = (
     "dbus-broker",
     "dbus-broker-lau",
     "gpg-agent",
+    "dirmngr",
+    "keyboxd",
     "ssh-agent",
     "pipewire",
     "wireplumber",
