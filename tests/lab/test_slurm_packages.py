@@ -60,7 +60,7 @@ def publish(inside, key, release):
     for host in document["hosts"]:
         role = "slurm_head" if host["name"] == "head" else "slurm_node"
         wanted = packages.slurm_packages(SYSTEM, role, release, "schedmd", facts)
-        specs = {role: [packages.spec(each, SYSTEM) for each in wanted]}
+        specs = {each: [] for each in packages.ROLES} | {role: [packages.spec(each, SYSTEM) for each in wanted]}
         host["software"] |= {"slurm": release, "slurm_packages": "schedmd", "packages": specs, "container_runtimes": []}
         host |= {"os": SYSTEM, "roles": ["base", role], "mig": None}
     document |= {"pools": [], "serial": 1}
