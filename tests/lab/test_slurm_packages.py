@@ -37,11 +37,10 @@ def site():
         for name in HOSTS:
             site.start_host(bare_metal(name, system=SYSTEM, hosts=known, files={}))
         assert set(site.wait(HOSTS, 180).values()) == {"running"}
-        site.ssh("head", "useradd -m alice")
         for path, text in GATE.items():  # STAND-IN of the role node_health
             site.ssh("dgx01", f"cat > {path} && chmod 755 {path}", stdin=text)
         devices = " ".join(f"/dev/nvidia{number}" for number in range(8))
-        site.ssh("dgx01", f"useradd -m alice; touch {devices}")
+        site.ssh("dgx01", f"touch {devices}")
         yield site
 
 
@@ -61,7 +60,7 @@ def publish(inside, key, release):
     for host in document["hosts"]:
         role = "slurm_head" if host["name"] == "head" else "slurm_node"
         wanted = packages.slurm_packages(SYSTEM, role, release, "schedmd", facts)
-        specs = {role: [packages.spec(each, SYSTEM) for each in wanted]}
+        specs = {each: [] for each in packages.ROLES} | {role: [packages.spec(each, SYSTEM) for each in wanted]}
         host["software"] |= {"slurm": release, "slurm_packages": "schedmd", "packages": specs, "container_runtimes": []}
         host |= {"os": SYSTEM, "roles": ["base", role], "mig": None}
     document |= {"pools": [], "serial": 1}
