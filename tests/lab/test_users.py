@@ -5,9 +5,9 @@ groups and homes, and nobody has made an account by hand. Real useradd, sshd, PA
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-
 
 from ironburst import document
 from ironburst.first_contact import host_keys
@@ -69,7 +69,7 @@ def declared(key):
 
 def publish(inside, declare):
     for person in declare["users"].get("people", []):
-        person["keys"] = [open(path).read().strip() for path in person.get("keys", [])]
+        person["keys"] = [Path(path).read_text().strip() for path in person.get("keys", [])]
     munge = inside.site.dir / "run" / "munge.key"
     munge.write_bytes(b"x" * 64)
     built = sample.lab_document(munge_key=f"file:{munge}", names=HOSTS, declare=declare)
@@ -101,8 +101,11 @@ def test_a_fresh_site_has_its_users_and_the_second_run_changes_nothing(inside, s
     again = converge(inside, "--always")
     assert {name: host["changed"] for name, host in again["hosts"].items()} == dict.fromkeys(HOSTS, 0)
     for host in HOSTS:
-        assert site.ssh(host, "id anna").stdout.strip() == "uid=5001(anna) gid=5000(physics) groups=5000(physics),5100(gpu)"
-        names = site.ssh(host, f"getent ahostsv4 head dgx01 | grep STREAM; cat /etc/hosts").stdout
+        assert (
+            site.ssh(host, "id anna").stdout.strip()
+            == "uid=5001(anna) gid=5000(physics) groups=5000(physics),5100(gpu)"
+        )
+        names = site.ssh(host, "getent ahostsv4 head dgx01 | grep STREAM; cat /etc/hosts").stdout
         assert HEAD in names and "# BEGIN ironburst: hosts of the site" in names
 
 
@@ -112,7 +115,9 @@ def test_a_declared_user_submits_from_the_head_to_a_home_node(site, key, converg
     home = "/shared/home/anna"
     assert said[:8] == ["5001", "anna", "5000", "5000 5100", home, "5001:700", home, "dgx01"]
     assert job(site, "ben")[:2] == ["5002", "ben"]  # whom no account names: the default one
-    shown = site.ssh("head", "sacctmgr -nP show user anna,ben withassoc format=User,DefaultAccount,QOS,DefaultQOS").stdout
+    shown = site.ssh(
+        "head", "sacctmgr -nP show user anna,ben withassoc format=User,DefaultAccount,QOS,DefaultQOS"
+    ).stdout
     assert set(shown.split()) == {"anna|physics|normal,urgent|normal", "ben|users|normal|"}
 
 
@@ -249,7 +254,7 @@ def directory(site, converged):
     """A real slapd on the head, read by its own account over TLS alone; the PEM of its authority."""
     ca = pki.issue("the site's authority", ca=True)
     server = pki.issue(DIRECTORY, ca)
-    domain = f"slapd slapd/domain string example.org\nslapd shared/organization string lab\n"
+    domain = "slapd slapd/domain string example.org\nslapd shared/organization string lab\n"
     for kind in ("password1", "password2"):
         domain += f"slapd slapd/{kind} password root-of-ldap\n"
     site.ssh("head", "debconf-set-selections", stdin=domain)
@@ -260,7 +265,7 @@ def directory(site, converged):
     site.ssh("head", "chmod 400 /etc/ldap/server.key")
     site.ssh("head", f"ldapadd -x -H ldap://127.0.0.1 -D cn=admin,{BASE} -w root-of-ldap", stdin=LDIF)
     site.ssh("head", "ldapmodify -Q -Y EXTERNAL -H ldapi:///", stdin=TLS)
-    services = "SLAPD_SERVICES=\"ldap:/// ldapi:/// ldaps:///\""
+    services = 'SLAPD_SERVICES="ldap:/// ldapi:/// ldaps:///"'
     site.ssh("head", f"sed -i 's#^SLAPD_SERVICES=.*#{services}#' /etc/default/slapd; systemctl restart slapd")
     for host in HOSTS:  # the site's DNS
         site.ssh(host, f"echo '{HEAD} {DIRECTORY}' >> /etc/hosts")
@@ -297,7 +302,10 @@ def monkeypatch_module(inside):
 def test_users_of_a_directory_submit_too_and_the_second_run_changes_nothing(inside, site, of_the_directory):
     again = converge(inside, "--always")
     assert {name: host["changed"] for name, host in again["hosts"].items()} == dict.fromkeys(HOSTS, 0)
-    assert site.ssh("dgx01", "id carla").stdout.strip() == "uid=6100(carla) gid=6000(lasers) groups=6000(lasers),6001(night)"
+    assert (
+        site.ssh("dgx01", "id carla").stdout.strip()
+        == "uid=6100(carla) gid=6000(lasers) groups=6000(lasers),6001(night)"
+    )
     for host in HOSTS:
         shown = site.ssh(host, "stat -c '%a %U' /etc/sssd/sssd.conf; getent passwd carla").stdout.split("\n")
         assert shown[0] in ("600 root", "640 root") and shown[1].endswith(":/home/carla:/bin/bash")
