@@ -13,7 +13,7 @@ from ironburst.config import lockfile
 from ironburst.config import software as declared_software
 from ironburst.config.checks import check, gpu_support, software
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
-from ironburst.config.load import ConfigError, Finding, load
+from ironburst.config.load import ConfigError, Finding, load, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError

@@ -44,9 +44,7 @@ def _id(value: int) -> int:
 
 
 UserName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": USER_PATTERN})]
-Id = Annotated[
-    int, AfterValidator(_id), WithJsonSchema({"type": "integer", "minimum": FIRST_ID, "maximum": LAST_ID})
-]
+Id = Annotated[int, AfterValidator(_id), WithJsonSchema({"type": "integer", "minimum": FIRST_ID, "maximum": LAST_ID})]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Folder = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$")]
 
@@ -68,7 +66,9 @@ class Directory(Strict):
     """An LDAP directory, which sssd asks over TLS."""
 
     uri: str = Field(
-        pattern=r"^ldaps?://[^\s/,]+$", description="ldap: is asked with STARTTLS", examples=["ldaps://ldap.example.org"]
+        pattern=r"^ldaps?://[^\s/,]+$",
+        description="ldap: is asked with STARTTLS",
+        examples=["ldaps://ldap.example.org"],
     )
     base: str = Field(min_length=3, pattern=r"^[^\n]+=[^\n]+$", examples=["dc=example,dc=org"])
     ca: Certificates | None = Field(
@@ -99,7 +99,7 @@ class SlurmAccount(Strict):
     """One account of Slurm's accounting, and whose jobs count to it."""
 
     name: Account
-    users: list[UserName] = []
+    users: list[UserName] = Field(default=[])
     parent: Account | None = Field(default=None, description="the account above; none: root")
     qos: list[Account] = Field(default=[], description="QOS that its jobs may have, the first one by default")
 
@@ -127,7 +127,7 @@ class Users(Strict):
     )
     accounts: list[SlurmAccount] = Field(default=[], description="of Slurm's accounting")
     default_account: Account = Field(default="users", description="of the people whom no account names")
-    qos: list[SlurmQos] = []
+    qos: list[SlurmQos] = Field(default=[])
     node_login: NodeLogin | None = Field(default=None, description="none: whoever has a key logs in at GPU nodes")
 
     @model_validator(mode="after")

@@ -210,7 +210,7 @@ def _roles(
     bridged = config.bridge is not None and isinstance(nodes, Pool)  # others are nodes of its cluster already
     wanted = {
         "base": True,
-        "host_names": config.names is not None,
+        "host_names": config.names is not None and not isinstance(nodes, Pool),
         "users": config.users is not None and kind == "slurm",
         "nvidia_driver": gpu,
         "nvlsm": chosen.nvlsm,

@@ -16,7 +16,7 @@ from ironburst.config import load
 from ironburst.document import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-WHOLE = {"cluster_hosts", "cluster_pools", "cluster_shares"}
+WHOLE = {"cluster_hosts", "cluster_pools", "cluster_shares", "cluster_users"}
 
 
 def of_size(path, count):

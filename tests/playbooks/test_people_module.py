@@ -93,7 +93,7 @@ def test_who_is_no_longer_declared_is_locked_and_keeps_everything_and_may_come_b
 def test_somebody_whom_the_role_did_not_make_is_left_alone(host):
     host.apply([ANNA])
     host.apply([])
-    assert host.rows("shadow")["admin"] == "admin:!:19000:0:99999:7:::".split(":")
+    assert host.rows("shadow")["admin"] == ["admin", "!", "19000", "0", "99999", "7", "", "", ""]
 
 
 @pytest.mark.parametrize(

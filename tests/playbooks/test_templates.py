@@ -30,6 +30,7 @@ def render(name, document=None, **changes):
         "cluster_name": data["cluster"],
         "slurm_head_pools": [pool for pool in data["pools"] if pool["scheduler"] in whose],
         "cluster_shares": data["shares"],
+        "cluster_users": data["users"],
         "slurm_head_shares": share_rules(data["shares"]),
         "slurm_head_own": FIXED["slurm_head_own"],
         "slurm_head_scheduler": data["scheduler"],

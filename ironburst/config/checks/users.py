@@ -10,7 +10,26 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.user_models import Users
 
 SYSTEM = frozenset(
-    "root daemon bin sys adm nobody sshd munge slurm mysql ironburst sssd chrony www-data wheel sudo users docker".split()
+    [
+        "root",
+        "daemon",
+        "bin",
+        "sys",
+        "adm",
+        "nobody",
+        "sshd",
+        "munge",
+        "slurm",
+        "mysql",
+        "ironburst",
+        "sssd",
+        "chrony",
+        "www-data",
+        "wheel",
+        "sudo",
+        "users",
+        "docker",
+    ]
 )
 """names that a system, a package or a role of ours takes"""
 
@@ -88,7 +107,9 @@ def _accounts(config: ClusterConfig, users: Users) -> Findings:
             message = f"account {account.name!r} is there already; write its users in one place"
             yield Finding(path_of(*at, "name"), account.name, "duplicate", message)
         if account.parent and account.parent not in names[:n]:
-            message = f"the account above, {account.parent!r}, isn't declared before it; before it are {_some(names[:n])}"
+            message = (
+                f"the account above, {account.parent!r}, isn't declared before it; before it are {_some(names[:n])}"
+            )
             yield Finding(path_of(*at, "parent"), account.parent, "unknown-account", message)
         for i, name in enumerate(account.qos):
             if name not in [*qos, "normal"]:

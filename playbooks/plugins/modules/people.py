@@ -142,7 +142,11 @@ def of_person(person, groups, homes, passwd, group, shadow):
         command += ["--shell", person["shell"], "--no-log-init"] + (["--groups", ",".join(wanted)] if wanted else [])
         return [("user {} is made".format(name), command + [name])]
     row, options = passwd[name], []
-    for there, value, option in ((row[3], gid, "--gid"), (row[5], home, "--home"), (row[6], person["shell"], "--shell")):
+    for there, value, option in (
+        (row[3], gid, "--gid"),
+        (row[5], home, "--home"),
+        (row[6], person["shell"], "--shell"),
+    ):
         if there != value:
             options += [option, value]
     if sorted(member) != wanted:
@@ -178,7 +182,7 @@ def home_due(person, homes):
         raise Refused("{} can't be looked at: {}".format(path, error.strerror)) from None
     if there.st_uid != person["uid"]:
         raise Refused(
-            "{} is owned by uid {}, and user {} has {}: move it away or give it to the user, then run this again".format(
+            "{} is owned by uid {}, and user {} has {}: move it away or give it to the user, and run this again".format(
                 path, there.st_uid, person["name"], person["uid"]
             )
         )
