@@ -20,9 +20,11 @@ from tests.playbooks.sample import REPOSITORY
 
 ADDRESSES = {name: f"10.78.0.{30 + number}" for number, name in enumerate(sorted(systems.SYSTEMS))}
 ROLES = ["base", "nvidia_driver", "fabric_manager", "nvidia_container_toolkit", "container_runtime"]
-# Real where there is a real one: Docker's own packages for EL are none of the lab's, and Ubuntu 24.04's docker.io
-# brings its command line, which is a package of its own in the userland that the lab has for it
+# Real where there is a real one: Docker's own packages for EL are none of the lab's. The lab's Ubuntu has Debian's
+# docker.io, and not its own: 22.04's knows CDI, Debian 12's doesn't even start with its keys; 24.04's brings its
+# command line
 RUNTIMES = {name: ["docker", "containerd"] for name in systems.SYSTEMS} | {
+    "ubuntu2204": ["containerd", "apptainer"],
     "ubuntu2404": ["containerd", "apptainer"],
     "rhel9": ["apptainer", "enroot"],
     "rhel10": ["apptainer", "enroot"],

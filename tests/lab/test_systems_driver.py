@@ -13,7 +13,6 @@ from tests.lab.gpu_nodes import ADDRESSES, Systems
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 CHOSEN = [name for name in ADDRESSES if name in os.environ.get("LAB_SYSTEMS", " ".join(ADDRESSES)).split()]
 FIRST, NEWER = "580.95.05", "580.105.08"
-NEXT = {"ubuntu2204": "595.58.03"}
 INSTALLED = {
     "debian": "dpkg-query -W -f '${Package} ${Version}\\n' | grep -E '^[^ ]*(nvidia|libcuda|libnv|firmware-nv)'",
     "rhel": "rpm -qa --qf '%{name} %{version}\\n' | grep -E 'nvidia|libnv'",
@@ -44,6 +43,19 @@ def versions(hall, name):
     found = [line.split() for line in lines if not any(word in line for word in APART)]
     assert len(found) > 8, lines
     return {version.partition("-")[0] for _, version in found}
+
+
+def test_validate_asks_each_solver_and_says_what_it_refuses(hall):
+    assert {
+        name: counts["failed"] for name, counts in hall.play(playbook="playbooks/validate.yml")[0].items()
+    } == dict.fromkeys(CHOSEN, 0)
+    rhel = next((name for name in CHOSEN if systems.of(name).family == "rhel"), None)
+    if rhel is None:
+        pytest.skip("LAB_SYSTEMS names no EL")
+    without = [each for each in hall.repositories[rhel]["base_dnf_repositories"] if each["name"] != "epel"]
+    limit = ("--limit", rhel)
+    _, said = hall.play(*limit, playbook="playbooks/validate.yml", ok=False, base_dnf_repositories=without)
+    assert "dnf can't install the locked packages: nothing provides" in " ".join(said.split())
 
 
 @each

@@ -103,6 +103,15 @@ def test_what_rpm_has_by_what_dnf_is_asked_for(wanted, missing):
     assert plugin("packages").not_installed([wanted], RPMS) == ([wanted] if missing else [])
 
 
+def test_all_rpms_of_a_drivers_version():
+    assert plugin("packages").rpms_of(
+        [*RPMS, "libnvidia-cfg|3:580.95.05-1.el9.x86_64|installed|install"], "580.95.05"
+    ) == [
+        "nvidia-driver-cuda",
+        "libnvidia-cfg",
+    ]
+
+
 def test_another_version_of_an_rpm_is_not_absent():
     specs = ["nvidia-modprobe-580.95.05", "slurm-slurmd-24.11*", "containerd.io"]
     assert plugin("packages").absent(specs, RPMS) == ["slurm-slurmd-24.11*"]

@@ -75,6 +75,12 @@ def absent(packages: list[str], lines: list[str]) -> list[str]:
     return [package for package in packages if package not in there and package_names([package])[0] not in there]
 
 
+def rpms_of(lines: list[str], version: str) -> list[str]:
+    """Names of the installed rpms of this version, whatever their epoch and release: all that a driver is made of."""
+    rows = [row for row in _rows(lines) if row[2] == "installed"]
+    return [row[0] for row in rows if row[1].rpartition(":")[2].partition("-")[0] == version]
+
+
 class FilterModule:
     """Filters of ironburst's roles."""
 
@@ -87,4 +93,5 @@ class FilterModule:
             "not_installed": not_installed,
             "not_held": not_held,
             "packages_due": packages_due,
+            "rpms_of": rpms_of,
         }
