@@ -33,12 +33,12 @@ from ironburst.document.model import (
     Scheduler,
     Scratch,
     Share,
-    SlurmNode,
     Software,
     Ssh,
     SubnetManager,
     WaitTarget,
 )
+from ironburst.document.slurm_node import SlurmNode
 
 __all__ = [
     "VERSIONS",

@@ -65,7 +65,10 @@ PATHS: dict[str, tuple[str, str]] = {
     # daemons beside the jobs
     "slurm_node/tasks/runtime.yml:Services of the node run with their present settings": ("harmless", STEPS_SURVIVE),
     "slurm_head/tasks/runtime.yml:Services of the head run with their present settings": ("harmless", CONTROL),
+    "slurm_head/tasks/upgrade.yml:Daemons of the old release stop, the accounting daemon last": ("harmless", CONTROL),
     "slurm_head/tasks/runtime.yml:The controller runs with its present settings": ("harmless", CONTROL),
+    "users/handlers/main.yml:Sshd reads its settings": ("harmless", "a reload keeps its sessions"),
+    "users/tasks/runtime.yml:The directory is asked": ("harmless", "who runs already is looked up no more"),
     "infiniband_fabric/tasks/elsewhere.yml:No subnet manager runs or starts here, also no former one of ours": (
         "harmless",
         "routes stay in the switches",
