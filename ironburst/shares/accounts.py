@@ -10,7 +10,6 @@ from typing import Any
 
 SHOW_ASSOCIATIONS = "Cluster,Account,User,ParentName,QOS,DefaultQOS,MaxSubmitJobs"
 """format= of `sacctmgr --noheader --parsable2 show associations`, as `changes` reads it"""
-SHOW_USERS = "User,DefaultAccount"
 SHOW_QOS = "Name,Priority,MaxWall,MaxTRESPerUser"
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 
