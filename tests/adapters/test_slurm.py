@@ -356,7 +356,7 @@ def test_limits_are_written_where_slurm_has_others(recorder):
         "nlp-over|share of ironburst|1|gres/gpu=2|",
         "normal||0||",
     )
-    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW, 16)
     show, shell = said(recorder)[:6], said(recorder)[6:]
     assert show == list(SHOW_QOS) and shell[:2] == ["sh", "-c"]
     write = "sacctmgr --immediate --quiet modify qos where Name="
@@ -369,14 +369,14 @@ def test_what_is_so_already_is_not_written(recorder):
     shown(
         recorder, *(f"{name}|{OURS}|{qos.priority}|gres/gpu={qos.gpus}|{','.join(qos.preempt)}" for name, qos in rows)
     )
-    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+    Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW, 16)
     assert said(recorder) == list(SHOW_QOS)
 
 
 def test_a_qos_that_is_missing_is_told_after_the_others_are_written(recorder):
     shown(recorder, "vision-over|share of ironburst|1||", "nlp-guaranteed|somebody's|5|gres/gpu=9|")
     with pytest.raises(SchedulerError, match="no QOS nlp-guaranteed, nlp-over, vision-guaranteed: converge the head"):
-        Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW)
+        Slurm([str(recorder / "prefix")]).limit(TEAMS, NOW, 16)
     assert said(recorder)[-1].endswith("Name=vision-over set GrpTRES=gres/gpu=2")
 
 
