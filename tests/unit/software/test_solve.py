@@ -233,7 +233,7 @@ def test_slurm_is_the_systems_own_where_it_has_the_release(os, slurm, asked, pac
     ("os", "slurm", "asked", "said"),
     [
         ("ubuntu2404", "24.11", "distribution", "ubuntu2404's own packages have 23.11"),
-        ("rhel8", "24.11", "distribution", "rhel8's own packages have none that is known"),
+        ("rhel10", "24.11", "distribution", "rhel10's own packages have none that is known"),
         (
             "debian13",
             "23.02",
