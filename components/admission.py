@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironburst.kubernetes_rights import BOOTSTRAPPERS, SIGNER
-from ironburst.naming import NOT_READY_TAINT
+from ironburst.naming import BAD_GPU_TAINT, NOT_READY_TAINT
 
 Spec = Any  # the SDK types its records by the key
 SERVERS_OWN = ("managedFields", "resourceVersion", "generation")  # of an object's metadata; every write moves them
@@ -57,6 +57,24 @@ def nodes(instances: Sequence[str], rents: bool) -> Spec:
         said += f", and it has no taint {NOT_READY_TAINT}"
     conditions = [{"name": "instance", "expression": "request.userInfo.username.startsWith('system:node:i-')"}]
     return _policy("", "", ["nodes"], ["CREATE"], (rule, said)) | {"match_conditions": conditions}
+
+
+def device_taints() -> Spec:
+    """Of DeviceTaintRules, what nodes make and take away: for a device of their own, and nobody is evicted by it."""
+    rule, key = "(request.operation == 'CREATE' ? object : oldObject).spec", _text(BAD_GPU_TAINT)
+    selector, user = f"{rule}.deviceSelector", "request.userInfo.username"
+    own = f"has({selector}.pool) && has({selector}.device) && {user} == 'system:node:' + {selector}.pool"
+    ours = f"{rule}.taint.key == {key} && {rule}.taint.effect == 'NoSchedule'"
+    conditions = [{"name": "node", "expression": "'system:nodes' in request.userInfo.groups"}]
+    return _policy(
+        "",
+        "resource.k8s.io",
+        ["devicetaintrules"],
+        ["CREATE", "UPDATE", "DELETE"],
+        ("request.operation != 'UPDATE'", "a node makes and deletes DeviceTaintRules, and changes none"),
+        (f"has({rule}.deviceSelector) && {own}", "a node taints the devices of its own pool, by their names"),
+        (ours, f"a node taints devices with {BAD_GPU_TAINT}:NoSchedule alone"),
+    ) | {"match_conditions": conditions}
 
 
 def pods(user: str) -> Spec:

@@ -15,7 +15,9 @@ from ironburst.config.scheduler_models import Kubernetes
 
 READINESS = ("readiness.node.x-k8s.io", "v1alpha1")
 KUEUE = ("kueue.x-k8s.io", "v1beta2")
+DEVICE_TAINTS = ("resource.k8s.io", "v1beta2")
 KARPENTER = ("karpenter.sh", "v1")
+SERVED = "--runtime-config=resource.k8s.io/v1beta2=true, feature gate DRADeviceTaintRules"
 ANSWER_S = 20
 
 
@@ -35,11 +37,11 @@ def check(declared: Kubernetes | Bridge, kubeconfig: str, karpenter: Sequence[Ka
     missing = []
     for (group, version), path, what in needed:
         if group not in served:
-            missing.append(f"{path}: the cluster has no {group}: install {what} first, or leave this out")
+            missing.append(f"{path}: the cluster has no {group}: {what} first, or leave this out")
         elif version not in served[group]:
             there = ", ".join(served[group])
             missing.append(
-                f"{path}: the cluster has {group} as {there}, needed is {version}: install {what} in a version with it"
+                f"{path}: the cluster has {group} as {there}, needed is {version}: {what} in a version with it"
             )
     if missing:
         raise pulumi.RunError("\n".join(missing))
@@ -49,11 +51,13 @@ def _needed(
     declared: Kubernetes | Bridge, karpenter: Sequence[KarpenterPool]
 ) -> Iterator[tuple[tuple[str, str], str, str]]:
     if isinstance(declared, Kubernetes) and declared.gate_rule:
-        yield READINESS, "scheduler.gate_rule", "the node-readiness-controller"
+        yield READINESS, "scheduler.gate_rule", "install the node-readiness-controller"
+    if isinstance(declared, Kubernetes) and declared.gpu_support.device_taints:
+        yield DEVICE_TAINTS, "scheduler.gpu_support.device_taints", f"have the API server serve it ({SERVED})"
     if isinstance(declared, Kubernetes) and declared.queue == "kueue":
-        yield KUEUE, "scheduler.queue", "Kueue"
+        yield KUEUE, "scheduler.queue", "install Kueue"
     if karpenter:
-        yield KARPENTER, "cloud.karpenter", "Karpenter"
+        yield KARPENTER, "cloud.karpenter", "install Karpenter"
 
 
 def groups(kubeconfig: str) -> dict[str, list[str]]:

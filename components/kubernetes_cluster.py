@@ -67,7 +67,11 @@ class KubernetesCluster(pulumi.ComponentResource):
         self._kueue = self._queue == "kueue"
         self._node_pools = tuple(node_pool(name, pool.name) for pool in karpenter)
         self._teams = tuple(teams) if self._kueue else ()
-        self._rights(self._place(), self._bounds())
+        self._taints_devices = isinstance(scheduler, Kubernetes) and scheduler.gpu_support.device_taints
+        bounds = self._bounds()
+        self._rights(self._place(), bounds)
+        if self._taints_devices:
+            self._nodes_taint(bounds)
         if self._kueue:
             self._check()
         if self._tokens:
@@ -115,6 +119,8 @@ class KubernetesCluster(pulumi.ComponentResource):
         if self._instances is not None:
             rents = self._rents
             specs["nodes"] = pulumi.Output.all(*self._instances).apply(lambda ids: admission.nodes(ids, rents))
+        if self._taints_devices:
+            specs["device-taints"] = admission.device_taints()
         if self._node_pools:
             specs["node-pools"] = admission.node_pools(self.controller)
         for kind, spec in specs.items():
@@ -168,6 +174,23 @@ class KubernetesCluster(pulumi.ComponentResource):
                 subjects=[subject],
                 opts=self._after(local, *bounds),
             )
+
+    def _nodes_taint(self, bounds: Sequence[pulumi.Resource]) -> None:
+        """Each node keeps its bad GPUs from claims: it is the one that knows, and may do so for its own alone."""
+        named = logical(self._object, "device-taints")
+        role = kubernetes.rbac.v1.ClusterRole(
+            logical(self._name, "device-taints"),
+            metadata={"name": named},
+            rules=_rules(kubernetes_rights.DEVICE_TAINTS),
+            opts=self._child,
+        )
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            logical(self._name, "device-taints"),
+            metadata={"name": named},
+            role_ref={"api_group": RBAC, "kind": "ClusterRole", "name": named},
+            subjects=[{"kind": "Group", "name": "system:nodes", "api_group": RBAC}],
+            opts=self._after(role, *bounds),
+        )
 
     def _check(self) -> None:
         """What Kueue asks before it lets a workload on a flavor of the cloud. Which flavors those are, a ClusterQueue

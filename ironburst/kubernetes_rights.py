@@ -11,6 +11,7 @@ __all__ = [
     "BOOTSTRAPPERS",
     "BRIDGE",
     "CLUSTER",
+    "DEVICE_TAINTS",
     "KARPENTER",
     "KUEUE",
     "SIGNER",
@@ -59,6 +60,9 @@ BRIDGE = (
     Rule("", ("nodes",), ("get", "list", "patch", "delete")),
     *(rule for rule in CLUSTER if rule.group == "certificates.k8s.io"),
 )
+
+# Of every node, where a bad GPU is to be kept from claims; a policy bounds it to the node's own devices
+DEVICE_TAINTS = (Rule("resource.k8s.io", ("devicetaintrules",), ("list", "create", "delete")),)
 
 KUEUE = "kueue.x-k8s.io"
 """API group of Kueue's objects"""

@@ -70,6 +70,11 @@ class GpuSupport(Strict):
         description="NVIDIA's driver for dynamic resource allocation: for NVLink domains of several nodes beside a "
         "plugin, or for the GPUs, too, instead of one (DeviceClass gpu.nvidia.com)",
     )
+    device_taints: bool = Field(
+        default=False,
+        description="a GPU that alone fails the gate is kept from claims (DeviceTaintRule), and the node's others stay "
+        "in use; needs dra: gpus, and a cluster that serves resource.k8s.io/v1beta2 with DRADeviceTaintRules",
+    )
     dcgm_exporter: bool = Field(default=False, description="GPU metrics for Prometheus, from a pod on each GPU node")
     network_operator: bool = Field(default=False, description="NVIDIA's network operator, for RDMA in pods")
     runtime_class: Name = Field(

@@ -34,7 +34,9 @@ def scheduler(
         known |= own | eks.model_dump()
     if isinstance(declared, Slurm):
         known["head_address"] = address
-    elif declared.control_plane:
+    if isinstance(declared, Kubernetes):
+        known["device_taints"] = declared.gpu_support.device_taints
+    if isinstance(declared, Kubernetes) and declared.control_plane:
         known = {**_made(declared.control_plane, address), **known}
         known["control_plane"] = {"head_address": address, **declared.control_plane.model_dump(exclude_none=True)}
     return Scheduler(**{"shared_filesystem": "", **known})

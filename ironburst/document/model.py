@@ -153,6 +153,7 @@ class Scheduler(_Part):
     join_token: str = ""
     cluster_dns: str = ""
     cluster_domain: str = ""
+    device_taints: bool = Field(default=False, description="a node taints its bad GPUs, and its others stay in use")
     namespace: str = ""
     queue: str = ""
     account_label: str = ""

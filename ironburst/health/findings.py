@@ -4,7 +4,7 @@ Standard library and Python 3.6 only, as the whole package: the role node_health
 """
 
 import functools
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar
+from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar, Union
 
 NOT_APPLICABLE = "not applicable: the inventory says so"
 Verdict = Tuple[bool, str]  # passed, and one sentence
@@ -16,11 +16,12 @@ class Unreadable(ValueError):
 
 
 class Finding(NamedTuple):
-    """One check: passed or not, and one sentence."""
+    """One check: passed or not, and one sentence. gpus: UUIDs of those that it is about; none: it is about the node."""
 
     check: str
     passed: bool
     text: str
+    gpus: Tuple[str, ...] = ()
 
 
 def good(check: str, text: str) -> Finding:
@@ -45,9 +46,16 @@ def healthy(findings: Sequence[Finding]) -> bool:
 
 def as_verdict(findings: Sequence[Finding]) -> Verdict:
     """Several findings as one: every reason why they fail, or the last thing that was said."""
-    failed = [finding.text for finding in findings if finding.passed is not True]
-    said = failed or [finding.text for finding in findings][-1:]
-    return healthy(findings), "; ".join(said) or "nothing was judged"
+    whole = merged(findings)
+    return whole.passed, whole.text
+
+
+def merged(findings: Sequence[Finding], check: str = "") -> Finding:
+    """The same, with the GPUs that they are about, if none of those that failed is about the node."""
+    failed = [finding for finding in findings if finding.passed is not True]
+    said = "; ".join(finding.text for finding in failed or findings[-1:]) or "nothing was judged"
+    gpus = {uuid for finding in failed for uuid in finding.gpus} if all(finding.gpus for finding in failed) else set()
+    return Finding(check, healthy(findings), said, tuple(sorted(gpus)))
 
 
 def fail_closed(
@@ -66,7 +74,7 @@ def fail_closed(
 
 
 def run_checks(
-    checks: Dict[str, Callable[[Subject], Verdict]], subject: Subject, not_applicable: Sequence[str]
+    checks: Mapping[str, Callable[[Subject], Union[Verdict, Finding]]], subject: Subject, not_applicable: Sequence[str]
 ) -> List[Finding]:
     """One finding a check, in the order of `checks`. Those that are not applicable are not asked, and pass by name."""
     findings: List[Finding] = []
@@ -78,6 +86,9 @@ def run_checks(
     return findings
 
 
-def _finding_of(name: str, check: Callable[[Subject], Verdict], subject: Subject) -> List[Finding]:
-    passed, text = check(subject)
+def _finding_of(name: str, check: Callable[[Subject], Union[Verdict, Finding]], subject: Subject) -> List[Finding]:
+    said = check(subject)
+    if isinstance(said, Finding):
+        return [said._replace(check=name, passed=said.passed is True)]
+    passed, text = said
     return [Finding(name, passed is True, text)]

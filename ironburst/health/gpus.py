@@ -3,11 +3,11 @@ rule, what must agree within one GPU, and what must agree between all.
 """
 
 import re
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from .expectation import Expectation, count_finding, driver_finding
 from .findings import Finding, Unreadable, bad, judged
-from .models import NAME, board_of, find_models, fits_memory, memory_sizes, model_matches
+from .models import NAME, UUID, board_of, find_models, fits_memory, memory_sizes, model_matches
 from .reading import is_error, not_available, quantity, shown
 from .rules import NEVER, Facts, Judge, rule_for
 
@@ -16,6 +16,12 @@ EVEN = (
     *("memory.total", "ecc.mode.current", "power.limit", "fabric.state"),
     *("pcie.link.width.current", "pcie.link.width.max", "pcie.link.gen.max"),
 )
+# What is wrong with these fields is wrong with one GPU; with any other, it may be the board's, or the node's
+OWN = re.compile(
+    r"^(ecc\.errors|ecc\.repair|ecc\.unrepairable|ecc\.sram|retired_pages|remapped_rows|temperature|pcie\.link\.width|"
+    r"clocks_(event|throttle)_reasons|reset_status)\b"
+)
+RESET = ("Reset", "GPU Reset")  # of gpu_recovery_action; the others are of the node, or of its peers, too
 ERRORS_WITH_ECC = re.compile(r"ecc\.errors\.uncorrected\..*(total|dram_uncorrectable|sram_uncorrectable\w*)$")
 
 
@@ -38,33 +44,49 @@ def judge_all(gpus: Sequence[Facts], expected: Expectation) -> List[Finding]:
         findings.append(bad("driver", f"the GPUs name different drivers: {', '.join(versions)}"))
     findings += [driver_finding(version, expected) for version in versions]
     problems: List[str] = []
+    own: List[Finding] = []
     for position, facts in enumerate(gpus):
         if "name" in facts and not NAME.match(facts["name"]) and not is_error(facts["name"]):
             raise Unreadable(f"{facts['name']!r} is not the name of an NVIDIA GPU")
         who = f"GPU {facts.get('index', position)}"
         judge = Judge(who, facts, expected, mig=facts.get("mig.mode.current") == "Enabled")
-        problems += [f"{who}: {text}" for text in judge_gpu(judge)]
+        for text, field in judge_gpu(judge):
+            if _is_own(field, facts):
+                own.append(Finding("gpu_health", False, f"{who}: {text}", (facts["uuid"],)))
+            else:
+                problems.append(f"{who}: {text}")
         if expected.gpu_model and "name" in facts and not _is_model(expected.gpu_model, facts, expected):
             problems.append(f"{who}: it is {facts['name']}, declared is {expected.gpu_model}")
     problems += uneven(gpus)
-    return findings + judged("gpu_health", problems, f"nothing is wrong with {len(gpus)} GPUs")
+    if own and not problems:
+        return findings + own
+    return findings + own + judged("gpu_health", problems, f"nothing is wrong with {len(gpus)} GPUs")
 
 
-def judge_gpu(judge: Judge) -> List[str]:
-    """Everything that is wrong with one GPU, a sentence each. Raises Unreadable for what is not understood."""
-    problems: List[str] = []
+def _is_own(field: str, facts: Facts) -> bool:
+    """Whether what is wrong with a field is wrong with that GPU alone."""
+    if not UUID.match(facts.get("uuid", "")):
+        return False
+    return bool(OWN.match(field)) or (field == "gpu_recovery_action" and facts[field] in RESET)
+
+
+def judge_gpu(judge: Judge) -> List[Tuple[str, str]]:
+    """Everything that is wrong with one GPU: a sentence each, and the field that it is of ("": of several).
+    Raises Unreadable for what is not understood.
+    """
+    problems: List[Tuple[str, str]] = []
     for field, value in judge.facts.items():
         if is_error(value):
-            problems.append(f"{field} is {shown(value)}")
+            problems.append((f"{field} is {shown(value)}", ""))
         elif not_available(value):
             if _must_be_available(field, judge):
-                problems.append(f"{field} is not available")
+                problems.append((f"{field} is not available", ""))
         else:
             rule = rule_for(field)
             problem = rule(field, value, judge) if rule else None
-            problems += [problem] if problem else []
+            problems += [(problem, field)] if problem else []
     memory = _memory(judge)
-    return problems + ([memory] if memory else []) + _pairs(judge)
+    return problems + [(text, "") for text in ([memory] if memory else []) + _pairs(judge)]
 
 
 def _must_be_available(field: str, judge: Judge) -> bool:

@@ -7,16 +7,16 @@ kind of machine cannot answer (a container has no kernel log) is left out only w
 """
 
 import re
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import smi_csv, xid
+from . import smi_csv, smi_query, xid
 from .expectation import Expectation
-from .findings import Finding, Unreadable, Verdict, as_verdict, healthy, run_checks
+from .findings import Finding, Unreadable, Verdict, healthy, merged, run_checks
 from .lspci import NVIDIA_DEVICES, gpus_on_bus
 from .models import find_models, model_matches
 from .settings import LAYERS, Settings, expectation
 from .tables import Tables
-from .tools import Outcome, answer, verdict
+from .tools import Outcome, answer, parse, verdict
 
 SERVICE = ("systemctl", "show", "nvidia-fabricmanager.service")
 # what is asked of the node's tools; the check of this name, or several, judge the answer
@@ -154,8 +154,8 @@ def _check_mounts(node: Node) -> Verdict:
     return True, f"mounted: {', '.join(mounts) or 'nothing declared'}"
 
 
-def _check_gpu_health(node: Node) -> Verdict:
-    return verdict("nvidia-smi", node.said("nvidia-smi -q", "gpu_health"), node.expected)
+def _check_gpu_health(node: Node) -> Finding:
+    return merged(parse("nvidia-smi", node.said("nvidia-smi -q", "gpu_health"), node.expected))
 
 
 def _check_nvlink(node: Node) -> Verdict:
@@ -192,11 +192,14 @@ def _check_fabric_rate(node: Node) -> Verdict:
     return not slow, "; ".join(slow) or f"{len(rates)} ports run at {wanted:g} Gb/s"
 
 
-def _check_xid(node: Node) -> Verdict:
+def _check_xid(node: Node) -> Finding:
     log = node.said("journalctl", "xid")
     if not re.search(r"(?m)^\[ *\d+\.\d+\] ", log):
         raise Unreadable("the kernel log has no line with a time")
-    return as_verdict(xid.judge(log, node.tables.xids, node.settings.gpu_model, node.observed.xid_handled_s))
+    asked = node.observed.outcomes.get("gpu_health")
+    uuids = smi_query.uuids(asked.stdout) if asked else {}
+    settings, handled_s = node.settings, node.observed.xid_handled_s
+    return merged(xid.judge(log, node.tables.xids, settings.gpu_model, handled_s, uuids))
 
 
 def _check_time(node: Node) -> Verdict:
@@ -240,7 +243,7 @@ def _disk_problem(path: str, disk: Optional[Disk]) -> str:
     return ""
 
 
-CHECKS: Dict[str, Callable[[Node], Verdict]] = {
+CHECKS: Dict[str, Callable[[Node], Union[Verdict, Finding]]] = {
     "gpus_on_bus": _check_gpus_on_bus,
     "gpu_count": _check_gpu_count,
     "gpu_model": _check_gpu_model,

@@ -160,6 +160,15 @@ def parse_xml(text: str, expected: Expectation) -> List[Finding]:
     return _judge(facts, root.findtext("attached_gpus") or "", version, whole_form, expected)
 
 
+def uuids(text: str) -> Dict[str, str]:
+    """The UUID of each GPU by its address on the bus, of `nvidia-smi -q -x`; none, if that can't be read."""
+    try:
+        gpus = ElementTree.fromstring(text.strip().encode()).findall("gpu")
+    except (ElementTree.ParseError, ValueError):
+        return {}
+    return {gpu.get("id", ""): gpu.findtext("uuid") or "" for gpu in gpus}
+
+
 def _facts_of_element(gpu: ElementTree.Element) -> Facts:
     who = f"the GPU {gpu.get('id')}"
     facts: Facts = {}

@@ -91,19 +91,50 @@ def _seconds(line: str) -> Optional[float]:
     return float(time.group(1)) if time else None
 
 
-def judge(log: str, table: Mapping[int, Action], gpu_model: str = "", handled_s: float = -1) -> List[Finding]:
-    """Findings of the kernel log since boot. Xids up to handled_s (seconds since boot) were dealt with by a person."""
+def judge(
+    log: str,
+    table: Mapping[int, Action],
+    gpu_model: str = "",
+    handled_s: float = -1,
+    uuids: Optional[Mapping[str, str]] = None,
+) -> List[Finding]:
+    """Findings of the kernel log since boot. Xids up to handled_s (seconds since boot) were dealt with by a person.
+    uuids: of the GPUs by their addresses; an Xid that the reset or replacement of one GPU heals is about that GPU.
+    """
 
     def is_handled(at_s: Optional[float]) -> bool:
         return at_s is not None and at_s <= handled_s
 
     problems: List[str] = []
+    own: List[Finding] = []
+    at = {_place(address): uuid for address, uuid in (uuids or {}).items()}
     for event in events(log):
         verdict = decide(table, event.xid, event.text, gpu_model)
-        if verdict.blocks and not is_handled(event.at_s):
-            problems.append(f"GPU {event.address}: {verdict.text} ({verdict.action})")
+        if not verdict.blocks or is_handled(event.at_s):
+            continue
+        text = f"GPU {event.address}: {verdict.text} ({verdict.action})"
+        uuid = at.get(_place(event.address))
+        if uuid and _is_own(verdict.action, table.get(event.xid), event.text):
+            own.append(Finding("xid", False, text, (uuid,)))
+        else:
+            problems.append(text)
     for line in log.splitlines():
         match = SWITCH.search(line)
         if match and match.group(3) != "Non-fatal" and not is_handled(_seconds(line)):
             problems.append(f"NVSwitch {match.group(1)}: SXid {match.group(2)}: {match.group(4)}")
-    return judged("xid", problems, "no Xid since boot that needs anything but a restart of a job")
+    if own and not problems:
+        return own
+    return own + judged("xid", problems, "no Xid since boot that needs anything but a restart of a job")
+
+
+def _place(address: str) -> str:
+    """Where a GPU is on the bus, however it is written: "0000:18:00" of the log, "00000000:18:00.0" of nvidia-smi."""
+    domain, _, rest = address.lower().partition(":")
+    return f"{domain.lstrip('0') or '0'}:{rest.split('.')[0]}"
+
+
+def _is_own(action: str, row: Optional[Action], text: str) -> bool:
+    """Not of an error of NVLink: its peers see it, too. Nor of Xid 154's other than a reset."""
+    if row is None or row.nvidia == "WORKFLOW_NVLINK_ERR" or "p2p" in text.lower():
+        return False
+    return action in ("reset", "replace", "contact")

@@ -181,9 +181,30 @@ def test_the_gate_is_a_rule_for_owned_nodes_only_where_that_is_asked_for(cluster
     assert rule.inputs["spec"]["taint"]["effect"] == "NoSchedule"  # whoever runs there goes on
 
 
+def test_nodes_may_taint_their_devices_only_where_that_is_asked_for(cluster, declared, monkeypatch):
+    def made(recording):
+        return [each.token for each in kubernetes(recording) if each.name.endswith("device-taints")]
+
+    assert made(cluster(declared)) == []
+    monkeypatch.setattr(cluster_kinds, "groups", lambda kubeconfig: {"resource.k8s.io": ["v1", "v1beta2"]})
+    declared["scheduler"]["gpu_support"] = {"dra": "gpus", "device_taints": True}
+    declared["cloud"]["pools"] = []
+    recording = cluster(declared, again=True)
+    assert len(made(recording)) == 4
+    binding = recording.one(BINDING, "lab-device-taints").inputs
+    assert [subject["name"] for subject in binding["subjects"]] == ["system:nodes"]
+    (rule,) = recording.one(ROLE, "lab-device-taints").inputs["rules"]
+    assert (rule["resources"], set(rule["verbs"])) == (["devicetaintrules"], {"list", "create", "delete"})
+
+
 @pytest.mark.parametrize(
     ("scheduler", "served", "sentences"),
     [
+        (
+            {"gpu_support": {"dra": "gpus", "device_taints": True}},
+            {"resource.k8s.io": ["v1"]},
+            ["scheduler.gpu_support.device_taints: the cluster has resource.k8s.io as v1, needed is v1beta2: have the"],
+        ),
         ({"gate_rule": {}}, {"readiness.node.x-k8s.io": ["v1alpha1", "v1"]}, []),
         (
             {"gate_rule": {}},
@@ -205,6 +226,8 @@ def test_what_the_cluster_lacks_is_told_before_anything_is_made(
 ):
     monkeypatch.setattr(cluster_kinds, "groups", lambda kubeconfig: served)
     declared["scheduler"] |= scheduler
+    if "gpu_support" in scheduler:  # claims, which rented nodes don't know
+        declared["cloud"]["pools"] = []
     if not sentences:
         assert cluster(declared)
         return

@@ -73,8 +73,9 @@ class Node:
         self.cluster(name, plane.layout().server)
         self.gate(REPORT)
 
-    def cluster(self, name, server):
-        (self.root / "etc/ironburst/cluster.json").write_text(json.dumps({"node": name, "api_server": server}))
+    def cluster(self, name, server, **more):
+        said = {"node": name, "api_server": server, **more}
+        (self.root / "etc/ironburst/cluster.json").write_text(json.dumps(said))
 
     def gate(self, report):
         (self.root / "gate").write_text(

@@ -115,6 +115,12 @@ def test_the_site_leaves_the_runtime_of_an_adopted_node_alone(found, installed, 
     assert value(loop.strip("{} "), found=found, **variables) == roles
 
 
+def test_where_bad_gpus_are_tainted_kubelet_starts_behind_a_failed_gate_too():
+    scheduler = {"cluster_scheduler": {"device_taints": True}, "kubernetes_node_rented": False}
+    assert "ironburst-gate.service" not in value("kubernetes_node_needs", group_names=[], **scheduler)
+    assert value("kubernetes_node_wants", **scheduler) == " ironburst-gate.service"
+
+
 def test_packages_are_held_by_their_names():
     for specs in (["kubelet=1.36.*"], ["kubelet-1.36.*"], ["kubelet-1.36.3-*"]):
         software = {"kubernetes": "1.36", "packages": {"kubernetes_node": specs}}
@@ -128,6 +134,7 @@ def test_kubelet_starts_after_its_gate_and_a_rented_one_that_can_not_ends_its_no
     needs = value("kubernetes_node_needs", group_names=["data_sets"], **changes)
     flags = value("kubernetes_node_flags", **changes)
     values = {"kubernetes_node_rented": rented, "kubernetes_node_needs": needs, "kubernetes_node_flags": flags}
+    values["kubernetes_node_wants"] = value("kubernetes_node_wants", **changes)
     unit = environment.from_string((ROLE / "templates/kubelet.service.j2").read_text()).render(values)
     wanted = {"ironburst-gate.service", "ironburst-data.service"}
     wanted |= {"ironburst-metadata.service", "ironburst-join.service"} if rented else set()

@@ -78,6 +78,9 @@ def _together(config: ClusterConfig, at: At, support: GpuSupport) -> Findings:
             "compute-domains, or declare no pools"
         )
         yield Finding(path, dra, "gpus-by-claim", message)
+    if support.device_taints and dra != "gpus":
+        message = f"is yes, and dra is {dra}: only GPUs that claims hand out can be tainted; write dra: gpus, or no"
+        yield Finding(at("gpu_support", "device_taints"), True, "taints-without-claims", message)
     if dra == "gpus" and support.mig_strategy != "none":
         message = "is the device plugin's, and with dra: gpus a claim asks for its MIG instance: leave it out"
         yield Finding(strategy, support.mig_strategy, "mig-by-claim", message)

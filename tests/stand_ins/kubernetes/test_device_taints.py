@@ -1,6 +1,6 @@
 """One bad GPU of a node whose GPUs are handed out by claims: what a real API server, scheduler and controller manager
-do with a DeviceTaintRule for it. No program of ours writes one yet. NVIDIA's driver isn't there: the slice is written
-by hand, with the names and attributes that it gives its devices.
+do with a DeviceTaintRule for it (which ironburst-kubelet writes: tests/playbooks/test_device_taints_live.py). NVIDIA's
+driver isn't there: the slice is written by hand, with the names and attributes that it gives its devices.
 """
 
 import os

@@ -124,6 +124,14 @@ def test_the_profiles_version_counts_where_none_is_written(value):
     assert found(value)["software.kubernetes"][0] == "warning"
 
 
+def test_only_gpus_of_claims_can_be_tainted(value):
+    value["cloud"]["pools"] = []
+    value["scheduler"]["gpu_support"] = {"device_taints": True, "dra": "compute-domains"}
+    assert "write dra: gpus, or no" in found(value)["scheduler.gpu_support.device_taints"][1]
+    value["scheduler"]["gpu_support"]["dra"] = "gpus"
+    assert "scheduler.gpu_support.device_taints" not in found(value)
+
+
 def test_the_clusters_own_namespaces_are_not_ours(value):
     value["scheduler"]["namespace"] = "kube-system"
     assert found(value)["scheduler.namespace"][0] == "error"

@@ -160,3 +160,54 @@ def test_a_check_that_is_missing_is_no_pass():
     assert join.passed(findings)
     assert not join.passed(findings[:-1])
     assert not join.passed([])
+
+
+def gpus_of(**outcomes):
+    """{check: UUIDs} of what failed."""
+    findings = evaluate(Node(SETTINGS, TABLES, said(**outcomes)))
+    return {finding.check: finding.gpus for finding in findings if not finding.passed}
+
+
+ROWS = "<remapped_row_failure>No</remapped_row_failure>"
+UUIDS = [part.split("<")[0] for part in samples.xml(H100).split("<uuid>")[1:]]
+PLACES = [part.split('"')[0] for part in samples.xml(H100).split('<gpu id="')[1:]]
+
+
+def damaged(text, good, bad, *numbers):
+    """The output with another value for these GPUs."""
+    parts = text.split(good)
+    assert len(parts) == 9
+    return parts[0] + "".join((bad if n in numbers else good) + part for n, part in enumerate(parts[1:]))
+
+
+@pytest.mark.parametrize("numbers", [(3,), (0, 7)])
+def test_a_fault_of_some_gpus_is_about_those(numbers):
+    text = damaged(samples.xml(H100), ROWS, ROWS.replace("No", "Yes"), *numbers)
+    assert gpus_of(gpu_health=Outcome(0, text)) == {"gpu_health": tuple(sorted(UUIDS[n] for n in numbers))}
+
+
+def test_a_fault_that_may_be_the_boards_is_about_the_node():
+    state = "<state>Completed</state>"
+    one = damaged(samples.xml(H100), ROWS, ROWS.replace("No", "Yes"), 3)
+    assert gpus_of(gpu_health=Outcome(0, damaged(one, state, "<state>In Progress</state>", 3))) == {"gpu_health": ()}
+    assert gpus_of(gpu_health=Outcome(1, one)) == {"gpu_health": ()}
+
+
+@pytest.mark.parametrize(
+    ("xid", "text", "own"),
+    [
+        (95, "uncontained ECC error", True),  # a reset
+        (79, "GPU has fallen off the bus", False),  # a reboot of the node
+        (74, "NVLink: fatal error", False),  # its peers see it, too
+        (999, "nobody knows", False),
+    ],
+)
+def test_an_xid_that_a_reset_heals_is_about_its_gpu(xid, text, own):
+    domain, bus, device = PLACES[2].split(":")
+    line = f"[  100.5] node01 kernel: NVRM: Xid (PCI:{domain[-4:]}:{bus}:{device.split('.')[0]}): {xid}, {text}\n"
+    found = gpus_of(xid=Outcome(0, OUTPUTS["xid"] + line))
+    assert found == {"xid": (UUIDS[2],) if own else ()}
+    elsewhere = line.replace(f":{bus}:", ":fe:")
+    assert gpus_of(xid=Outcome(0, OUTPUTS["xid"] + elsewhere)) == {"xid": ()}
+    both = line + elsewhere
+    assert gpus_of(xid=Outcome(0, OUTPUTS["xid"] + both)) == {"xid": ()}

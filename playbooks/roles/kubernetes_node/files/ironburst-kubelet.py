@@ -3,7 +3,8 @@
 
 gate [--wait SECONDS]  run the health gate, and write what it says as the condition ironburst.io/GatePassed of the Node:
                        True, False with its reason, or Unknown if it gives no word. --wait: so long the Node may take to
-                       appear
+                       appear. Where cluster.json says {device_taints}, bad GPUs of a good node are kept from claims by
+                       a DeviceTaintRule each, and the others stay in use
 show                   one line, for ironburst-dead-man: NodeName=, State=ALLOCATED (with a pod of a workload) or IDLE,
                        Comment= the controller's heartbeat, Others= uids of the pods that keep no node
 cordon                 no pod is to start here any more
@@ -39,6 +40,9 @@ from pathlib import Path
 ROOT = Path(os.environ.get("IRONBURST_KUBELET_ROOT", "/"))  # another root in tests
 GATE_PROGRAM = os.environ.get("IRONBURST_KUBELET_GATE", "/usr/local/sbin/ironburst-gate")
 CONDITION, BEAT = "ironburst.io/GatePassed", "ironburst.io/beat"
+# DeviceTaintRules, the slices in which NVIDIA's driver offers a node's GPUs, its name there, and the taint of a bad one
+RULES, SLICES = "/apis/resource.k8s.io/v1beta2/devicetaintrules", "/apis/resource.k8s.io/v1/resourceslices"
+DRIVER, BAD_GPU = "gpu.nvidia.com", "ironburst.io/bad-gpu"
 EKS_PROGRAM = os.environ.get("IRONBURST_KUBELET_EKS", "/usr/local/sbin/ironburst-eks")
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod's image in the API; its value is the pod's own uid
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
@@ -105,6 +109,35 @@ def word_of(status, text):
     return "Unknown", "GateSilent", "the gate gave no word (exit status {}): {}".format(status, said)[:WORDS]
 
 
+def bad_gpus(text):
+    """(UUIDs, whether nothing else is bad) of a report of the gate."""
+    failed = [finding.get("gpus") or [] for finding in json.loads(text)["findings"] if not finding["passed"]]
+    return {uuid for gpus in failed for uuid in gpus}, all(failed)
+
+
+def offered_devices(slices):
+    """{name of a device: UUID of its GPU} of a node's ResourceSlices (JSON); a MIG instance is its GPU's."""
+    found = {}
+    for each in slices:
+        for device in each["spec"].get("devices") or []:
+            attributes = device.get("attributes") or {}
+            uuid = attributes.get("parentUUID") or attributes.get("uuid") or {}
+            found[device["name"]] = uuid.get("string", "")
+    return found
+
+
+def rule_of(node, device):
+    """The DeviceTaintRule that keeps a device of a node from claims. Who has it keeps it."""
+    selector = {"driver": DRIVER, "pool": node, "device": device}
+    taint = {"key": BAD_GPU, "value": "gate-failed", "effect": "NoSchedule"}
+    return {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "ironburst-{}-{}".format(node, device)},
+        "spec": {"deviceSelector": selector, "taint": taint},
+    }
+
+
 def condition(word, before, now):
     """The condition as it is written. `before`: the Node's present one, or None; `now`: "2026-11-21T10:00:00Z"."""
     status, reason, message = word
@@ -144,6 +177,7 @@ class Api:
         try:
             settings = json.loads(path.read_text())
             self.node, self.server = settings["node"], settings["api_server"].rstrip("/")
+            self.taints_devices = settings.get("device_taints") is True
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise Failed("{} says nothing usable of the cluster: {!r}".format(path, error)) from None
         try:
@@ -158,10 +192,11 @@ class Api:
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
         self.path = "/api/v1/nodes/" + urllib.parse.quote(self.node, safe="")
 
-    def call(self, path, patch=None, kind=MERGE):
-        """The JSON of a GET, or of a PATCH. Raises Failed."""
-        data = None if patch is None else json.dumps(patch).encode()
-        request = urllib.request.Request(self.server + path, data, method="GET" if patch is None else "PATCH")
+    def call(self, path, body=None, kind=MERGE, method=None):
+        """The JSON of a GET, or of a PATCH with a body, or of another method. Raises Failed."""
+        data = None if body is None else json.dumps(body).encode()
+        method = method or ("GET" if body is None else "PATCH")
+        request = urllib.request.Request(self.server + path, data, method=method)
         request.add_header("Content-Type", kind)
         if self.token:
             request.add_header("Authorization", "Bearer " + self.token)
@@ -224,12 +259,15 @@ def run_gate():
 
 def gate(wait_s):
     """Write the condition. The Node may be there only some seconds after kubelet has started."""
-    word, end = word_of(*run_gate()), time.monotonic() + wait_s
+    status, text = run_gate()
+    word, end = word_of(status, text), time.monotonic() + wait_s
     while True:
         try:
             api = Api()
             conditions = (api.call(api.path).get("status") or {}).get("conditions") or []
             before = next((each for each in conditions if each.get("type") == CONDITION), None)
+            if api.taints_devices and word[0] != "Unknown":
+                word = with_taints(api, word_of(status, text), *bad_gpus(text))
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             new = condition(word, before, now)
             api.call(api.path + "/status", {"status": {"conditions": [new]}}, STRATEGIC)
@@ -241,6 +279,38 @@ def gate(wait_s):
         time.sleep(PAUSE_S)
     print("{} is {}: {}".format(CONDITION, word[0], word[2]))
     forget_token()
+
+
+def with_taints(api, word, bad, alone):
+    """The word, when the taints of the node's devices are as these bad GPUs want them: True also where they `alone` are
+    bad, all of them are kept from claims, and others are left.
+    """
+    try:
+        query = urllib.parse.urlencode({"fieldSelector": "spec.nodeName=" + api.node})
+        slices = [each for each in api.call(SLICES + "?" + query)["items"] if each["spec"]["driver"] == DRIVER]
+        devices = offered_devices(slices)
+        wanted = {device for device, uuid in devices.items() if uuid in bad}
+        write_taints(api, wanted)
+    except Failed as error:
+        return word[0], word[1], "{}; the taints of its GPUs could not be written: {}".format(word[2], error)[:WORDS]
+    if word[0] == "False" and alone and bad <= set(devices.values()) and len(wanted) < len(devices):
+        said = "{} of its {} devices are kept from claims: {}".format(len(wanted), len(devices), word[2])
+        return "True", "GpusTainted", said[:WORDS]
+    return word
+
+
+def write_taints(api, wanted):
+    """A rule for each of these devices of this node, and none for others."""
+    spec = "deviceSelector"
+    ours = {
+        each["metadata"]["name"]: each["spec"][spec].get("device")
+        for each in api.call(RULES)["items"]
+        if each["spec"]["taint"]["key"] == BAD_GPU and (each["spec"].get(spec) or {}).get("pool") == api.node
+    }
+    for device in sorted(wanted - set(ours.values())):
+        api.call(RULES, rule_of(api.node, device), "application/json", "POST")
+    for name in sorted(name for name, device in ours.items() if device not in wanted):
+        api.call(RULES + "/" + urllib.parse.quote(name, safe=""), method="DELETE")
 
 
 def forget_token():
