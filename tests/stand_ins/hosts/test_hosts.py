@@ -173,7 +173,7 @@ def test_an_image_that_opens_to_another_key_is_told(tmp_path, key):
     base, public = image(tmp_path), rootfs.ssh_key(tmp_path).with_suffix(".pub")
     assert rootfs.base_image(tmp_path) == base
     public.write_text(key) if key else public.unlink()
-    with pytest.raises(LabError, match="built with another ssh key than .*id_ed25519: .*remove that folder") as told:
+    with pytest.raises(LabError, match=r"built with another ssh key than .*id_ed25519: .*remove that folder") as told:
         rootfs.base_image(tmp_path)
     assert str(base) in str(told.value)
 
