@@ -38,6 +38,13 @@ def running(prefix: str, *hosts: str, hall: Mapping[str, str] = names.ADDRESSES)
     assert not any(site.box.leftovers().values())
 
 
+def munge_key(site: Site) -> str:
+    """Reference to a munge key of the site's, as a document has it; the key is made here."""
+    key = site.dir / "run" / "munge.key"
+    key.write_bytes(b"x" * 64)
+    return f"file:{key}"
+
+
 def converge(inside: Inside, *options: str, code: int = 0) -> dict:
     """The receipt of `ironburst converge` on the lab's hosts; `code` is the exit code that it must end with."""
     command = inside.ironburst(

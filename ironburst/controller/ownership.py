@@ -135,13 +135,13 @@ def elsewhere(site: Site) -> set[str]:
 
 def _words(site: Site, owner: Owner) -> str:
     said = _said(site, owner)
-    said = replace(said, spent=spending.spent(site.ledger, said.at_s), running=_running(site))
+    rates = spending.rates(site.ledger, said.at_s)
+    said = replace(said, spent=spending.spent(site.ledger, rates, said.at_s), running=_running(site, rates))
     site.ledger.note(_SAID, repr(said.at_s))
     return json.dumps(asdict(said), separators=(",", ":"))
 
 
-def _running(site: Site) -> tuple[Running, ...]:
-    rates = spending.rates(site.ledger, site.now)
+def _running(site: Site, rates: money.Paid) -> tuple[Running, ...]:
     running = []
     for lease in site.ledger.leases():
         rate = money.rates_of(lease, rates)[-1]

@@ -192,7 +192,7 @@ def _carry(site: Site, heard: Said) -> None:
     said, then = heard.spent, heard.at_s
     if said.month_s != money.month(site.now)[0]:
         return
-    known, missing_usd = spending.spent(site.ledger, then), 0.0
+    known, missing_usd = spending.spent(site.ledger, spending.rates(site.ledger, then), then), 0.0
     later = _charged_later(site, then)
     with site.ledger.transaction():
         for account, usd in said.month.items():

@@ -34,9 +34,9 @@ def budget(ledger: Ledger, declared: DeclaredBudget, now_s: float, ahead_s: floa
     return money.budget(declared, _paid(ledger, now_s), rates(ledger, now_s), now_s, ahead_s)
 
 
-def spent(ledger: Ledger, at_s: float) -> Spent:
-    """What that moment's month and day had cost by then."""
-    return money.spent(_paid(ledger, at_s), rates(ledger, at_s), at_s)
+def spent(ledger: Ledger, rates: money.Paid, at_s: float) -> Spent:
+    """What that moment's month and day had cost by then, at those rates."""
+    return money.spent(_paid(ledger, at_s), rates, at_s)
 
 
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:

@@ -36,6 +36,7 @@ PACKAGES = [
 # the RDMA tools that a bare host must not have yet
 SUBNET_MANAGER = ["opensm", "libopensm9", "libosmcomp5", "libosmvendor5"]
 SUBNET_MANAGER_HOME = "/opt/lab-opensm"
+AUTHORIZED = "root/.ssh/authorized_keys"
 LEFT_OUT = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*"]
 # Not wanted in a host: consoles, timers that go to the network, and what makes a clean stop slow
 MASKED = [
@@ -114,9 +115,16 @@ def ssh_key(root: Path = LAB_ROOT) -> Path:
 
 def base_image(root: Path = LAB_ROOT, suite: str = SUITE) -> Path:
     """Folder of a suite's base image; built now (half a minute) if it isn't there. Several callers at once build it
-    once.
+    once. LabError for one that was built with another key than `ssh_key`: its hosts would let nobody in.
     """
-    return cache.built("lab.hosts.rootfs", root, base_path(root, suite), suite)
+    base = cache.built("lab.hosts.rootfs", root, base_path(root, suite), suite)
+    public = ssh_key(root).with_suffix(".pub")
+    if not public.exists() or public.read_bytes() != (base / AUTHORIZED).read_bytes():
+        raise LabError(
+            f"{base} was built with another ssh key than {ssh_key(root)}: its hosts would let nobody in; remove that "
+            "folder, and the next start of a lab builds it anew with this key"
+        )
+    return base
 
 
 def _build(root: Path, target: Path, suite: str) -> None:

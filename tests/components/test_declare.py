@@ -19,9 +19,8 @@ from lab.aws.cloud import Cloud
 from lab.aws.testing import client, refused
 from lab.bmc import Bmc
 from lab.hosts.bmcs import machine_of
-from lab.kubernetes import binaries
 from lab.kubernetes.control_plane import ControlPlane
-from tests import pki
+from tests import pki, planes
 from tests.components.projects import ROOT, On, done, project
 from tests.lab_cloud import allow_spot
 from tests.unit.kubernetes_stack import on_kubernetes
@@ -133,7 +132,7 @@ def test_a_capacity_blocks_nodes_are_not_replaced_by_the_next_up(engine, cloud):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes")
+@planes.BUILT
 def test_a_stack_of_kubernetes_is_declared_in_cloud_and_cluster(engine, cloud):
     plane = ControlPlane(f"t-declare-{os.getpid()}")
     kubeconfig = plane.up(tied=True)

@@ -13,27 +13,21 @@ import yaml
 from ironburst import document
 from lab.aws import leftovers
 from lab.aws.testing import client
-from lab.kubernetes import binaries
-from lab.kubernetes.control_plane import ControlPlane
+from tests import planes
 from tests.components.projects import ROOT, done, project
 from tests.components.test_declare import IMAGE, cloud
 from tests.unit.kubernetes_stack import on_eks
 
 __all__ = ["cloud"]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/ironburst-lab-nodes"
 
 
 @pytest.fixture
 def plane(cloud):
-    plane = ControlPlane(f"t-eks-up-{os.getpid()}")
-    plane.up(tied=True)
-    cloud.eks.behind = plane.layout().server, plane.layout().authority.read_text()
-    yield plane
-    plane.down()
+    with planes.running("eks-up") as plane:
+        cloud.eks.behind = plane.layout().server, plane.layout().authority.read_text()
+        yield plane
 
 
 @pytest.fixture

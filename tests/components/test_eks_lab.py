@@ -3,24 +3,19 @@ ids, and that only those that Pulumi made are nodes. EKS itself isn't there: its
 """
 
 import json
-import os
 
 import pytest
 
 from ironburst.adapters.kubernetes import Access, Kubernetes, Nodes, Site
 from ironburst.adapters.kubernetes.client import Client
-from lab.kubernetes import binaries
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec, register
 from lab.system import wait_for
+from tests import planes
 from tests.components.projects import done
 from tests.components.test_kubernetes_lab import ADMISSION, made_engine, refused
 from tests.playbooks.programs import load
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 PROGRAM = """
 import json, os
 import pulumi
@@ -43,10 +38,8 @@ REPORT = {"passed": True, "findings": [{"check": "gpus", "passed": True, "text":
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-eks-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("eks") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

@@ -4,31 +4,23 @@ node-readiness-controller 0.5.0 takes this rule, taints a node that says False, 
 taint back with True, with another selector, and with the rule.
 """
 
-import os
-
 import pytest
 
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.system import LabError, wait_for
+from tests import planes
 from tests.components.projects import done
 from tests.components.readiness_crd import GROUP, VERSION, crd
 from tests.components.test_kubernetes_lab import made_engine
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 CRDS, RULES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/{GROUP}/{VERSION}/nodereadinessrules"
 
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-gate-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("gate") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

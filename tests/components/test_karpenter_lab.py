@@ -3,7 +3,6 @@ rights, and what it may not. The kinds are our own (karpenter_crds.py); Karpente
 """
 
 import copy
-import os
 import re
 
 import pytest
@@ -13,17 +12,14 @@ from ironburst.adapters.kubernetes import Access, Karpenter
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.karpenter_port import Size
 from ironburst.ports import SchedulerError
-from lab.kubernetes import access, binaries
-from lab.kubernetes.control_plane import ControlPlane
+from lab.kubernetes import access
 from lab.system import LabError, wait_for
+from tests import planes
 from tests.components.karpenter_crds import API, crds
 from tests.components.projects import done
 from tests.components.test_kubernetes_lab import ADMISSION, CONTROLLER, made_engine, refused
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 POOL = {"name": "wide", "instance_type": "g6e.12xlarge", "max_nodes": 4, "node_class": "gpu", "max_run": "2h"}
 NAME, SIZE = "ironburst-lab-wide", Size(gpus=4, cpus=48)
 LIMIT_S = 60
@@ -31,10 +27,8 @@ LIMIT_S = 60
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-karp-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("karp") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

@@ -16,18 +16,15 @@ from ironburst.adapters.kubernetes.joining import Joining
 from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT
 from ironburst.shares import Quota, Share
 from ironburst.shares import kubernetes as shares
-from lab.kubernetes import access, binaries
+from lab.kubernetes import access
 from lab.kubernetes.access import Refused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes_plugin.harness import BIN
 from lab.system import wait_for
+from tests import planes
 from tests.components.projects import done
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 PROGRAM = """
 import json, os
 from components import cluster_kinds
@@ -74,10 +71,8 @@ MADE = [
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-comps-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("comps") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

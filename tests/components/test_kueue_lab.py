@@ -3,7 +3,6 @@ takes our answers. The kinds are our own (kueue_crds.py); Kueue itself isn't the
 """
 
 import copy
-import os
 
 import pytest
 import yaml
@@ -13,18 +12,15 @@ from ironburst.adapters.kubernetes import Access, Kueue
 from ironburst.adapters.kubernetes.client import Client
 from ironburst.adapters.kubernetes.quotas import write_queues
 from ironburst.shares import Share, kueue, quotas
-from lab.kubernetes import access, binaries
-from lab.kubernetes.control_plane import ControlPlane
+from lab.kubernetes import access
 from lab.system import wait_for
+from tests import planes
 from tests.components.kueue_crds import GROUP, VERSION, crds
 from tests.components.projects import done
 from tests.components.test_kubernetes_lab import ADMISSION, CONTROLLER, made_engine, refused
 from tests.fakes.kueue_api import CHECK, RECORDED
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 API = f"/apis/{GROUP}/{VERSION}"
 WORKLOADS = f"{API}/namespaces/team-a/workloads"
 LIMIT_S = 60
@@ -33,10 +29,8 @@ SHARES = [Share("vision", 8)]
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-kueue-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("kueue") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

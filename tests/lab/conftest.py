@@ -19,9 +19,7 @@ def site():
 @pytest.fixture(scope="session")
 def inside(site):
     inside = Inside(site)
-    key = site.dir / "run" / "munge.key"
-    key.write_bytes(b"x" * 64)
-    sample.publish(inside.document, munge_key=f"file:{key}", names=NAMES)
+    sample.publish(inside.document, munge_key=sites.munge_key(site), names=NAMES)
     return inside
 
 

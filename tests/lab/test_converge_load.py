@@ -93,13 +93,11 @@ class Hall:
 
     def __init__(self, site):
         self.site, self.inside = site, Inside(site)
-        self.key = site.dir / "run" / "munge.key"
-        self.key.write_bytes(b"x" * 64)
         self.publish(DRIVERS[0])
         self.converge()
 
     def publish(self, driver):
-        sample.publish(self.inside.document, munge_key=f"file:{self.key}", nodes=NODES, driver=driver)
+        sample.publish(self.inside.document, munge_key=sites.munge_key(self.site), nodes=NODES, driver=driver)
 
     def converge(self, *options, code=0):
         return sites.converge(self.inside, *options, code=code)["hosts"]

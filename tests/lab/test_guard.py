@@ -47,9 +47,7 @@ def site():
 @pytest.fixture(scope="module")
 def inside(site):
     inside = Inside(site)
-    key = site.dir / "run" / "munge.key"
-    key.write_bytes(b"x" * 64)
-    sample.publish(inside.document, munge_key=f"file:{key}", names=("head", "dgx01"))
+    sample.publish(inside.document, munge_key=sites.munge_key(site), names=("head", "dgx01"))
     sites.converge(inside)
     home = "$(getent passwd alice | cut -d: -f6)"
     site.ssh("dgx01", f"mkdir -p {home} && cp -r /root/.ssh {home}/ && chown -R alice: {home} && chmod 755 {home}")
@@ -181,8 +179,7 @@ def test_an_idle_host_is_rebooted(inside, site):
 def test_converge_says_who_is_there_and_leaves_the_host_as_it_was(inside, site):
     with left_behind(site):
         before = at_work(site)
-        key = site.dir / "run" / "munge.key"
-        sample.publish(inside.document, munge_key=f"file:{key}", names=("head", "dgx01"), driver=NEXT_DRIVER)
+        sample.publish(inside.document, munge_key=sites.munge_key(site), names=("head", "dgx01"), driver=NEXT_DRIVER)
         told = sites.converge(inside, "--limit", "dgx01", code=4)["hosts"]["dgx01"]
         assert told["state"] == "failed" and "would disturb alice with sleep" in told["error"], told
         assert at_work(site) == before and sites.drivers(site, "dgx01") == {"dgx01": {"580.95.05"}}

@@ -10,7 +10,7 @@ from ironburst.shares import Share, quotas, slurm
 from lab.kubernetes import binaries
 from lab.system import wait_for
 from tests.playbooks import sample
-from tests.sites import NAMES, converge
+from tests.sites import NAMES, converge, munge_key
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 VISION = {"account": "vision", "guaranteed_gpus": 8, "over_quota": True, "weight": 2, "max_gpus": None, "nodes": []}
@@ -23,8 +23,7 @@ REQUEUED_S = 121 + ALLOCATED_S  # Slurm keeps what was put back for as long as a
 
 def publish(inside, *shares, serial):
     """The lab's document with these shares."""
-    key = inside.site.dir / "run" / "munge.key"
-    plain = sample.lab_document(munge_key=f"file:{key}", names=NAMES)
+    plain = sample.lab_document(munge_key=munge_key(inside.site), names=NAMES)
     given = [document.Share(**share) for share in shares]
     own = {node: f"own-{share.account}" for share in given for node in share.nodes}
     hosts = [host.model_copy(update={"partition": own.get(host.name, host.partition)}) for host in plain.hosts]

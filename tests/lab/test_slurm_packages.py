@@ -47,15 +47,13 @@ def site():
 @pytest.fixture(scope="module")
 def inside(site):
     inside = Inside(site)
-    key = site.dir / "run" / "munge.key"
-    key.write_bytes(b"x" * 64)
-    publish(inside, key, "24.11")
+    publish(inside, "24.11")
     return inside
 
 
-def publish(inside, key, release):
+def publish(inside, release):
     """The lab's head and a node, with SchedMD's packages."""
-    document = sample.lab_document(munge_key=f"file:{key}", names=HOSTS).model_dump(mode="json")
+    document = sample.lab_document(munge_key=sites.munge_key(inside.site), names=HOSTS).model_dump(mode="json")
     facts = catalog.software_facts()
     for host in document["hosts"]:
         role = "slurm_head" if host["name"] == "head" else "slurm_node"

@@ -70,9 +70,7 @@ def declared(key):
 def publish(inside, declare):
     for person in declare["users"].get("people", []):
         person["keys"] = [Path(path).read_text().strip() for path in person.get("keys", [])]
-    munge = inside.site.dir / "run" / "munge.key"
-    munge.write_bytes(b"x" * 64)
-    built = sample.lab_document(munge_key=f"file:{munge}", names=HOSTS, declare=declare)
+    built = sample.lab_document(munge_key=sites.munge_key(inside.site), names=HOSTS, declare=declare)
     document.publish(built, inside.document)
 
 

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+import templated
 from programs import PLAYBOOKS, load
 
 from lab.kubernetes import authority
@@ -82,11 +81,8 @@ def test_nobody_there(files, tmp_path):
     [("v1.36.3", "1.36", 0), ("v1.36.3-eks-1-2", "1.33.9", 3), ("v1.37.2", "1.33", 4), ("v1.36.0", "1.37.2", -1)],
 )
 def test_how_far_a_kubelet_is_behind(server, kubelet, skew):
-    loader = DataLoader()
-    of_role = loader.load_from_file(str(PLAYBOOKS / "roles/kubernetes_node/vars/main.yml"), trusted_as_template=True)
     known = {"kubernetes_node_api": {"version": server}, "node_software": {"kubernetes": kubelet}}
-    templar = Templar(loader=loader, variables=of_role | known)
-    assert templar.template(trust_as_template("{{ kubernetes_node_skew }}")) == skew
+    assert templated.value("kubernetes_node", "kubernetes_node_skew", known) == skew
 
 
 @pytest.mark.parametrize(("kubelet", "refused"), [("own", True), ("", False)])

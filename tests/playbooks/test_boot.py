@@ -2,11 +2,10 @@
 
 import pytest
 from programs import load
-from test_roles_sentences import KERNEL, filters, value
+from test_roles_sentences import KERNEL, value
 
 node_state = load("plugins/modules/node_state.py")
 grub = load("plugins/module_utils/grub.py")
-__all__ = ["filters"]  # the fixture of the variables
 
 # As Debian's grub-mkconfig writes it, shortened
 MENU = """\

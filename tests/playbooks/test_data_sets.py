@@ -1,9 +1,8 @@
 """What the role of data sets makes of the document, and that slurmd waits for it."""
 
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
-from programs import PLAYBOOKS, load
+import templated
+from programs import load
 
 CLUSTER = {
     "imagenet": {"kind": "s3", "source": "training/imagenet", "path": "/data/imagenet"},
@@ -13,9 +12,7 @@ CLUSTER = {
 
 def value(role, name, **variables):
     """A variable of a role, as Ansible makes it."""
-    loader = DataLoader()
-    fixed = loader.load_from_file(str(PLAYBOOKS / "roles" / role / "vars/main.yml"), trusted_as_template=True)
-    return Templar(loader=loader, variables={**fixed, **variables}).template(fixed[name])
+    return templated.value(role, name, {}, variables)
 
 
 def test_a_host_has_the_declared_sets_of_its_own():

@@ -3,26 +3,21 @@ certificate is a real one, by a signing request; kubelet itself is not there.
 """
 
 import json
-import os
 import time
 from types import SimpleNamespace
 
 import pytest
 from programs import load
 
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Api, Refused
 from lab.kubernetes.binaries import KUBERNETES
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS, Kubelet
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 from tests.pki import issue
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 TOKEN, GROUP, GATE = ("abcdef", "0123456789abcdef"), "system:bootstrappers:ironburst", "ironburst.io/GatePassed"
 REPORT = {"passed": True, "findings": [{"check": "gpus", "passed": True, "text": "8 GPUs"}]}
 TOLERATES = [{"operator": "Exists"}]
@@ -31,19 +26,17 @@ CONTAINER = [{"name": "c", "image": "registry.example.org/x"}]
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-node-{os.getpid()}")
-    plane.up(tied=True)
-    api = plane.api()
-    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
-    body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
-    api.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
-    data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
-    secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
-    meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
-    api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
-    yield plane
-    plane.down()
+    with planes.running("node") as plane:
+        api = plane.api()
+        group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
+        body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
+        api.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
+        data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
+        secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
+        meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
+        api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
+        yield plane
 
 
 @pytest.fixture

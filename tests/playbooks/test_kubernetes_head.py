@@ -9,10 +9,8 @@ import tarfile
 import time
 
 import pytest
+import templated
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import filter_loader
-from ansible.template import Templar, trust_as_template
 from contract import tasks_of
 from programs import PLAYBOOKS, load
 
@@ -41,14 +39,8 @@ SCHEDULER = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def filters():
-    filter_loader.add_directory(str(PLAYBOOKS / "plugins" / "filter"))
-
-
 def value(name, role="kubernetes_head", found="", **changes):
     """Variable `name` of a role on a host whose kubelet is `found`."""
-    loader = DataLoader()
     packages = {"kubernetes_head": PACKAGES, "kubernetes_node": ["kubelet=1.36.*"], "container_runtime": ["containerd"]}
     variables = {
         "inventory_hostname": "kube1",
@@ -61,10 +53,7 @@ def value(name, role="kubernetes_head", found="", **changes):
         "kubernetes_head_kubeadm": {"stdout": f"v{binaries.KUBERNETES}"},
         "role_path": str(ROLES / role),
     }
-    for part in ("defaults", "vars"):
-        file = ROLES / role / part / "main.yml"
-        variables |= loader.load_from_file(str(file), trusted_as_template=True) or {}
-    return Templar(loader=loader, variables=variables | changes).template(trust_as_template("{{ " + name + " }}"))
+    return templated.value(role, name, variables, changes)
 
 
 def declared(**changes):

@@ -5,10 +5,8 @@ import re
 
 import jinja2
 import pytest
+import templated
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import filter_loader
-from ansible.template import Templar, trust_as_template
 from contract import tasks_of
 from programs import PLAYBOOKS
 
@@ -25,14 +23,8 @@ SCHEDULER = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def filters():
-    filter_loader.add_directory(str(PLAYBOOKS / "plugins" / "filter"))
-
-
 def value(name, role="kubernetes_node", found="", **changes):
     """Variable `name` of a role, where the host's kubelet is `found`."""
-    loader = DataLoader()
     packages = {"kubernetes_node": ["kubelet=1.36.*"], "container_runtime": ["containerd"], "slurm_node": []}
     variables = {
         "inventory_hostname": "gpu01",
@@ -43,10 +35,7 @@ def value(name, role="kubernetes_node", found="", **changes):
         "ansible_facts": {"node_seen": {"kubelet": found}},
         "ansible_search_path": [str(PLAYBOOKS / "roles" / role)],
     }
-    for part in ("defaults", "vars"):
-        file = PLAYBOOKS / "roles" / role / part / "main.yml"
-        variables |= loader.load_from_file(str(file), trusted_as_template=True) or {}
-    return Templar(loader=loader, variables=variables | changes).template(trust_as_template("{{ " + name + " }}"))
+    return templated.value(role, name, variables, changes)
 
 
 def test_settings_of_kubelet_are_closed_to_strangers():
@@ -106,9 +95,7 @@ def test_an_adopted_node_gets_no_task_that_touches_kubelet():
 )
 def test_the_site_leaves_the_runtime_of_an_adopted_node_alone(found, installed, roles):
     play = yaml.safe_load((PLAYBOOKS / "site.yml").read_text())[0]
-    variables = {
-        name: trust_as_template(text) if isinstance(text, str) else text for name, text in play["vars"].items()
-    }
+    variables = templated.trusted(play["vars"])
     variables["packages_lines"] = ["x|1|installed|install"]
     assert sorted(value("site_packages", found=found, **variables)) == sorted(installed)
     loop = next(task["loop"] for task in play["tasks"] if "site_role" in json.dumps(task.get("loop_control", "")))
@@ -232,10 +219,8 @@ def test_the_roles_of_a_host_run_in_the_declared_order(kubelet):
     roles = play["vars"]["site_roles"]
     (task,) = [each for each in play["tasks"] if each["name"] == "Roles of this host"]
     known = {"group_names": sorted(roles), "ansible_facts": {"node_seen": {"kubelet": kubelet, "packages": []}}}
-    given = {
-        name: trust_as_template(value) if isinstance(value, str) else value for name, value in play["vars"].items()
-    }
-    looped = Templar(loader=DataLoader(), variables=given | known).template(trust_as_template(task["loop"]))
+    given = templated.trusted(play["vars"])
+    looped = templated.expression(task["loop"], given | known)
     assert looped == [role for role in roles if role != "container_runtime" or kubelet != "adopted"]
 
 

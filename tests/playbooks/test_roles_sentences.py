@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
+import templated
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import filter_loader
-from ansible.template import Templar, trust_as_template
 from sample import lab_document
 
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -41,16 +39,10 @@ SEEN = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def filters():
-    filter_loader.add_directory(str(PLAYBOOKS / "plugins" / "filter"))
-
-
 def value(role, name, seen=None, software=None, groups=("base", "nvidia_driver", "fabric_manager"), **changes):
     """Variable `name` of a role on dgx01 of the lab, with changes of what it shows, of its lock, and of other
     variables.
     """
-    loader = DataLoader()
     host = lab_document().host("dgx01").model_dump(mode="json")
     shown = SEEN | (seen or {})
     variables = {f"node_{key}": field for key, field in host.items()} | {
@@ -60,11 +52,7 @@ def value(role, name, seen=None, software=None, groups=("base", "nvidia_driver",
         "packages_lines": shown["packages"],
     }
     variables["node_software"] |= software or {}
-    for part in ("defaults", "vars"):
-        file = PLAYBOOKS / "roles" / role / part / "main.yml"
-        if file.exists():
-            variables |= loader.load_from_file(str(file), trusted_as_template=True) or {}
-    return Templar(loader=loader, variables=variables | changes).template(trust_as_template("{{ " + name + " }}"))
+    return templated.value(role, name, variables, changes)
 
 
 NO_SWITCH = {"switches": {"how": "none", "count": 0, "text": "none"}}

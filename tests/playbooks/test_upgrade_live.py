@@ -12,17 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.kubernetes import binaries
 from lab.kubernetes.access import ADMIN, Refused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 from tests.playbooks.contract import PLAYBOOKS
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 NODES, SPACE = ("gpu-1", "gpu-2"), "/api/v1/namespaces/default"
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
 # What the roles of a node are here: a mark that it was converged, and a gate that may fail
@@ -40,13 +36,11 @@ ROLE = """---
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-upgrade-{os.getpid()}")
-    plane.up(tied=True)
-    for name in NODES:
-        plane.add_node(NodeSpec(name, allocatable={"nvidia.com/gpu": "8"}, devices_after_s=0.2))
-    wait_for(lambda: all(gpus(plane.api(), name) == "8" for name in NODES), 60, "the GPUs")
-    yield plane
-    plane.down()
+    with planes.running("upgrade") as plane:
+        for name in NODES:
+            plane.add_node(NodeSpec(name, allocatable={"nvidia.com/gpu": "8"}, devices_after_s=0.2))
+        wait_for(lambda: all(gpus(plane.api(), name) == "8" for name in NODES), 60, "the GPUs")
+        yield plane
 
 
 @pytest.fixture

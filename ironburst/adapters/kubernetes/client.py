@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,6 +93,24 @@ class Access:
         return f"{found}{context}" if found else "the pod's service account"
 
 
+@dataclass(frozen=True)
+class _Request:
+    """One request, as it goes over the wire."""
+
+    method: str
+    path: str
+    body: Json | list[Json] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "application/json"  # of the body
+    read_s: float = ANSWER_S  # so long nothing may come
+    stream: bool = False  # the answer is read as it comes: a watch
+
+    @property
+    def call(self) -> Call:
+        """What it is called."""
+        return call_of(self.method, self.path, watch=self.stream)
+
+
 class Answer(NamedTuple):
     """What came back, and when, by the API server's clock (None: it didn't say)."""
 
@@ -148,23 +166,23 @@ class Client:
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """An object, or one page of a list."""
-        return self._request("GET", path, query=query)
+        return self._ask(_Request("GET", path, query=query or {}))
 
     def create(self, path: str, body: Json) -> Answer:
         """POST."""
-        return self._request("POST", path, body)
+        return self._ask(_Request("POST", path, body))
 
     def update(self, path: str, body: Json) -> Answer:
         """PUT; the body's resourceVersion is the condition."""
-        return self._request("PUT", path, body)
+        return self._ask(_Request("PUT", path, body))
 
     def patch(self, path: str, body: Json | list[Json], kind: str = MERGE) -> Answer:
         """PATCH."""
-        return self._request("PATCH", path, body, kind=kind)
+        return self._ask(_Request("PATCH", path, body, kind=kind))
 
     def delete(self, path: str, body: Json | None = None) -> Answer:
         """DELETE, with options as the body."""
-        return self._request("DELETE", path, body)
+        return self._ask(_Request("DELETE", path, body))
 
     def change(self, path: str, changed: Callable[[Json], Json | None]) -> Json:
         """Read an object and patch it (merge patch) if it is still the same then; read again where it was changed in
@@ -185,13 +203,13 @@ class Client:
 
     def watch(self, path: str, query: Mapping[str, str], silent_s: float) -> Stream:
         """Open a watch. `silent_s`: it ends when nothing comes for so long."""
-        what = str(call_of("GET", path, watch=True))
-        response = self._call("GET", path, None, {**query, "watch": "1"}, "", silent_s, stream=True)
+        request = _Request("GET", path, query={**query, "watch": "1"}, read_s=silent_s, stream=True)
+        response = self._sent(request)
         if response.status != 200:
             data = response.read(1 << 16)
             response.close()
-            raise self._refused(call_of("GET", path, watch=True), response.status, _json(data))
-        return Stream(response, what)
+            raise self._refused(request.call, response.status, _json(data))
+        return Stream(response, str(request.call))
 
     # ---- the connection
     def _connect(self) -> None:
@@ -202,87 +220,61 @@ class Client:
         self._configuration.connection_pool_maxsize = 32
         self._pool = rest.RESTClientObject(self._configuration).pool_manager
 
-    def _headers(self, kind: str) -> dict[str, str]:
+    def _headers(self, request: _Request) -> dict[str, str]:
         with self._lock:  # a credential plugin that refreshes its token runs once
             settings = self._configuration.auth_settings()
         headers = {"Accept": "application/json", "User-Agent": "ironburst"}
-        if kind:
-            headers["Content-Type"] = kind
+        if request.body is not None:
+            headers["Content-Type"] = request.kind
         if token := settings.get("BearerToken", {}).get("value"):
             headers["Authorization"] = token
         return headers
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        body: Json | list[Json] | None = None,
-        query: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-    ) -> Answer:
+    def _ask(self, request: _Request) -> Answer:
         for attempt in range(_TRIES):
-            response = self._call(method, path, body, query or {}, kind if body is not None else "", ANSWER_S)
+            response = self._sent(request)
             answer = _json(response.data)
             if response.status < 300:
                 if not isinstance(answer, dict):
-                    raise WrongShape(f"{call_of(method, path)}: the answer is no object: {response.data[:80]!r}")
+                    raise WrongShape(f"{request.call}: the answer is no object: {response.data[:80]!r}")
                 if (at_s := _date(response)) is not None:
                     self._server = at_s, time.monotonic()
                 return Answer(answer, at_s)
-            error = self._refused(call_of(method, path), response.status, answer)
+            error = self._refused(request.call, response.status, answer)
             if response.status != 429 or error.causes or attempt == _TRIES - 1:
                 break
             self._wait(_retry_after(response))
         raise error
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Json | list[Json] | None,
-        query: Mapping[str, str],
-        kind: str,
-        read_s: float,
-        *,
-        stream: bool = False,
-    ) -> urllib3.BaseHTTPResponse:
+    def _sent(self, request: _Request) -> urllib3.BaseHTTPResponse:
         """One call; a second one with credentials that are read anew where the first were refused."""
         generation = self._generation
-        response = self._once(method, path, body, query, kind, read_s, stream)
+        response = self._sent_once(request)
         if response.status == 401:
             response.close()
             with self._lock:
                 if generation == self._generation:
                     self._generation += 1
                     self._connect()
-            response = self._once(method, path, body, query, kind, read_s, stream)
+            response = self._sent_once(request)
         return response
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        body: Json | list[Json] | None,
-        query: Mapping[str, str],
-        kind: str,
-        read_s: float,
-        stream: bool,
-    ) -> urllib3.BaseHTTPResponse:
-        url = f"{self._host}{path}{'?' if query else ''}{urlencode(query)}"
+    def _sent_once(self, request: _Request) -> urllib3.BaseHTTPResponse:
+        url = f"{self._host}{request.path}{'?' if request.query else ''}{urlencode(request.query)}"
         try:
             response: urllib3.BaseHTTPResponse = self._pool.request(
-                method,
+                request.method,
                 url,
-                body=None if body is None else json.dumps(body).encode(),
-                headers=self._headers(kind),
-                timeout=urllib3.Timeout(connect=_CONNECT_S, read=read_s),
+                body=None if request.body is None else json.dumps(request.body).encode(),
+                headers=self._headers(request),
+                timeout=urllib3.Timeout(connect=_CONNECT_S, read=request.read_s),
                 retries=False,
                 redirect=False,
-                preload_content=not stream,
+                preload_content=not request.stream,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             why = " ".join(str(error).split())[:_SAID]
-            raise SchedulerError(f"{call_of(method, path)}: {self._host} can't be reached: {why}") from None
+            raise SchedulerError(f"{request.call}: {self._host} can't be reached: {why}") from None
         return response
 
     def _refused(self, call: Call, status: int, answer: Any) -> ApiError:

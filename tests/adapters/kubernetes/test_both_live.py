@@ -3,7 +3,6 @@
 Nodes of the cluster are kwok's; what kubelet and the gate would say of a rented one is written here.
 """
 
-import os
 import time
 from types import SimpleNamespace
 
@@ -17,19 +16,14 @@ from ironburst.controller.ledger import Ledger
 from ironburst.controller.loop import SystemClock
 from ironburst.controller.tick import Controller
 from ironburst.naming import NOT_READY_TAINT
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
-from lab.kubernetes.commands import Options
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm
 from tests.fakes.both import both_document
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 LIMIT_S = 120
 ROOM = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
 
@@ -65,10 +59,8 @@ class Shown:
 
 @pytest.fixture
 def plane():
-    plane = ControlPlane(f"t-both-{os.getpid()}")
-    plane.up(Options(), tied=True)
-    yield plane
-    plane.down()
+    with planes.running("both") as plane:
+        yield plane
 
 
 @pytest.fixture

@@ -2,22 +2,15 @@
 declared rights alone. slurm-bridge itself is not there: its label and its taint are written here.
 """
 
-import os
-
 import pytest
 import yaml
 
 from ironburst.adapters.kubernetes import Access, BridgedNodes, Client, Pool, Site, bridged
 from ironburst.kubernetes_rights import BRIDGE, TOKENS, namespaced, rendered
 from ironburst.ports import Resources, SchedulerError
-from lab.kubernetes import binaries
-from lab.kubernetes.commands import Options
-from lab.kubernetes.control_plane import ControlPlane
+from tests import planes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 SPACE, USER, NAME = "ironburst-system", "ironburst-controller", "slurm-bridge-scheduler"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SITE = Site("lab", (Pool("burst-p5", ("p5-1", "p5-2"), Resources(8, 8, 1000)),), schedulers=frozenset((NAME,)))
@@ -27,10 +20,8 @@ MANAGED = {"key": bridged.MANAGED, "value": NAME, "effect": "NoExecute"}
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-bridge-{os.getpid()}")
-    plane.up(Options(), tied=True)
-    yield plane
-    plane.down()
+    with planes.running("bridge") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

@@ -159,6 +159,25 @@ def test_older_images_go_unless_a_lab_is_up(tmp_path):
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["base-new", "repo-old"]
 
 
+def image(root):
+    """An empty base image, built with the lab's key."""
+    base = rootfs.base_path(root)
+    for file in (base / rootfs.AUTHORIZED, rootfs.ssh_key(root).with_suffix(".pub")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("ssh-ed25519 AAAA lab\n")
+    return base
+
+
+@pytest.mark.parametrize("key", ["ssh-ed25519 BBBB lab\n", None])
+def test_an_image_that_opens_to_another_key_is_told(tmp_path, key):
+    base, public = image(tmp_path), rootfs.ssh_key(tmp_path).with_suffix(".pub")
+    assert rootfs.base_image(tmp_path) == base
+    public.write_text(key) if key else public.unlink()
+    with pytest.raises(LabError, match=r"built with another ssh key than .*id_ed25519: .*remove that folder") as told:
+        rootfs.base_image(tmp_path)
+    assert str(base) in str(told.value)
+
+
 @pytest.mark.parametrize("prefix", ["", "Lab", "a b", "../x", "cache", "locks", "1a"])
 def test_bad_prefix(prefix, tmp_path):
     with pytest.raises(LabError, match="lab prefix"):
@@ -176,7 +195,7 @@ def test_a_lab_that_is_down_has_nothing_and_says_so(tmp_path):
 
 def test_a_host_keeps_its_spec_and_its_address(tmp_path):
     box = Box("specs", tmp_path)
-    rootfs.base_path(tmp_path).mkdir(parents=True)  # an empty image: nothing is booted here
+    image(tmp_path)  # nothing is booted here
     first = cloud("i-0123456789abcdef0", "10.90.3.7", "p5.48xlarge")
     machine = Host(box, first.name)
     machine.define(first)

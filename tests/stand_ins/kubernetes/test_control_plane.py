@@ -17,11 +17,9 @@ from lab.kubernetes.commands import ALIVE, ORDER, Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import CHECKOUT, LabError, wait_for
+from tests import planes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 LIMIT_S = 60
 GRACE_S = 8
 NAMESPACE = "/api/v1/namespaces/default"
@@ -29,10 +27,8 @@ NAMESPACE = "/api/v1/namespaces/default"
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-kube-{os.getpid()}")
-    plane.up(Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=5), tied=True)
-    yield plane
-    plane.down()
+    with planes.running("kube", Options(users={"watcher": ["watchers"]}, grace_s=GRACE_S, toleration_s=5)) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,14 @@ import os
 
 import pytest
 
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
 from lab.kubernetes.commands import Options
 from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 GROUP, VERSION, PODS = "/apis/resource.k8s.io", "v1beta2", "/api/v1/namespaces/default/pods"
 RULES, CLAIMS = f"{GROUP}/{VERSION}/devicetaintrules", f"{GROUP}/v1/namespaces/default/resourceclaims"
 DRIVER, LIMIT_S = "gpu.nvidia.com", 60

@@ -5,7 +5,6 @@ administrator, and approves by hand.
 import base64
 import datetime as dt
 import json
-import os
 import secrets
 import threading
 
@@ -15,18 +14,15 @@ from cryptography import x509
 from lab.aws.cloud import Cloud
 from lab.aws.imds import Imds
 from lab.aws.testing import Clients, network
-from lab.kubernetes import authority, binaries
+from lab.kubernetes import authority
 from lab.kubernetes.access import Api, Refused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.instances import InstanceProcesses
 from lab.kubernetes.kubelet import BOOTSTRAP, CERTIFICATE, CSRS
 from lab.system import wait_for
+from tests import planes
 from tests.lab_cloud import TRUSTS_EC2
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 LIMIT_S = 60
 GROUP = "system:bootstrappers:ironburst"
 QUICK = [word for name in ("boot", "restart", "gate", "switch") for word in (f"--{name}-s", "0.2")] + [
@@ -40,14 +36,12 @@ GATE, GATED, BEAT = "ironburst.io/GatePassed", "ironburst.io/not-ready", "ironbu
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-inst-{os.getpid()}")
-    plane.up(tied=True)
-    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
-    body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
-    plane.api().call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
-    yield plane
-    plane.down()
+    with planes.running("inst") as plane:
+        group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": GROUP}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
+        body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
+        plane.api().call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
+        yield plane
 
 
 @pytest.fixture

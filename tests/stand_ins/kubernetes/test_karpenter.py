@@ -2,7 +2,6 @@
 real API server; the nodes are kwok's.
 """
 
-import os
 import random
 import time
 
@@ -15,12 +14,12 @@ from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.karpenter_port import Size
 from lab.kubernetes import access, binaries, karpenter
 from lab.kubernetes.commands import ALIVE
-from lab.kubernetes.control_plane import ControlPlane
 from lab.system import wait_for
+from tests import planes
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
+    planes.BUILT,
     pytest.mark.skipif(
         not binaries.karpenter_built(), reason="Karpenter isn't built: python -m lab.kubernetes.karpenter"
     ),
@@ -34,13 +33,11 @@ LIMIT_S, QUIET_S = 90, 4.0
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-realk-{os.getpid()}")
-    plane.up(tied=True)
-    process = karpenter.start(plane, TYPES)
-    yield plane
-    process.kill()
-    process.wait()
-    plane.down()
+    with planes.running("realk") as plane:
+        process = karpenter.start(plane, TYPES)
+        yield plane
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(scope="module")

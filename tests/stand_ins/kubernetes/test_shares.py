@@ -1,7 +1,5 @@
 """Teams' shares in a real API server and scheduler: what is refused, what ends, and that a broken guarantee is seen."""
 
-import os
-
 import pytest
 
 from benchmarks import shares_kubernetes
@@ -9,16 +7,12 @@ from benchmarks.shares_kubernetes import apply
 from ironburst.adapters.kubernetes import Access, Client, Kubernetes, Site
 from ironburst.shares import Quota, Share, kubernetes, quotas
 from ironburst.shares.observed import quotas_now
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 LIMIT_S = 60
 VISION, NLP = Share("vision", 8, nodes=("own-1",)), Share("nlp", 8)
 PROMISED = {"vision": Quota(8, 16), "nlp": Quota(8, 16)}
@@ -27,10 +21,8 @@ SHARES, OWN = [VISION, NLP], {"vision": 8, "nlp": 0}
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-shares-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("shares") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")

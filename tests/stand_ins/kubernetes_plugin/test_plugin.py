@@ -1,23 +1,18 @@
 """The kubernetes stand-in against a real API server: what it plans, applies, refuses and sees."""
 
 import base64
-import os
 
 import grpc
 import pytest
 import yaml
 
-from lab.kubernetes import binaries
 from lab.kubernetes.access import Refused as ApiRefused
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes_plugin.harness import Engine
 from lab.provider.harness import Refused
 from lab.provider.wire import plain, secret
+from tests import planes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 NAMESPACE, CONFIG, ROLE, BINDING, SECRET = (
     "kubernetes:core/v1:Namespace",
     "kubernetes:core/v1:ConfigMap",
@@ -30,10 +25,8 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-plugin-{os.getpid()}")
-    plane.up(tied=True)
-    yield plane
-    plane.down()
+    with planes.running("plugin") as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")
