@@ -3,8 +3,6 @@ scheduler and controller manager. The cloud is in memory; what kubelet and a gat
 here, and no slurmd of a rented node is there.
 """
 
-import os
-
 import pytest
 from test_shares import alice
 
@@ -16,20 +14,14 @@ from ironburst.cli import scheduler
 from ironburst.controller import records
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.tick import Controller
-from lab.kubernetes import binaries
-from lab.kubernetes.commands import Options
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 from tests.adapters.kubernetes.test_both_live import LIMIT_S, ROOM, RealClock, job, node_of, passes_its_gate
 from tests.fakes import FakeCloud
 from tests.fakes.both import CLUSTER
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, planes.BUILT]
 
 
 class Rented:
@@ -46,13 +38,11 @@ class Rented:
 
 @pytest.fixture
 def plane():
-    plane = ControlPlane(f"t-two-{os.getpid()}")
-    plane.up(Options(), tied=True)
-    plane.add_node(NodeSpec("kube1", labels={"ironburst.io/site": "home"}, allocatable=ROOM))
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ironburst-system"}}
-    plane.api().call("POST", "/api/v1/namespaces", namespace)
-    yield plane
-    plane.down()
+    with planes.running("two") as plane:
+        plane.add_node(NodeSpec("kube1", labels={"ironburst.io/site": "home"}, allocatable=ROOM))
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ironburst-system"}}
+        plane.api().call("POST", "/api/v1/namespaces", namespace)
+        yield plane
 
 
 @pytest.fixture

@@ -3,23 +3,17 @@ node's own program with its own certificate, on a real API server, scheduler and
 isn't there: the slice is written by hand, with the names and attributes that it gives its devices; nor is kubelet.
 """
 
-import os
-
 import pytest
-from test_kubelet_program_live import GROUP, TOKEN, Node
+from test_kubelet_program_live import Node, join_token
 
-from lab.kubernetes import binaries
 from lab.kubernetes.commands import Options
-from lab.kubernetes.control_plane import ControlPlane
 from lab.kubernetes.nodes import NodeSpec
 from lab.system import wait_for
+from tests import planes
 from tests.components.projects import done
 from tests.components.test_kubernetes_lab import made_engine
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not binaries.built(), reason="the lab's Kubernetes isn't built: make kubernetes"),
-]
+pytestmark = [pytest.mark.slow, planes.BUILT]
 RESOURCE, DRIVER = "/apis/resource.k8s.io", "gpu.nvidia.com"
 RULES, CLAIMS = f"{RESOURCE}/v1beta2/devicetaintrules", f"{RESOURCE}/v1/namespaces/default/resourceclaims"
 SLICES, PODS = f"{RESOURCE}/v1/resourceslices", "/api/v1/namespaces/default/pods"
@@ -31,11 +25,10 @@ LIMIT_S = 60
 
 @pytest.fixture(scope="module")
 def plane():
-    plane = ControlPlane(f"t-devices-{os.getpid()}")
     served = {"resource.k8s.io/v1beta2": "true"}
-    plane.up(Options(feature_gates={"DRADeviceTaintRules": True}, runtime_config=served), tied=True)
-    yield plane
-    plane.down()
+    options = Options(feature_gates={"DRADeviceTaintRules": True}, runtime_config=served)
+    with planes.running("devices", options) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +37,7 @@ def api(plane, tmp_path_factory):
     engine = made_engine(plane, tmp_path_factory.mktemp("stack"), gpu_support={"device_taints": True})
     done(engine("up", "--yes", "--skip-preview"))
     api = plane.api()
-    data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
-    secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
-    meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
-    api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
+    join_token(api)
     selects = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
     api.call("POST", f"{RESOURCE}/v1/deviceclasses", {"metadata": {"name": DRIVER}, "spec": selects})
     pool = {"name": "gpu-1", "generation": 1, "resourceSliceCount": 1}

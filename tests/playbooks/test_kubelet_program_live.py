@@ -32,11 +32,16 @@ def plane():
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper"}
         body = {"metadata": {"name": "ironburst-join"}, "subjects": [group], "roleRef": role}
         api.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
-        data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
-        secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
-        meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
-        api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
+        join_token(api)
         yield plane
+
+
+def join_token(api):
+    """The one that Node joins with."""
+    data = {"token-id": TOKEN[0], "token-secret": TOKEN[1], "usage-bootstrap-authentication": "true"}
+    secret = {"type": "bootstrap.kubernetes.io/token", "stringData": data | {"auth-extra-groups": GROUP}}
+    meta = {"metadata": {"name": f"bootstrap-token-{TOKEN[0]}"}}
+    api.call("POST", "/api/v1/namespaces/kube-system/secrets", secret | meta)
 
 
 @pytest.fixture
