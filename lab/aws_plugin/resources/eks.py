@@ -35,9 +35,8 @@ tag = tagger(
 # ---- Cluster
 def create_cluster(aws: Aws, new: Props) -> str:
     made = eks(aws).create_cluster(
-        **lowered(new, "name roleArn version accessConfig"),
+        **lowered(new, "name roleArn version accessConfig kubernetesNetworkConfig"),
         resourcesVpcConfig=lowered(new["vpcConfig"], VPC),
-        **({"kubernetesNetworkConfig": new["kubernetesNetworkConfig"]} if new.get("kubernetesNetworkConfig") else {}),
         **tags(new),
     )
     return str(made["cluster"]["name"])
@@ -75,9 +74,7 @@ def read_cluster(aws: Aws, rid: str, state: Props) -> Props | None:
     }
     return {
         **lowered(seen, "name arn roleArn version endpoint platformVersion status certificateAuthority"),
-        "vpcConfig": {
-            **lowered(seen["resourcesVpcConfig"], VPC + " vpcId clusterSecurityGroupId"),
-        },
+        "vpcConfig": lowered(seen["resourcesVpcConfig"], VPC + " vpcId clusterSecurityGroupId"),
         "accessConfig": access,
         "kubernetesNetworkConfig": lowered(seen["kubernetesNetworkConfig"], "serviceIpv4Cidr ipFamily"),
         "tags": dict(seen["tags"]),

@@ -82,13 +82,17 @@ def submit(api, count, **annotations):
 def most(its, seconds=QUIET_S):
     """(that Karpenter counts, that cost), the most at a time, until neither has grown for so long."""
     counted = cost = 0
-    quiet_s = time.monotonic()
-    while time.monotonic() - quiet_s < seconds:
+    grown_s = time.monotonic()
+
+    def quiet():
+        nonlocal counted, cost, grown_s
         claims = its.look("lab", {}).claims
         now = sum(each.deleting_s is None for each in claims), len(claims)
         if now[0] > counted or now[1] > cost:
-            counted, cost, quiet_s = max(counted, now[0]), max(cost, now[1]), time.monotonic()
-        time.sleep(0.05)
+            counted, cost, grown_s = max(counted, now[0]), max(cost, now[1]), time.monotonic()
+        return time.monotonic() - grown_s >= seconds
+
+    wait_for(quiet, LIMIT_S, "no more nodes")
     return counted, cost
 
 
@@ -111,9 +115,10 @@ def test_a_closed_node_pool_launches_nothing_and_an_open_one_up_to_its_limit(api
 def test_a_limit_that_is_lowered_in_the_middle_is_overrun_by_the_old_one_at_most(api, its, seed):
     rnd = random.Random(seed)
     before, after = rnd.randint(6, 12), rnd.randint(0, 5)
+    seen = rnd.randint(0, before - 1)
     its.limit(NAME, SIZE, before)
     submit(api, 14)
-    time.sleep(rnd.uniform(0.0, 2.5))  # somewhere in its batch
+    wait_for(lambda: len(its.look("lab", {}).claims) >= seen, LIMIT_S, f"{seen} of its batch")
     its.limit(NAME, SIZE, after)
     counted, _ = most(its)
     assert counted <= before
