@@ -4,7 +4,6 @@ here, and no slurmd of a rented node is there.
 """
 
 import pytest
-from test_shares import alice
 
 from ironburst import document
 from ironburst.adapters.both import Both
@@ -20,6 +19,7 @@ from tests import planes
 from tests.adapters.kubernetes.test_both_live import LIMIT_S, ROOM, RealClock, job, node_of, passes_its_gate
 from tests.fakes import FakeCloud
 from tests.fakes.both import CLUSTER
+from tests.lab.test_shares import alice
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, planes.BUILT]
 
@@ -50,10 +50,11 @@ def declared(inside, converged):
     """The lab's document, with the cluster beside its Slurm: pool p5 is Slurm's, g5 the cluster's."""
     raw = document.read(inside.document).model_dump(mode="json")
     (p5,) = raw["pools"]
-    p5 |= {"boot_s": 600, "scheduler": "slurm"}
+    p5 |= {"boot_s": 600, "max_run_s": 14_400, "scheduler": "slurm"}
     more = {"name": "g5", "scheduler": "kubernetes", "partition": "burst-g5", "nodes": ["g5-1", "g5-2"]}
     hosts = [host | {"scheduler": "slurm"} for host in raw["hosts"]]
-    both = {"version": 3, "other_schedulers": [CLUSTER], "pools": [p5, p5 | more], "hosts": hosts}
+    soon = raw["burst"] | {"wait_target": raw["burst"]["wait_target"] | {"mean_h": 1e-6}}
+    both = {"version": 3, "other_schedulers": [CLUSTER], "pools": [p5, p5 | more], "hosts": hosts, "burst": soon}
     return document.parse(raw | both)
 
 
