@@ -19,7 +19,7 @@ Secret = Callable[[str], str]
 # a file, for whether sudo asks at all is its own matter
 WITH_PASSWORD = (
     "IFS= read -r word; input=$(mktemp) || exit 1; trap 'rm -f \"$input\"' EXIT; trap 'exit 1' HUP INT TERM; "
-    "cat > \"$input\"; "
+    'cat > "$input"; '
     """printf '%s\\n' "$word" | sudo -S -p '' sh -c 'exec "$@" < "$0"' "$input" "$@" """
 )
 
@@ -61,9 +61,7 @@ def _sudo(connection: Connection) -> list[str]:
     return ["sudo", "-n"] if connection.become else []
 
 
-def ask(
-    programs: Mapping[str, RemoteProgram], timeout_s: float = 60.0, *, secret: Secret
-) -> dict[str, Answer]:
+def ask(programs: Mapping[str, RemoteProgram], timeout_s: float = 60.0, *, secret: Secret) -> dict[str, Answer]:
     """Run a program on each host; the answers by name. Ends what it starts. `secret`: what is behind a reference."""
     answers: dict[str, Answer] = {}
     names = list(programs)
@@ -112,5 +110,5 @@ def _start(program: RemoteProgram, secret: Secret) -> subprocess.Popen[str]:
 def _memory() -> TextIO:
     """A file without a name, in memory where the system can: it may hold a password."""
     if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("program"), "w+")
+        return os.fdopen(os.memfd_create("program"), "w+")
     return cast("TextIO", tempfile.TemporaryFile("w+"))

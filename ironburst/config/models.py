@@ -34,9 +34,7 @@ from ironburst.config.user_models import Users
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
-    user: str = Field(
-        default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo"
-    )
+    user: str = Field(default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo")
     sudo_password: SecretRef | None = Field(
         default=None, description="sudo's password of `user`; none: sudo asks for none. Cloud nodes never have one"
     )

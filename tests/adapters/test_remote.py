@@ -45,7 +45,9 @@ def test_all_hosts_are_asked_and_each_answers_for_itself(ssh):
 def test_a_host_that_does_not_answer_in_time_is_ended(ssh):
     begun = time.monotonic()
     programs = {"slow1": "", "n1": "print(1)"}
-    answers = ask({name: RemoteProgram(Connection(name), text) for name, text in programs.items()}, timeout_s=1.0, secret=str)
+    answers = ask(
+        {name: RemoteProgram(Connection(name), text) for name, text in programs.items()}, timeout_s=1.0, secret=str
+    )
     assert answers["slow1"].error == "no answer in 1 s" and answers["n1"].output == "1\n"
     assert time.monotonic() - begun < 20
 

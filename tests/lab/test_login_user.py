@@ -11,7 +11,7 @@ from tests.playbooks import sample
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 HALL = ("head", "dgx01")
-WORD = "correct horse \"battery$"
+WORD = 'correct horse "battery$'
 MAKE = """useradd --create-home --shell /bin/bash ops && install -d -o ops -g ops -m 700 ~ops/.ssh
 install -o ops -g ops -m 600 /root/.ssh/authorized_keys ~ops/.ssh/ && chpasswd
 """

@@ -71,9 +71,10 @@ def test_sudos_password_is_in_no_listing(tmp_path):
     assert done.returncode == 0 and "correct horse" not in done.stdout
     hosts = json.loads(done.stdout)["_meta"]["hostvars"]
     assert "ansible_become_password" in hosts["dgx01"] and "ansible_become_password" not in hosts["fixed-1"]
+    command = [ANSIBLE_INVENTORY.with_name("ansible"), "dgx01", "-i", "inventory/lab"]
+    names = "ansible_user, ansible_become, ansible_become_password"
     said = subprocess.run(
-        [ANSIBLE_INVENTORY.with_name("ansible"), "dgx01", "-i", "inventory/lab", "-c", "local", "-m", "debug"]
-        + ["-a", "msg={{ [ansible_user, ansible_become, ansible_become_password] | join(' ') }}"],
+        [*command, "-c", "local", "-m", "debug", "-a", f"msg={{{{ [{names}] | join(' ') }}}}"],
         cwd=REPOSITORY,
         env={**os.environ, "IRONBURST_DOCUMENT": str(tmp_path / "lab.json")},
         capture_output=True,

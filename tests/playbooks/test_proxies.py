@@ -31,7 +31,7 @@ def test_programs_get_both_spellings_and_never_ask_for_themselves():
 
 @pytest.mark.parametrize("url", ["http://me:word@proxy:3128", "proxy:3128", "http://proxy/path", 'http://p"roxy'])
 def test_what_is_no_address_is_refused_and_not_repeated(url):
-    with pytest.raises(AnsibleFilterError, match="base_proxy.http is not a proxy's address") as refused:
+    with pytest.raises(AnsibleFilterError, match=r"base_proxy\.http is not a proxy's address") as refused:
         filters.proxy_environment({"http": url})
     assert "word" not in str(refused.value).partition(":")[0]
 
@@ -119,7 +119,7 @@ def test_whatever_a_role_downloads_it_downloads_through_the_proxy():
 
     files = [*PLAYBOOKS.glob("roles/*/tasks/*.yml")]
     found = [task for file in files for task in tasks(yaml.safe_load(file.read_text()))]
-    downloads = [task for task in found if "ansible.builtin.get_url" in task or "Environments" == task.get("name")]
+    downloads = [task for task in found if "ansible.builtin.get_url" in task or task.get("name") == "Environments"]
     assert len(downloads) >= 5
     for task in downloads:
         assert "proxy_environment" in (task.get("environment") or ""), task["name"]
