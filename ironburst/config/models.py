@@ -96,6 +96,10 @@ class _OwnedAlone(Strict):
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )
+    dgx_os: bool = Field(
+        default=False,
+        description="the nodes run DGX OS (6 is os ubuntu2204, 7 is ubuntu2404): its driver, Docker and kernels stay",
+    )
     infiniband_links: int | None = Field(
         default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"
     )

@@ -180,7 +180,7 @@ class Dnf:
         agreed = not done.returncode or "Operation aborted" in said  # it asked, and nobody said yes
         return (None, dnf_replaced(said)) if agreed else (dnf_reason(said), [])
 
-    def origin(self, name, version):
+    def origin(self, name, version):  # noqa: ARG002 (as Apt's)
         """Where an installed package came from, as rpm's database says."""
         said = run(["dnf", "--quiet", "repoquery", "--installed", "--qf", "%{from_repo}", name], 60).stdout.split()
         return said[0] if said else None
