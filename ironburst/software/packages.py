@@ -145,11 +145,20 @@ def toolkit_packages(version: str, facts: Facts) -> list[Package]:
     return [Package(name, f"{version}-1") for name in facts.package_names["container_toolkit"]["packages_same_version"]]
 
 
-def dcgm_packages(os: str, dcgm: str, cuda_major: int | None, facts: Facts) -> list[Package]:
-    """DCGM for the CUDA that the driver itself has (`cuda_major`; unknown: the package for all)."""
+def dcgm_packages(group: Group, dcgm: str, cuda_major: int | None, facts: Facts) -> list[Package]:
+    """DCGM for the CUDA that the driver itself has (`cuda_major`; unknown: the package for all), and beside it for the
+    last CUDA that knows the GPU. What its packages recommend is named, for the roles install nothing unnamed.
+    """
     names = facts.package_names["dcgm"]["packages"]
-    exact = dcgm if family(os) == "rhel" else f"1:{dcgm}-*"
-    return [Package(names["core"], exact), Package(names["by_driver_major_cuda"].get(cuda_major, names["all"]), exact)]
+    exact = dcgm if family(group.os) == "rhel" else f"1:{dcgm}-*"
+    last = int(group.gpu.cuda_last.split(".")[0]) if group.gpu and group.gpu.cuda_last else None
+    majors = [major for major in dict.fromkeys((cuda_major, last)) if major in names["by_driver_major_cuda"]]
+    majors = [major for major in majors if major <= (cuda_major or major)]
+    wanted = [names["core"], *([names["by_driver_major_cuda"][major] for major in majors] or [names["all"]])]
+    if dcgm in names["closed"]["versions"]:
+        wanted += [names["closed"]["core"], *(_filled(names["closed"]["by_cuda"], cuda=str(each)) for each in majors)]
+    unpinned = names["recommended"][f"{family(group.os)}_family"]
+    return [*(Package(name, exact) for name in wanted), *(Package(name) for name in unpinned)]
 
 
 def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Facts) -> list[Package]:
@@ -233,7 +242,7 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
         wanted["nvidia_container_toolkit"] = toolkit_packages(chosen.container_toolkit, facts)
     if chosen.dcgm and chosen.driver_branch:
         branch = facts.branches.get(chosen.driver_branch)
-        wanted["dcgm"] = dcgm_packages(os, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
+        wanted["dcgm"] = dcgm_packages(group, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
     wanted["rdma"] = rdma_packages(group, chosen.rdma, chosen.rdma_version, facts)
     wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts, dgx_os)
     slurm_role = "slurm_head" if group.gpu is None else "slurm_node"

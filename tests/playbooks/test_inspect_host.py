@@ -141,3 +141,21 @@ def test_dnf_replaces_what_another_package_makes_obsolete():
 Transaction Summary
 """
     assert inspect.dnf_replaced(said) == [("nvidia-compute", "3:550.1-1.el9")]
+
+
+def test_gpus_are_counted_without_any_program(tmp_path, monkeypatch):
+    """validate.yml comes before the role base, which installs lspci."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(inspect, "PCI", tmp_path)
+    for slot, vendor, kind in (
+        ("18", "0x10de", "0x030200"),
+        ("19", "0x10de", "0x030000"),
+        ("c4", "0x10de", "0x068000"),  # an NVSwitch
+        ("1a", "0x1a03", "0x030000"),  # the BMC's screen
+    ):
+        (tmp_path / slot).mkdir()
+        (tmp_path / slot / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / slot / "class").write_text(f"{kind}\n")
+    assert inspect.gpus() == (2, None)
+    monkeypatch.setattr(inspect, "PCI", tmp_path / "none")
+    assert inspect.gpus()[1].endswith("No such file or directory")
