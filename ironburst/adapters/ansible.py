@@ -227,9 +227,12 @@ def _first_error(output: str) -> str:
     return " ".join(text.split())
 
 
+TRUE = (True, "True", "true")
+
+
 def connection_of(told: Mapping[str, Any]) -> Connection | None:
     """The Connection in what playbooks/connection.yml says of a host; None if plain ssh can't reach it so."""
-    if told.get("connection") not in ("ssh", "smart"):
+    if told.get("connection") not in ("ssh", "smart") or told.get("become_other") in TRUE:
         return None
     port, python = str(told.get("port") or ""), str(told.get("python") or "")
     return Connection(
@@ -238,6 +241,7 @@ def connection_of(told: Mapping[str, Any]) -> Connection | None:
         port=int(port) if port.isdigit() else None,
         key=str(told.get("key") or "") or None,
         options=tuple(shlex.split(str(told.get("options") or ""))),
-        become=told.get("become") in (True, "True", "true"),
+        become=told.get("become") in TRUE,
+        sudo_password=str(told.get("sudo_password") or ""),
         python=python if python.startswith("/") else "python3",
     )

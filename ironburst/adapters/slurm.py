@@ -47,8 +47,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Slurm:
     """A Scheduler (ironburst.ports)."""
 
-    def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0):
-        self._prefix, self._spool, self._timeout_s = list(prefix), spool, timeout_s
+    def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0, first: str = ""):
+        """`first`: what the prefix reads of stdin before the command does."""
+        self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
         self._tasks: dict[int, str] = {}  # how commands call the tasks of arrays, as the queue was last seen
 
     # ---- reading
@@ -217,7 +218,7 @@ class Slurm:
         try:
             done = subprocess.run(
                 argv,
-                input=stdin,
+                input=self._first + stdin,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",  # users name their jobs as they like, in any encoding

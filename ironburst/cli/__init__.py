@@ -23,6 +23,7 @@ VERBS = (
     "validate",
     "lock",
     "packages",
+    "mirror",
     "publish",
     "converge",
     "image",

@@ -7,10 +7,11 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ironburst.adapters.ansible import REPOSITORY, Ansible
-from ironburst.adapters.remote import ask, shell_prefix
+from ironburst.adapters.remote import ask, first_input, shell_prefix
 from ironburst.cli import Subparsers
 from ironburst.cli.playbook_options import add_declaration, declaration, progress
 from ironburst.config.types import unit_seconds
@@ -123,7 +124,7 @@ def make_tools(
             return nodes_of(document)
         from ironburst.adapters.slurm import Slurm
 
-        return Slurm(shell_prefix(connection))
+        return Slurm(shell_prefix(connection), first=first_input(connection, resolve))
 
     def resolve(reference: str) -> str:
         from ironburst.secrets import SecretError, resolve
@@ -138,7 +139,7 @@ def make_tools(
     sources = inputs.Sources(REPOSITORY, inventory.resolve(), decoded, store.salt(), resolve)
     return Tools(
         playbooks=Ansible(inventory, path),
-        ask=ask,
+        ask=partial(ask, secret=resolve),
         service=service,
         inputs=sources.of,
         role_watch=role_watch,

@@ -34,7 +34,10 @@ from ironburst.config.user_models import Users
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
-    user: str = Field(default="root", description="user that Ansible logs in as")
+    user: str = Field(default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo")
+    sudo_password: SecretRef | None = Field(
+        default=None, description="sudo's password of `user`; none: sudo asks for none. Cloud nodes never have one"
+    )
     cloud_user: str | None = Field(
         default=None,
         description="the same at cloud nodes; none: the user of the system's stock images (admin on Debian, ubuntu, "
@@ -92,6 +95,10 @@ class _OwnedAlone(Strict):
     bmc: Bmc
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
+    )
+    dgx_os: bool = Field(
+        default=False,
+        description="the nodes run DGX OS (6 is os ubuntu2204, 7 is ubuntu2404): its driver, Docker and kernels stay",
     )
     infiniband_links: int | None = Field(
         default=None, ge=0, description="compute HCAs a node; a GPU node needs the figure, 0 is none"

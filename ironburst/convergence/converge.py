@@ -177,7 +177,8 @@ class _Convergence:
             return self._tools.service(None)
         if head not in self._connections:
             raise NoAnswer(
-                f"the inventory gives the head {head} no ssh connection, which Slurm is asked by: give it one"
+                f"Slurm is asked by ssh to the head {head}, and the inventory gives it another connection, or "
+                "another way to root than the stack file's ssh.user and ssh.sudo_password: declare these"
             )
         return self._tools.service(self._connections[head])
 

@@ -23,6 +23,7 @@ class Connection:
     key: str | None = None  # path of the private key
     options: tuple[str, ...] = ()  # words for ssh
     become: bool = False  # root by sudo
+    sudo_password: str = ""  # reference; empty: sudo asks for none
     python: str = "python3"
 
 

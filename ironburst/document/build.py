@@ -105,7 +105,11 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
         software=_cluster_software(config, solution),
-        ssh=Ssh(user=config.ssh.user, cloud_user=config.ssh.cloud_user),
+        ssh=Ssh(
+            user=config.ssh.user,
+            cloud_user=config.ssh.cloud_user,
+            sudo_password=config.ssh.sudo_password or "",
+        ),
         scheduler=scheduler(config, config.scheduler, hosts, observed.eks),
         other_schedulers=[scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],
         hosts=hosts,

@@ -59,12 +59,14 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
     {field: SHA-256 of its JSON, keys sorted} of what the lock fixes; by it validate.yml sees what an inventory changed.
     """
     variables = {f"node_{key}": value for key, value in host.items() if key not in ("name", "roles")}
-    user = Ssh.model_validate(document["ssh"]).user_at(host["kind"], host["os"])
+    ssh = Ssh.model_validate(document["ssh"])
+    user = ssh.user_at(host["kind"], host["os"])
     return variables | {
         "node_locked": {key: _digest(host[key]) for key in ("software", "os", "mig")},
         "ansible_host": host["address"],
         "ansible_user": user,
         "ansible_become": user != "root",
+        "node_sudo_password": ssh.sudo_password_at(host["kind"]),
         "cluster_software": document["software"],
         **({"cluster_scheduler": scheduler_of(document, host["scheduler"])} if host["scheduler"] else {}),
     }

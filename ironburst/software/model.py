@@ -243,6 +243,8 @@ class Group:
     wish: Wish
     mig: tuple[Mig, ...] = ()
     secure_boot: bool | None = None
+    dgx_os: bool = False
+    """its driver, Docker and kernels are what is on the nodes already"""
 
 
 @dataclass(frozen=True)

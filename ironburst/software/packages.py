@@ -77,12 +77,15 @@ def _filled(text: str, **values: str) -> str:
     return text
 
 
-def driver_packages(os: str, driver: str, module: str, facts: Facts) -> list[Package]:
+def driver_packages(os: str, driver: str, module: str, facts: Facts, dgx_os: bool = False) -> list[Package]:
     """The driver in this flavour.
-    Debian family: the vendor repository's meta-package (its dependencies are pinned by the role).
+    Debian family: the vendor repository's meta-package (its dependencies are pinned by the role), or DGX OS's.
     """
     section, _ = tables(facts, os)
     branch = driver.split(".")[0]
+    if dgx_os:
+        names = facts.extra["dgx_os"]["driver"][os][module]
+        return [Package(_filled(name, branch=branch), f"{driver}-*") for name in names]
     if family(os) == "rhel":
         dkms = OPEN_DKMS if module == "open" else PROPRIETARY_DKMS
         return [Package(name, driver) for name in (*RHEL_DRIVER, dkms)]
@@ -142,11 +145,20 @@ def toolkit_packages(version: str, facts: Facts) -> list[Package]:
     return [Package(name, f"{version}-1") for name in facts.package_names["container_toolkit"]["packages_same_version"]]
 
 
-def dcgm_packages(os: str, dcgm: str, cuda_major: int | None, facts: Facts) -> list[Package]:
-    """DCGM for the CUDA that the driver itself has (`cuda_major`; unknown: the package for all)."""
+def dcgm_packages(group: Group, dcgm: str, cuda_major: int | None, facts: Facts) -> list[Package]:
+    """DCGM for the CUDA that the driver itself has (`cuda_major`; unknown: the package for all), and beside it for the
+    last CUDA that knows the GPU. What its packages recommend is named, for the roles install nothing unnamed.
+    """
     names = facts.package_names["dcgm"]["packages"]
-    exact = dcgm if family(os) == "rhel" else f"1:{dcgm}-*"
-    return [Package(names["core"], exact), Package(names["by_driver_major_cuda"].get(cuda_major, names["all"]), exact)]
+    exact = dcgm if family(group.os) == "rhel" else f"1:{dcgm}-*"
+    last = int(group.gpu.cuda_last.split(".")[0]) if group.gpu and group.gpu.cuda_last else None
+    majors = [major for major in dict.fromkeys((cuda_major, last)) if major in names["by_driver_major_cuda"]]
+    majors = [major for major in majors if major <= (cuda_major or major)]
+    wanted = [names["core"], *([names["by_driver_major_cuda"][major] for major in majors] or [names["all"]])]
+    if dcgm in names["closed"]["versions"]:
+        wanted += [names["closed"]["core"], *(_filled(names["closed"]["by_cuda"], cuda=str(each)) for each in majors)]
+    unpinned = names["recommended"][f"{family(group.os)}_family"]
+    return [*(Package(name, exact) for name in wanted), *(Package(name) for name in unpinned)]
 
 
 def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Facts) -> list[Package]:
@@ -160,12 +172,12 @@ def rdma_packages(group: Group, rdma: str, rdma_version: str | None, facts: Fact
     return [Package(name) for name in tables(facts, group.os)[1]["rdma"]]
 
 
-def kernel_packages(os: str, kernel: str | None, facts: Facts) -> list[Package]:
+def kernel_packages(os: str, kernel: str | None, facts: Facts, dgx_os: bool = False) -> list[Package]:
     """The pinned kernel with its headers; empty: not pinned."""
     if kernel is None:
         return []
     distribution = "ubuntu" if os.startswith("ubuntu") else family(os)
-    names = facts.extra["kernel_packages"][distribution]
+    names = facts.extra["dgx_os"]["kernel"] if dgx_os else facts.extra["kernel_packages"][distribution]
     return [parse_spec(_filled(name, kernel=kernel)) for name in names]
 
 
@@ -201,18 +213,21 @@ def nvlsm_packages(os: str, rdma: str, facts: Facts) -> list[Package]:
     return [Package(name) for name in names if name not in left_out]
 
 
-def runtime_packages(os: str, runtimes: Sequence[str], facts: Facts) -> list[Package]:
-    """The container runtimes, from the distribution."""
-    names = tables(facts, os)[1]["container_runtime"]
+def runtime_packages(os: str, runtimes: Sequence[str], facts: Facts, dgx_os: bool = False) -> list[Package]:
+    """The container runtimes, from the distribution (EL and DGX OS: Docker's own)."""
+    names = {
+        **tables(facts, os)[1]["container_runtime"],
+        **(facts.extra["dgx_os"]["container_runtime"] if dgx_os else {}),
+    }
     return [Package(name) for runtime in runtimes for name in names[runtime]]
 
 
 def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[Package]]:
     """Every package of the set by the role that installs it, in the order of ROLES."""
-    os = group.os
+    os, dgx_os = group.os, group.dgx_os
     wanted: dict[str, list[Package]] = {role: [] for role in ROLES}
     if chosen.driver:
-        wanted["nvidia_driver"] = driver_packages(os, chosen.driver, chosen.kernel_module or "open", facts)
+        wanted["nvidia_driver"] = driver_packages(os, chosen.driver, chosen.kernel_module or "open", facts, dgx_os)
         if chosen.fabric_manager:
             wanted["fabric_manager"] = fabric_packages(os, chosen.driver, chosen.nvlsm, facts)
         if chosen.imex:
@@ -227,14 +242,14 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
         wanted["nvidia_container_toolkit"] = toolkit_packages(chosen.container_toolkit, facts)
     if chosen.dcgm and chosen.driver_branch:
         branch = facts.branches.get(chosen.driver_branch)
-        wanted["dcgm"] = dcgm_packages(os, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
+        wanted["dcgm"] = dcgm_packages(group, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
     wanted["rdma"] = rdma_packages(group, chosen.rdma, chosen.rdma_version, facts)
-    wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts)
+    wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts, dgx_os)
     slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
     wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, chosen.slurm_packages, facts)
     kubernetes_role = "kubernetes_head" if group.gpu is None else "kubernetes_node"
     wanted[kubernetes_role] = kubernetes_packages(os, kubernetes_role, chosen.kubernetes, facts)
-    wanted["kernel"] = kernel_packages(os, chosen.kernel, facts)
+    wanted["kernel"] = kernel_packages(os, chosen.kernel, facts, dgx_os)
     return wanted
 
 

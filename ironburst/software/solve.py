@@ -208,6 +208,9 @@ def solve_group(
     broken += _of_scheduler(group, facts)
     if cuda and cuda not in {name.split("u")[0] for name in facts.cuda}:  # 11.0 is listed as 11.0u3 alone
         broken.append(rules.hit("LCK-001", f"CUDA {cuda}", facts, group=group.name))
+    least = facts.extra["known_versions"]["container_toolkit"]["least"]
+    if wish.container_toolkit and older(wish.container_toolkit, least):
+        broken.append(rules.hit("LCK-007", f"container toolkit {wish.container_toolkit}", facts, group=group.name))
     module = default_module(group, driver) if wish.kernel_module == "auto" else wish.kernel_module
     chosen = replace(
         _empty(group, facts),

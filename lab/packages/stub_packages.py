@@ -165,6 +165,8 @@ def _dcgm(version: str) -> Iterator[StubPackage]:
     )
     for cuda in (12, 13):
         yield StubPackage(f"datacenter-gpu-manager-4-cuda{cuda}", v, depends=f"datacenter-gpu-manager-4-core {same}")
+        yield StubPackage(f"datacenter-gpu-manager-4-proprietary-cuda{cuda}", v)
+    yield StubPackage("datacenter-gpu-manager-4-proprietary", v, depends=f"datacenter-gpu-manager-4-core {same}")
 
 
 def _nccl() -> Iterator[StubPackage]:

@@ -2,8 +2,9 @@
 """inspect_host.py QUESTION: what playbooks/validate.yml wants to know of a host, as JSON on stdout. Changes nothing.
 
 QUESTION is JSON: {"manager": "apt" | "dnf", "repositories": [as base_apt_repositories, base_dnf_repositories],
-"packages": [specs of the lock], "pin": the apt pin}. Answer: {"serial": str|null, "gpus": int|null, "gpus_error":
-str|null, "free_bytes": int, "packages_error": str|null}. What apt and dnf write goes into a temporary folder.
+"packages": [specs of the lock], "pin": the apt pin, "may_remove": [patterns of names]}. Answer: {"serial": str|null,
+"gpus": int|null, "gpus_error": str|null, "free_bytes": int, "packages_error": str|null, "removed": [what the lock would
+take away, and may not]}. What apt and dnf write goes into a temporary folder.
 """
 
 import fnmatch
@@ -22,6 +23,9 @@ def run(argv, limit_s):
     """The command, ended, with what it wrote; TimeoutExpired after `limit_s` seconds."""
     pipe = subprocess.PIPE
     return subprocess.run(argv, stdout=pipe, stderr=pipe, universal_newlines=True, timeout=limit_s)
+
+
+PCI = Path("/sys/bus/pci/devices")
 
 
 def fetch(repository, folder, number):
@@ -91,11 +95,37 @@ class Apt:
                 problems.append(f"{package} (there is {', '.join(sorted(set(there))) or 'no such package'})")
         return problems
 
-    def unsolvable(self):
-        """Why apt's solver refuses the packages, or None."""
+    def solved(self):
+        """(why apt's solver refuses the packages, or None; [(name, version) that it would take away])"""
         allowed = ["--no-install-recommends", "--allow-downgrades", "--allow-change-held-packages"]
         done = run(["apt-get", *self.options, "--simulate", "install", *allowed, *self.packages], 120)
-        return apt_reason(done.stdout + done.stderr) if done.returncode else None
+        said = done.stdout + done.stderr
+        return (apt_reason(said), []) if done.returncode else (None, apt_removed(said, replaced_driver()))
+
+    def origin(self, name, version):
+        """Where an installed package came from, as far as the host's own sources still say."""
+        table = run(["apt-cache", "madison", name], 60).stdout
+        rows = [[field.strip() for field in line.split("|")] for line in table.splitlines()]
+        sources = [row[2].split()[0] for row in rows if len(row) == 3 and row[1] == version and row[2]]
+        return sources[0] if sources else None
+
+
+PIN = Path("/etc/apt/preferences.d/ironburst")
+
+
+def replaced_driver():
+    """Version of the driver that the role base pinned at its last run; None: it never did."""
+    match = re.search(r"^Pin: version (\S+)-\*$", PIN.read_text(), re.MULTILINE) if PIN.exists() else None
+    return match.group(1) if match else None
+
+
+def apt_removed(said, ours):
+    """[(name, version)] that apt would take away, without the packages of `ours`, the driver's version that ironburst
+    had put there itself: another branch has other names.
+    """
+    found = re.findall(r"^Remv (\S+) \[([^\]]+)\]", said, re.MULTILINE)
+    names = [(name.partition(":")[0], version) for name, version in found]
+    return [(name, version) for name, version in names if version.rpartition(":")[2].rpartition("-")[0] != ours]
 
 
 def apt_reason(said):
@@ -144,13 +174,25 @@ class Dnf:
         """Nothing: dnf's solver names what isn't there."""
         return []
 
-    def unsolvable(self):
-        """Why dnf's solver refuses the packages, or None."""
+    def solved(self):
+        """(why dnf's solver refuses the packages, or None; [(name, version) that it would replace by others]). It takes
+        nothing else away: the roles don't allow it to.
+        """
         done = self.dnf("install", *self.packages)
-        agreed = (
-            not done.returncode or "Operation aborted" in done.stdout + done.stderr
-        )  # it asked, and nobody said yes
-        return None if agreed else dnf_reason(done.stdout + done.stderr)
+        said = done.stdout + done.stderr
+        agreed = not done.returncode or "Operation aborted" in said  # it asked, and nobody said yes
+        return (None, dnf_replaced(said)) if agreed else (dnf_reason(said), [])
+
+    def origin(self, name, version):  # noqa: ARG002 (as Apt's)
+        """Where an installed package came from, as rpm's database says."""
+        said = run(["dnf", "--quiet", "repoquery", "--installed", "--qf", "%{from_repo}", name], 60).stdout.split()
+        return said[0] if said else None
+
+
+def dnf_replaced(said):
+    """[(name, version)] that packages of the transaction make obsolete, and that have another name."""
+    found = re.findall(r"^ +replacing +(\S+)\.\w+ +(\S+)$", said, re.MULTILINE)
+    return [(name, version) for name, version in found]
 
 
 def dnf_reason(said):
@@ -169,32 +211,50 @@ def dnf_reason(said):
 
 
 def packages_error(question):
-    """Why the packages can't be installed, or None."""
+    """(why the packages can't be installed, or None; what they would take away, and may not)"""
     with tempfile.TemporaryDirectory(prefix="ironburst-") as name:
         try:
             manager = (Apt if question["manager"] == "apt" else Dnf)(Path(name), question)
         except (OSError, KeyError) as error:
-            return f"the package repositories can't be read: {error}"
+            return f"the package repositories can't be read: {error}", []
         unreadable = manager.unreadable()
         if unreadable:
-            return f"the package repositories can't be read: {unreadable}"
+            return f"the package repositories can't be read: {unreadable}", []
         problems = manager.missing()
         if problems:
             cure = "declare a version that is there, or add a repository that has it"
-            return f"not in the package repositories: {'; '.join(problems)}; {cure}"
-        reason = manager.unsolvable() if question["packages"] else None
-    return f"{question['manager']} can't install the locked packages: {reason}" if reason else None
+            return f"not in the package repositories: {'; '.join(problems)}; {cure}", []
+        reason, removed = manager.solved() if question["packages"] else (None, [])
+        if reason:
+            return f"{question['manager']} can't install the locked packages: {reason}", []
+        return None, [told(manager, *each) for each in removed if not may_go(each[0], question["may_remove"])]
+
+
+def may_go(name, patterns):
+    """Whether somebody has said that a package may be taken away."""
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def told(manager, name, version):
+    """A package that would go, for a person."""
+    origin = manager.origin(name, version)
+    return f"{name} {version} ({'from ' + origin if origin else 'no repository has it'})"
 
 
 def gpus():
-    """(number of NVIDIA GPUs on the PCI bus, None), or (None, why it is unknown)."""
+    """(number of NVIDIA GPUs on the PCI bus, None), or (None, why it is unknown). From the kernel: lspci is in a package
+    that the role base installs.
+    """
     try:
-        shown = run(["lspci", "-Dn", "-d", "10de:"], 20)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, f"lspci: {error}"
-    if shown.returncode:
-        return None, f"lspci failed: {shown.stderr.strip()}"
-    return sum(line.split()[1] in ("0300:", "0302:") for line in shown.stdout.splitlines()), None
+        found = [(read(folder / "vendor"), read(folder / "class")) for folder in PCI.iterdir()]
+    except OSError as error:
+        return None, f"{PCI}: {error.strerror}"
+    return sum(vendor == "0x10de" and kind[:6] in ("0x0300", "0x0302") for vendor, kind in found), None
+
+
+def read(path):
+    """A file's text without the end of its line."""
+    return path.read_text().strip()
 
 
 def serial():
@@ -210,7 +270,7 @@ def main():
     question = json.loads(sys.argv[1])
     count, error = gpus()
     answer = {"serial": serial(), "gpus": count, "gpus_error": error, "free_bytes": shutil.disk_usage("/").free}
-    answer["packages_error"] = packages_error(question)
+    answer["packages_error"], answer["removed"] = packages_error(question)
     print(json.dumps(answer))
 
 

@@ -31,7 +31,7 @@ RUNTIMES = {name: ["docker", "containerd"] for name in systems.SYSTEMS} | {
 }
 
 
-def declared(name, **software):
+def declared(name, dgx_os=False, **software):
     """A stack file with one node of this system beside the head; `software` overrides the lab's."""
     stack = yaml.safe_load((REPOSITORY / "stacks" / "Pulumi.lab.yaml").read_text())
     cluster = stack["config"]["ironburst:cluster"]
@@ -41,6 +41,7 @@ def declared(name, **software):
         "os": name,
         "units": [1],
         "addresses": ADDRESSES[name],
+        "dgx_os": dgx_os,
         "macs": [names.mac_of(name)],
         "serials": [names.serial_of(name)],
         "bmc": node["bmc"] | {"addresses": "http://10.78.8.11"},

@@ -64,6 +64,26 @@ def test_a_stock_image_s_own_user_becomes_root(listed):
     }
 
 
+def test_sudos_password_is_in_no_listing(tmp_path):
+    declared = {"ssh": {"user": "ops", "sudo_password": f"file:{tmp_path / 'word'}"}}
+    (tmp_path / "word").write_text("correct horse\n")
+    done = ansible_inventory(publish(tmp_path / "lab.json", declare=declared))
+    assert done.returncode == 0 and "correct horse" not in done.stdout
+    hosts = json.loads(done.stdout)["_meta"]["hostvars"]
+    assert "ansible_become_password" in hosts["dgx01"] and "ansible_become_password" not in hosts["fixed-1"]
+    command = [ANSIBLE_INVENTORY.with_name("ansible"), "dgx01", "-i", "inventory/lab"]
+    names = "ansible_user, ansible_become, ansible_become_password"
+    said = subprocess.run(
+        [*command, "-c", "local", "-m", "debug", "-a", f"msg={{{{ [{names}] | join(' ') }}}}"],
+        cwd=REPOSITORY,
+        env={**os.environ, "IRONBURST_DOCUMENT": str(tmp_path / "lab.json")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    assert "ops True correct horse" in said
+
+
 def test_host_variables(listed):
     dgx = listed["_meta"]["hostvars"]["dgx01"]
     assert (dgx["ansible_host"], dgx["ansible_user"], dgx["node_serial"]) == ("10.78.0.11", "root", "LAB-DGX01")

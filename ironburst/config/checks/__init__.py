@@ -49,6 +49,7 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     budget.ceilings_and_prices,
     karpenter.karpenter,
     software.scheduler,
+    software.dgx_os,
     software.mig,
     software.fabrics,
     shares.shares,

@@ -62,6 +62,17 @@ def _choices(config: ClusterConfig) -> Iterator[tuple[str, SoftwareChoice | None
     yield from own
 
 
+def dgx_os(config: ClusterConfig) -> Findings:
+    """DGX OS is Ubuntu on a DGX."""
+    for at, _, nodes in owned_nodes(config):
+        system = nodes.os or config.software.os
+        if nodes.dgx_os and (not system.startswith("ubuntu") or not (nodes.platform or "").startswith("dgx")):
+            message = (
+                f"is for a DGX with ubuntu2204 (DGX OS 6) or ubuntu2404 (DGX OS 7); this is {nodes.platform or 'none'}"
+            )
+            yield Finding(at("dgx_os"), True, "dgx-os", f"{message} with {system}")
+
+
 def mig(config: ClusterConfig) -> Findings:
     """A GPU has one layout."""
     named = [

@@ -2,12 +2,13 @@
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
 `partition_<name>`, `fabric_<kind>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but
-root), `node_<field>` for every field of the host in the document (`node_software`: its exact set), `node_locked`,
-`node_head_slurm` and `node_imex` (ironburst.document.variables says what they are), `cluster_software` (host variables,
-because these beat group_vars: what the document fixes no group_vars may change), and of two schedulers the host's own
-as `cluster_scheduler`. Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`,
-`cluster_schedulers`, `cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`,
-`cluster_keeper`. That host alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`.
+root), `node_sudo_password` (a reference) and by it `ansible_become_password`, `node_<field>` for every field of the
+host in the document (`node_software`: its exact set), `node_locked`, `node_head_slurm` and `node_imex`
+(ironburst.document.variables says what they are), `cluster_software` (host variables, because these beat group_vars:
+what the document fixes no group_vars may change), and of two schedulers the host's own as `cluster_scheduler`.
+Variables of `all`: `cluster_name`, `cluster_serial`, `cluster_region`, `cluster_scheduler`, `cluster_schedulers`,
+`cluster_filesystem`, `cluster_subnet_managers`, `cluster_data_science`, `cluster_data`, `cluster_keeper`. That host
+alone has what grows with the hosts: `cluster_hosts`, `cluster_pools`, `cluster_shares`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
+from ansible.template import trust_as_template
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # ansible's own process does not know the repository
 from ironburst.document import DocumentError, read, variables
@@ -51,6 +53,9 @@ EXAMPLES = """
 plugin: stack_document
 document: /srv/ironburst/prod.json
 """
+
+
+SUDO_PASSWORD = "{{ lookup('secret', node_sudo_password, region=cluster_region) }}"
 
 
 def group_name(*parts: str) -> str:
@@ -103,7 +108,10 @@ class InventoryModule(BaseInventoryPlugin):
             for group in groups_of(host):
                 self.inventory.add_group(group)
                 self.inventory.add_child(group, name)
-            self._set(name, variables.of_host(document, host) | of_others[name])
+            own = variables.of_host(document, host) | of_others[name]
+            if own["node_sudo_password"]:  # resolved where it is used: no listing shows it
+                own["ansible_become_password"] = trust_as_template(SUDO_PASSWORD)
+            self._set(name, own)
         if keeper := variables.keeper(document):
             self._set(keeper, variables.of_keeper(document))
 

@@ -150,13 +150,13 @@ def test_an_old_kernel_has_no_dma_buf(rdma, peer):
             "debian13",
             "580.95.05",
             "dcgm",
-            ["datacenter-gpu-manager-4-core=1:4.6.0-*", "datacenter-gpu-manager-4-cuda13=1:4.6.0-*"],
+            ["datacenter-gpu-manager-4-core=1:4.6.0-*", "datacenter-gpu-manager-4-cuda13=1:4.6.0-*", "libnuma1"],
         ),
         (
             "rhel9",
             "570.211.01",
             "dcgm",
-            ["datacenter-gpu-manager-4-core-4.6.0", "datacenter-gpu-manager-4-cuda12-4.6.0"],
+            ["datacenter-gpu-manager-4-core-4.6.0", "datacenter-gpu-manager-4-cuda12-4.6.0", "numactl-libs"],
         ),
         ("debian13", "580.95.05", "slurm_node", ["slurmd=24.11*", "slurm-client=24.11*", "munge"]),
         ("rhel9", "580.95.05", "slurm_node", ["slurm-slurmd-24.11*", "slurm-24.11*", "munge"]),
@@ -468,3 +468,26 @@ def test_every_gpu_gets_a_set_that_the_rules_accept_or_a_conflict_with_a_rule(os
             assert solve([given], FACTS, solution.sets).sets == solution.sets, "solving again changes nothing"
             assert all(" " not in spec and "<" not in spec for specs in chosen.packages.values() for spec in specs)
     assert solved > 150 and refused > 70
+
+
+def dcgm(**wish):
+    return list(chosen_for(driver=wish.pop("driver", "580.95.05"), **wish).packages["dcgm"])
+
+
+def test_dcgm_of_a_gpu_that_cuda_13_dropped_is_of_both_cudas():
+    core, *builds, numa = dcgm(gpu="V100 SXM2 32GB", cuda="12.9", kernel_module="proprietary")
+    assert [name.partition("=")[0][-6:] for name in builds] == ["cuda13", "cuda12"] and numa == "libnuma1"
+    assert len(dcgm()) == 3
+
+
+def test_what_dcgm_only_recommends_is_named_where_it_was_seen():
+    closed = [f"datacenter-gpu-manager-4-proprietary{cuda}=1:4.4.1-*" for cuda in ("", "-cuda13")]
+    assert [name for name in dcgm(dcgm="4.4.1") if "proprietary" in name] == closed
+    assert not any("proprietary" in name for name in dcgm(dcgm="4.6.0"))
+
+
+def test_a_toolkit_without_the_refresh_of_cdi_can_not_be_locked():
+    (hit,) = conflicts(group(container_toolkit="1.17.8"))
+    assert hit.id == "LCK-007" and "declare 1.18.0 or newer" in str(hit)
+    before = {"g": replace(chosen_for(), container_toolkit="1.17.8")}
+    assert solve([group()], FACTS, before).sets["g"].container_toolkit == "1.20.0"
