@@ -13,6 +13,7 @@ from lab.site import Site
 from lab.system import LabError
 
 NAMES = ("head", "dgx01", "dgx02")
+LOGIN = {"login01": "10.78.0.13"}
 
 
 def need_lab() -> None:
@@ -36,6 +37,21 @@ def running(prefix: str, *hosts: str, hall: Mapping[str, str] = names.ADDRESSES)
     finally:
         site.down()
     assert not any(site.box.leftovers().values())
+
+
+def login_node(declared: dict) -> None:
+    """Add a login node to what the lab's stack file declares."""
+    declared["halls"][0]["nodes"].append(
+        {
+            "names": "login01",
+            "role": "login",
+            "rack": "r01",
+            "units": [38],
+            "height": 1,
+            "addresses": LOGIN["login01"],
+            "bmc": {"addresses": "http://10.78.8.13", "username": "admin", "password": "file:lab/bmc.password"},
+        }
+    )
 
 
 def converge(inside: Inside, *options: str, code: int = 0) -> dict:

@@ -100,6 +100,7 @@ def _owned(config: ClusterConfig, hall: str, nodes: Nodes) -> model.Group:
         wish=wish(config, nodes.software, nodes.kernel, config.scheduler_of(nodes).kind),
         mig=mig_layouts(nodes.mig, count),
         secure_boot=nodes.secure_boot,
+        login=nodes.role == "login",
     )
 
 

@@ -229,7 +229,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Group:
-    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head node."""
+    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head, or a login node."""
 
     name: str
     nodes: tuple[str, ...]
@@ -243,6 +243,7 @@ class Group:
     wish: Wish
     mig: tuple[Mig, ...] = ()
     secure_boot: bool | None = None
+    login: bool = False
 
 
 @dataclass(frozen=True)
