@@ -229,7 +229,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Group:
-    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head, or a login node."""
+    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head or login node."""
 
     name: str
     nodes: tuple[str, ...]

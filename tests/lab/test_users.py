@@ -156,7 +156,7 @@ def test_a_declared_user_logs_in_at_the_login_node_and_submits_there(site, key, 
     assert "nvidia" not in site.ssh("login01", "dpkg-query -W -f '${Package}\\n'").stdout
 
 
-def test_the_login_node_is_told_of_changed_settings_and_keeps_them_without_the_head(site, converged):
+def test_the_login_node_is_told_of_changed_settings(site, converged):
     conf = "/run/slurm/conf/slurm.conf"
     site.ssh("head", "echo '# a mark of the test' >> /etc/slurm/slurm.conf && scontrol reconfigure")
     wait_for(
