@@ -35,7 +35,8 @@ def test_of_two_schedulers_it_is_slurms(declared):
     assert said(declared) == []
     declared["halls"][0]["nodes"][-1]["scheduler"] = "kubernetes"
     ((path, message),) = said(declared)
-    assert path.endswith("nodes[%d].scheduler" % (len(declared["halls"][0]["nodes"]) - 1)) and "slurm" in message
+    last = len(declared["halls"][0]["nodes"]) - 1
+    assert path.endswith(f"nodes[{last}].scheduler") and "slurm" in message
 
 
 def test_without_slurm_there_is_nothing_to_log_in_for(declared):
