@@ -69,6 +69,6 @@ def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]
 
 def _gpus(nodes: Nodes) -> dict[str, Any]:
     if nodes.platform is None:
-        return {"gpuCount": 0} if nodes.role == "head" else {}
+        return {"gpuCount": 0} if nodes.role != "gpu" else {}
     platform = catalog.platform(nodes.platform)
     return {"gpuModel": platform.gpu.model, "gpuCount": platform.gpu_count}

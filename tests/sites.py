@@ -13,6 +13,7 @@ from lab.site import Site
 from lab.system import LabError
 
 NAMES = ("head", "dgx01", "dgx02")
+LOGIN = {"login01": "10.78.0.13"}
 
 
 def need_lab() -> None:
@@ -43,6 +44,21 @@ def munge_key(site: Site) -> str:
     key = site.dir / "run" / "munge.key"
     key.write_bytes(b"x" * 64)
     return f"file:{key}"
+
+
+def login_node(declared: dict) -> None:
+    """Add a login node to what the lab's stack file declares."""
+    declared["halls"][0]["nodes"].append(
+        {
+            "names": "login01",
+            "role": "login",
+            "rack": "r01",
+            "units": [38],
+            "height": 1,
+            "addresses": LOGIN["login01"],
+            "bmc": {"addresses": "http://10.78.8.13", "username": "admin", "password": "file:lab/bmc.password"},
+        }
+    )
 
 
 def converge(inside: Inside, *options: str, code: int = 0) -> dict:

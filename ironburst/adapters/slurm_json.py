@@ -33,6 +33,7 @@ class Read(NamedTuple):
 
 
 _MOST_REASON = 200  # characters: it may name every node that is down
+_SLICE = re.compile(r"(\d+c\.)?\d+g\.\d+gb\S*")  # a MIG profile, as the role slurm_head calls its gres type
 
 
 def jobs(answer: Any) -> list[Job]:
@@ -238,10 +239,11 @@ def _job(raw: dict[str, Any]) -> Job:
 def _node(raw: dict[str, Any]) -> Node:
     partitions = raw["partitions"]
     total = tres(raw["tres"])
-    if not total.gpus and raw.get("gres"):
-        total = Resources(
-            sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", raw["gres"])), total.cpus, total.memory_mb
-        )
+    if raw.get("gres"):  # `tres` knows the types that accounting was told of
+        typed = re.findall(r"gpu(?::([^:,()]+))?:(\d+)(?=[,(]|$)", raw["gres"])
+        whole = sum(int(count) for type, count in typed if not _SLICE.fullmatch(type))
+        if not total.gpus or any(_SLICE.fullmatch(type) for type, _ in typed):
+            total = Resources(whole, total.cpus, total.memory_mb)
     reason, states = raw.get("reason") or "", _words(raw["state"])
     return Node(
         name=str(raw["name"]),
@@ -312,10 +314,13 @@ def base_state(words: list[str]) -> str:
 
 
 def tres(text: str) -> Resources:
-    """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once."""
+    """`cpu=2,mem=1000M,node=1,gres/gpu=8` as GPUs, CPUs and MiB. Typed GPUs (gres/gpu:h100) count once, MIG slices
+    (gres/gpu:1g.10gb) are none.
+    """
     values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    typed = sum(int(count) for name, count in values.items() if name.startswith("gres/gpu:"))
-    gpus = int(values.get("gres/gpu", typed))
+    types = {name.partition(":")[2]: int(count) for name, count in values.items() if name.startswith("gres/gpu:")}
+    slices = sum(count for name, count in types.items() if _SLICE.fullmatch(name))
+    gpus = max(0, int(values.get("gres/gpu", sum(types.values()))) - slices)
     return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
 
 
@@ -338,7 +343,7 @@ def _gpu_type(raw: dict[str, Any]) -> str:
     asked = ",".join(
         str(raw.get(key) or "") for key in ("tres_per_node", "tres_per_job", "tres_per_task", "tres_per_socket")
     )
-    match = re.search(r"gpu:([A-Za-z][^:,=]*)", asked)
+    match = re.search(r"gpu:((?!\d+(?:[,=]|$))[^:,=]+)", asked)
     return match.group(1).lower() if match else ""
 
 

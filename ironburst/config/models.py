@@ -77,7 +77,10 @@ class Rack(Strict):
 
 class _OwnedAlone(Strict):
     names: Range = Field(examples=["dgx[01-04]"])
-    role: Literal["gpu", "head"] = Field(default="gpu", description="head: runs the scheduler, no jobs")
+    role: Literal["gpu", "head", "login"] = Field(
+        default="gpu",
+        description="head: runs the scheduler, no jobs; login: users log in and submit there, it runs nothing of Slurm",
+    )
     platform: str | None = Field(
         default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"]
     )
@@ -274,10 +277,12 @@ class ClusterConfig(Strict):
         return [self.scheduler, *self.other_schedulers]
 
     def scheduler_of(self, nodes: NodeSettings) -> Scheduler:
-        """Whose nodes these are: the first one's, unless they say another; a head is of the one that names it."""
-        if isinstance(nodes, Nodes) and nodes.role == "head":
-            named = (each for each in self.schedulers if each.head_node in nodes.names)
-            return next(named, self.slurm or self.scheduler)
+        """Whose nodes these are: the first one's, unless they say another; a head is of the one that names it, a login
+        node of Slurm.
+        """
+        if isinstance(nodes, Nodes) and nodes.role != "gpu":
+            heads = (each for each in self.schedulers if nodes.role == "head" and each.head_node in nodes.names)
+            return next(heads, self.slurm or self.scheduler)
         return next((each for each in self.schedulers if each.kind == nodes.scheduler), self.scheduler)
 
     @property

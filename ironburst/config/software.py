@@ -101,6 +101,7 @@ def _owned(config: ClusterConfig, hall: str, nodes: Nodes) -> model.Group:
         mig=mig_layouts(nodes.mig, count),
         secure_boot=nodes.secure_boot,
         dgx_os=nodes.dgx_os,
+        login=nodes.role == "login",
     )
 
 

@@ -211,6 +211,7 @@ def _roles(
 ) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
+    role = nodes.role if isinstance(nodes, Nodes) else "gpu"
     bridged = config.bridge is not None and isinstance(nodes, Pool)  # others are nodes of its cluster already
     wanted = {
         "base": True,
@@ -234,8 +235,9 @@ def _roles(
         "data_science": gpu and bool(config.data_science),
         "node_health": gpu,
         "slurm_node": gpu and kind == "slurm",
-        "slurm_head": not gpu and kind == "slurm",
-        "kubernetes_head": not gpu and kind == "kubernetes",
+        "slurm_head": role == "head" and kind == "slurm",
+        "slurm_login": role == "login" and kind == "slurm",
+        "kubernetes_head": role == "head" and kind == "kubernetes",
         "kubernetes_node": gpu and (kind == "kubernetes" or bridged),
     }
     return [role for role, needed in wanted.items() if needed]

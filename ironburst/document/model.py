@@ -172,7 +172,7 @@ class Host(_Part):
     scheduler: str = Field(default="", description="kind of the one that it is a node of; empty: there is only one")
     node_object: str = Field(default="", description="its name in Kubernetes; empty: its own")
     kind: Literal["bare_metal", "cloud"]
-    role: Literal["gpu", "head"]
+    role: Literal["gpu", "head", "login"]
     address: str
     partition: str | None
     gpu: Gpu | None

@@ -73,8 +73,8 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
 
 
 def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """{host: variables}: what a host is told of others. slurm_node: `node_head_slurm`, the release on the head (null
-    without one); imex: `node_imex`, the sorted addresses of its rack's trays.
+    """{host: variables}: what a host is told of others. slurm_node, slurm_login: `node_head_slurm`, the release on the
+    head (null without one); imex: `node_imex`, the sorted addresses of its rack's trays.
     """
     hosts = document["hosts"]
     head = next((host for host in hosts if host["name"] == _head(document)), None)
@@ -85,7 +85,7 @@ def of_others(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             racks.setdefault((host["hall"], host["rack"]), []).append(host["address"])
     trays = {place: sorted(addresses) for place, addresses in racks.items()}
     return {
-        host["name"]: ({"node_head_slurm": slurm} if "slurm_node" in host["roles"] else {})
+        host["name"]: ({"node_head_slurm": slurm} if {"slurm_node", "slurm_login"} & {*host["roles"]} else {})
         | ({"node_imex": trays[host["hall"], host["rack"]]} if "imex" in host["roles"] else {})
         for host in hosts
     }

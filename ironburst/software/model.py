@@ -229,7 +229,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Group:
-    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head node."""
+    """Equal nodes. `span`: the partition whose jobs may run on any of its nodes. `gpu` None: a head or login node."""
 
     name: str
     nodes: tuple[str, ...]
@@ -245,6 +245,7 @@ class Group:
     secure_boot: bool | None = None
     dgx_os: bool = False
     """its driver, Docker and kernels are what is on the nodes already"""
+    login: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ ROLES = (
     "container_runtime",
     "slurm_node",
     "slurm_head",
+    "slurm_login",
     "kubernetes_node",
     "kubernetes_head",
     "kernel",
@@ -182,7 +183,7 @@ def kernel_packages(os: str, kernel: str | None, facts: Facts, dgx_os: bool = Fa
 
 
 def slurm_packages(os: str, role: str, slurm: str | None, source: str, facts: Facts) -> list[Package]:
-    """Slurm for `role`, slurm_node or slurm_head, as `source` packages it: distribution or schedmd."""
+    """Slurm for `role`, slurm_node, slurm_head or slurm_login, as `source` packages it: distribution or schedmd."""
     if slurm is None:
         return []
     names = facts.extra["slurm_packages"][source][f"{family(os)}_family"]
@@ -245,7 +246,7 @@ def packages(group: Group, chosen: SoftwareSet, facts: Facts) -> dict[str, list[
         wanted["dcgm"] = dcgm_packages(group, chosen.dcgm, branch.cuda_major_max if branch else None, facts)
     wanted["rdma"] = rdma_packages(group, chosen.rdma, chosen.rdma_version, facts)
     wanted["container_runtime"] = runtime_packages(os, chosen.container_runtimes, facts, dgx_os)
-    slurm_role = "slurm_head" if group.gpu is None else "slurm_node"
+    slurm_role = "slurm_login" if group.login else "slurm_head" if group.gpu is None else "slurm_node"
     wanted[slurm_role] = slurm_packages(os, slurm_role, chosen.slurm, chosen.slurm_packages, facts)
     kubernetes_role = "kubernetes_head" if group.gpu is None else "kubernetes_node"
     wanted[kubernetes_role] = kubernetes_packages(os, kubernetes_role, chosen.kubernetes, facts)

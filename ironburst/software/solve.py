@@ -18,6 +18,8 @@ from ironburst.software.state import NodeState
 from ironburst.software.versions import branch_of, older, version
 
 OPEN_BY_DEFAULT_FROM = 560
+SACKD_FROM = "23.11"
+"""the first Slurm whose login nodes get their settings from the head"""
 KNOWN = ("container_toolkit", "dcgm", "nccl")
 DMA_BUF_NEEDS = ("NET-002",)
 
@@ -300,6 +302,9 @@ def _of_scheduler(group: Group, facts: Facts) -> list[Hit]:
         return [rules.hit("LCK-004", f"no {name}", facts, group=group.name)]
     if not wish.slurm:
         return []
+    if group.login and older(wish.slurm, SACKD_FROM):
+        detail = f"Slurm {wish.slurm} on a login node, which needs sackd ({SACKD_FROM} or newer)"
+        return [rules.hit("LCK-006", detail, facts, group=group.name)]
     sources = packages.slurm_sources(group.os, wish.slurm, facts)
     if sources and wish.slurm_packages in (None, *sources):
         return []

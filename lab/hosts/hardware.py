@@ -39,8 +39,8 @@ INSTANCE_TYPES = {  # only what the lab's stacks rent; any other type is a machi
 
 
 def bare_metal(name: str) -> Hardware:
-    """Hardware of a bare-metal host: a head node, or else an HGX H100 machine with 8 GPUs."""
-    return HEAD if name.startswith("head") else HGX_H100
+    """Hardware of a bare-metal host: a head or a login node, or else an HGX H100 machine with 8 GPUs."""
+    return HEAD if name.startswith(("head", "login")) else HGX_H100
 
 
 def instance(instance_type: str) -> Hardware:

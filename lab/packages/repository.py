@@ -27,6 +27,7 @@ PACKAGES = [
     "slurmd",
     "slurmdbd",
     "slurm-client",
+    "sackd",
     "slurm-wlm",
     "slurm-wlm-mysql-plugin",
     "munge",

@@ -252,8 +252,29 @@ def test_memory_and_typed_gpus():
     assert slurm_json.tres("cpu=1,mem=512K") == Resources(0, 1, 1)
 
 
+def test_a_mig_slice_is_no_gpu():
+    assert slurm_json.tres("cpu=4,mem=1G,gres/gpu=20,gres/gpu:1g.10gb=12,gres/gpu:h100=6,gres/gpu:3g.40gb=2").gpus == 6
+    assert slurm_json.tres("cpu=1,mem=1G,gres/gpu:1g.10gb=1").gpus == 0
+    answer = load("24.11", "nodes")
+    row = next(row for row in answer["nodes"] if "gpu" in row["gres"])
+    for told in ("cpu=16,mem=1000M,billing=16,gres/gpu=20", "cpu=16,mem=1000M,billing=16"):
+        row |= {"gres": "gpu:h100:6(S:0-1),gpu:1g.10gb+me:12,gpu:3g.40gb:2(S:0)", "tres": told}
+        node = next(node for node in slurm_json.nodes(answer) if node.name == row["name"])
+        assert node.total.gpus == 6
+    row |= {"gres": "gpu:1g.10gb:56", "tres": "cpu=16,mem=1000M,billing=16,gres/gpu=56"}
+    assert next(node for node in slurm_json.nodes(answer) if node.name == row["name"]).total.gpus == 0
+
+
 @pytest.mark.parametrize(
-    ("word", "type"), [("gres/gpu:8", ""), ("gres/gpu:h100:8", "h100"), ("gres:gpu:H100:8", "h100")]
+    ("word", "type"),
+    [
+        ("gres/gpu:8", ""),
+        ("gres/gpu:h100:8", "h100"),
+        ("gres:gpu:H100:8", "h100"),
+        ("gres/gpu:1g.10gb:1", "1g.10gb"),
+        ("gres/gpu:1g.10gb=1", "1g.10gb"),
+        ("gres/gpu=8", ""),
+    ],
 )
 def test_the_gpu_type_that_a_job_insists_on(word, type):
     answer = load("24.11", "squeue")

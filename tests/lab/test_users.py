@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from ironburst import document
+from ironburst.config import load
 from ironburst.first_contact import host_keys
+from lab import names
 from lab.demo.inside import Inside
 from lab.hosts import rootfs, spec
 from lab.hosts.host import SSH_OPTIONS
@@ -21,8 +23,8 @@ from tests.playbooks import sample
 from tests.sites import converge
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-HOSTS = ("head", "dgx01")
-HEAD, NODE = "10.78.0.10", "10.78.0.11"
+HOSTS = ("head", "dgx01", "login01")
+HEAD, NODE, LOGIN = "10.78.0.10", "10.78.0.11", sites.LOGIN["login01"]
 BAKER, BAKER_ADDRESS, FOLDER = "i-0000000000000ba0e", "10.90.9.3", "users-image"
 DIRECTORY = "ldap.example.org"
 BASE = "dc=example,dc=org"
@@ -31,7 +33,7 @@ PASSWORD = "only-sssd-knows"
 
 @pytest.fixture(scope="module")
 def site():
-    with sites.running(f"t-users-{os.getpid()}", *HOSTS) as site:
+    with sites.running(f"t-users-{os.getpid()}", *HOSTS, hall=names.ADDRESSES | sites.LOGIN) as site:
         site.spawn([sys.executable, "-m", "lab.aws", "--prefix", site.prefix, "--root", str(site.box.root)], "aws")
         yield site
 
@@ -50,7 +52,10 @@ def key(inside):
 
 
 def declared(key):
+    stack = load.read_value(sample.REPOSITORY / "stacks/Pulumi.lab.yaml")
+    sites.login_node(stack)
     return {
+        "halls": stack["halls"],
         "names": "hosts",
         "users": {
             "people": [
@@ -103,8 +108,8 @@ def test_a_fresh_site_has_its_users_and_the_second_run_changes_nothing(inside, s
             site.ssh(host, "id anna").stdout.strip()
             == "uid=5001(anna) gid=5000(physics) groups=5000(physics),5100(gpu)"
         )
-        names = site.ssh(host, "getent ahostsv4 head dgx01 | grep STREAM; cat /etc/hosts").stdout
-        assert HEAD in names and "# BEGIN ironburst: hosts of the site" in names
+        found = site.ssh(host, "getent ahostsv4 head dgx01 | grep STREAM; cat /etc/hosts").stdout
+        assert HEAD in found and "# BEGIN ironburst: hosts of the site" in found
 
 
 def test_a_declared_user_submits_from_the_head_to_a_home_node(site, key, converged):
@@ -135,6 +140,28 @@ def test_who_has_no_job_does_not_log_in_at_a_gpu_node(site, key, converged):
     wait_for(out, 60, "the login to be closed again", pause=0.5)
     assert login(site, key, "chief", NODE, "id -un").stdout.strip() == "chief"
     assert site.ssh("dgx01", "id -un").stdout.strip() == "root"  # who runs Ansible is never locked out
+
+
+def test_a_declared_user_logs_in_at_the_login_node_and_submits_there(site, key, converged):
+    assert login(site, key, "anna", LOGIN, "id -un").stdout.strip() == "anna", "node_login is of GPU nodes"
+    submit = "cd ~ && sbatch --parsable --wait --output=from-login --wrap 'hostname -s; id -un' && cat from-login"
+    done = login(site, key, "anna", LOGIN, submit)
+    assert done.stdout.split()[1:] == ["dgx01", "anna"], done.stderr
+    # srun: the node connects back to the login node
+    assert login(site, key, "anna", LOGIN, "srun hostname -s").stdout.strip() == "dgx01"
+    seen = site.ssh("login01", "sinfo -N; command -v slurmd nvidia-smi; ls /etc/slurm", check=False).stdout
+    assert "login01" not in seen and "slurmd" not in seen and "slurm.conf" not in seen
+    assert "nvidia" not in site.ssh("login01", "dpkg-query -W -f '${Package}\\n'").stdout
+
+
+def test_the_login_node_is_told_of_changed_settings(site, converged):
+    def there():
+        return "a mark of the test" in site.ssh("login01", "cat /run/slurm/conf/slurm.conf").stdout
+
+    site.ssh("head", "echo '# a mark of the test' >> /etc/slurm/slurm.conf && scontrol reconfigure")
+    wait_for(there, 30, "the new settings", pause=0.5)
+    site.ssh("head", "sed -i '/a mark of the test/d' /etc/slurm/slurm.conf && scontrol reconfigure")
+    wait_for(lambda: not there(), 30, "the former settings", pause=0.5)
 
 
 @pytest.fixture(scope="module")

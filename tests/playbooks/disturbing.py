@@ -64,6 +64,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "base/handlers/main.yml:Mount the shared folders": ("harmless", "a target's restart unmounts nothing"),
     # daemons beside the jobs
     "slurm_node/tasks/runtime.yml:Services of the node run with their present settings": ("harmless", STEPS_SURVIVE),
+    "slurm_login/tasks/runtime.yml:Services of the login node run with their present settings": ("harmless", BESIDE),
     "slurm_head/tasks/runtime.yml:Services of the head run with their present settings": ("harmless", CONTROL),
     "slurm_head/tasks/upgrade.yml:Daemons of the old release stop, the accounting daemon last": ("harmless", CONTROL),
     "slurm_head/tasks/runtime.yml:The controller runs with its present settings": ("harmless", CONTROL),

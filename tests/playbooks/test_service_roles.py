@@ -27,6 +27,7 @@ ROLES = [
     "kubernetes_node",
     "cloud_node",
     "slurm_head",
+    "slurm_login",
 ]
 mount_unit = load("plugins/filter/mounts.py").mount_unit
 

@@ -23,6 +23,7 @@ def render(name, document=None, **changes):
     """A template with the role's own defaults and vars, as far as they hold no lookups."""
     data = (document or lab_document()).model_dump(mode="json")
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    environment.tests["contains"] = lambda values, one: one in values  # Ansible's
     whose = FIXED["slurm_head_whose"]
     nodes = [host for host in data["hosts"] if host["role"] == "gpu" and host["scheduler"] in whose]
     home = data["scheduler"]["home_partition"]

@@ -54,7 +54,7 @@ def _whose(config: ClusterConfig) -> Findings:
         if nodes.node_objects and config.scheduler_of(nodes).kind != "kubernetes":
             message = "are for nodes of a Kubernetes cluster, and these are Slurm's: leave them out"
             yield Finding(at("node_objects"), nodes.node_objects, "no-cluster", message)
-        yield from _one(config, at, nodes, [config.scheduler_of(nodes).kind] if nodes.role == "head" else None)
+        yield from _one(config, at, nodes, [config.scheduler_of(nodes).kind] if nodes.role != "gpu" else None)
     for at, group in cloud_nodes(config):
         yield from _one(config, at, group)
 
@@ -93,6 +93,9 @@ def _nodes(config: ClusterConfig) -> Findings:
             message = "has role head, and the cluster has its own control plane: leave these nodes out, or let one of "
             message += "them make a cluster (`control_plane.head` of the scheduler)"
             yield Finding(at("role"), nodes.role, "no-head", message)
+        if nodes.role == "login" and config.slurm is None:
+            message = "is login, and this site has no Slurm that is submitted to: leave these nodes out"
+            yield Finding(at("role"), nodes.role, "no-slurm", message)
         if whose is config.slurm:
             continue
         key = "node_objects" if nodes.node_objects else "names"

@@ -249,6 +249,31 @@ def test_a_slurm_that_nobody_packages_for_the_system_is_refused(os, slurm, asked
         assert hit.id == "LCK-006" and said in hit.message and "\n" not in hit.message
 
 
+@pytest.mark.parametrize(
+    ("os", "slurm", "wanted"),
+    [
+        ("debian13", "24.11", ["sackd=24.11*", "slurm-client=24.11*", "munge"]),
+        ("ubuntu2404", "23.11", ["sackd=23.11*", "slurm-client=23.11*", "munge"]),
+        (
+            "ubuntu2204",
+            "25.05",
+            ["slurm-smd-sackd=25.05*", "slurm-smd-client=25.05*", "slurm-smd=25.05*", "munge"],
+        ),
+        ("rhel9", "25.05", ["slurm-sackd-25.05*", "slurm-25.05*", "munge"]),
+    ],
+)
+def test_a_login_node_has_slurms_commands_and_sackd_alone(os, slurm, wanted):
+    chosen = solve([replace(group(None, os=os, slurm=slurm, fabric="none"), login=True)], FACTS).sets["g"]
+    assert {role: names for role, names in chosen.packages.items() if names} == {"slurm_login": tuple(wanted)}
+
+
+@pytest.mark.parametrize(("os", "slurm"), [("debian12", "22.05"), ("rhel9", "22.05")])
+def test_a_login_node_is_refused_a_slurm_without_sackd(os, slurm):
+    assert not solve([group(None, os=os, slurm=slurm)], FACTS).conflicts, "a head may have it"
+    (hit,) = solve([replace(group(None, os=os, slurm=slurm), login=True)], FACTS).conflicts
+    assert hit.id == "LCK-006" and f"Slurm {slurm} on a login node, which needs sackd (23.11 or newer)" in hit.message
+
+
 # ---- sticky
 
 
