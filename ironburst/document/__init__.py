@@ -16,8 +16,6 @@ from ironburst import files
 from ironburst.document.bridge import Bridge
 from ironburst.document.karpenter_model import KarpenterPool
 from ironburst.document.model import (
-    Budget,
-    Burst,
     ClusterDocument,
     DataSet,
     DocumentError,
@@ -32,12 +30,11 @@ from ironburst.document.model import (
     PoolZone,
     Scheduler,
     Scratch,
-    Share,
     Software,
     Ssh,
     SubnetManager,
-    WaitTarget,
 )
+from ironburst.document.policy_model import Budget, Burst, Share, WaitTarget
 from ironburst.document.slurm_node import SlurmNode
 
 __all__ = [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ironburst.document.part import Part
 
 
-class Bridge(BaseModel):
+class Bridge(Part):
     """The Kubernetes cluster whose pods wait in Slurm's queue, by slurm-bridge. Fields as Scheduler's."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     api_server: str
     ca: str

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ironburst.document.part import Part
 
 
-class ControlPlane(BaseModel):
+class ControlPlane(Part):
     """A Kubernetes cluster that kubeadm makes on `head`."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     head: str
     head_address: str

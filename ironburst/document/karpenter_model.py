@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ironburst.document.part import Part
 
 
-class KarpenterPool(BaseModel):
+class KarpenterPool(Part):
     """A NodePool of Karpenter's whose nodes our budget pays for."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: str
     node_pool: str = Field(description="name of the NodePool")

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ironburst.document.bridge import Bridge
 from ironburst.document.control_plane import ControlPlane
 from ironburst.document.karpenter_model import KarpenterPool
+from ironburst.document.part import Part
+from ironburst.document.policy_model import Budget, Burst, Share
 from ironburst.document.slurm_node import SlurmNode
 from ironburst.document.user_model import Users
 
@@ -19,11 +21,7 @@ class DocumentError(ValueError):
     """A document that can't be used; the text is one sentence."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Software(_Part):
+class Software(Part):
     """What is one for the whole cluster;
     the driver's are those of the first group of GPU nodes. Hosts have their own: NodeSoftware.
     """
@@ -33,12 +31,12 @@ class Software(_Part):
     cuda: str | None
     container_toolkit: str | None
     container_runtime: str
-    container_runtimes: list[str] = ["containerd"]
+    container_runtimes: list[str] = Field(default=["containerd"])
     rdma: str
     slurm: str | None
 
 
-class NodeSoftware(_Part):
+class NodeSoftware(Part):
     """The exact set of one group of nodes, as the version lock solved it. None: not on these nodes (or, for `kernel`,
     not pinned). It names the fields of software.SoftwareSet again, because it is a contract with readers of any age.
     """
@@ -67,14 +65,14 @@ class NodeSoftware(_Part):
     packages: dict[str, list[str]] = Field(description="role: package specs in the OS's own syntax; every one is held")
 
 
-class Mig(_Part):
+class Mig(Part):
     """MIG layout of some GPUs of each node: instances of each profile on each of these GPUs."""
 
     gpus: list[int]
     profiles: dict[str, int]
 
 
-class Scratch(_Part):
+class Scratch(Part):
     """Local scratch space."""
 
     path: str
@@ -82,7 +80,7 @@ class Scratch(_Part):
     filesystem: str
 
 
-class Filesystem(_Part):
+class Filesystem(Part):
     """The shared file system, as mount takes it."""
 
     kind: str
@@ -90,7 +88,7 @@ class Filesystem(_Part):
     options: str
 
 
-class DataSet(_Part):
+class DataSet(Part):
     """Files that cloud nodes read, and where they have them."""
 
     kind: Literal["s3", "lustre"] = Field(description="s3: copied to the node's disks; lustre: mounted")
@@ -98,14 +96,14 @@ class DataSet(_Part):
     path: str
 
 
-class SubnetManager(_Part):
+class SubnetManager(Part):
     """A host that runs opensm."""
 
     host: str
     priority: int = Field(description="opensm's, 0 to 15: the highest becomes master")
 
 
-class Gpu(_Part):
+class Gpu(Part):
     """The GPUs of one node; `model` as the catalogue names it."""
 
     model: str
@@ -116,7 +114,7 @@ LOGIN_USERS = {"debian": "admin", "ubuntu": "ubuntu", "rhel": "ec2-user"}
 """who logs in at the stock images of a distribution; Rocky's has `rocky`, which is declared"""
 
 
-class Ssh(_Part):
+class Ssh(Part):
     """How Ansible logs in."""
 
     user: str
@@ -134,7 +132,7 @@ class Ssh(_Part):
         return self.sudo_password if kind != "cloud" and self.user != "root" else ""
 
 
-class Scheduler(_Part):
+class Scheduler(Part):
     """Slurm's head, or the Kubernetes cluster; what is the other kind's is empty. `munge_key`, `kubeconfig` and
     `join_token` are references, never the secret.
     """
@@ -165,7 +163,7 @@ class Scheduler(_Part):
     bridge: Bridge | None = Field(default=None, description="of Slurm; rented nodes join it, too; null: there is none")
 
 
-class Host(_Part):
+class Host(Part):
     """A declared host, owned or a fixed cloud node."""
 
     name: str
@@ -193,7 +191,7 @@ class Host(_Part):
     roles: list[str]
 
 
-class PoolZone(_Part):
+class PoolZone(Part):
     """What a launch in one zone needs."""
 
     zone: str
@@ -203,7 +201,7 @@ class PoolZone(_Part):
     instance_type: str = Field(default="", description="that the template launches; empty: the pool's first")
 
 
-class PoolType(_Part):
+class PoolType(Part):
     """Another instance type of a pool, and what differs from its first one."""
 
     instance_type: str
@@ -213,7 +211,7 @@ class PoolType(_Part):
     )
 
 
-class PoolDocument(_Part):
+class PoolDocument(Part):
     """The envelope of one burst pool: limits, prices, and what a launch needs."""
 
     name: str
@@ -247,8 +245,8 @@ class PoolDocument(_Part):
         default=None, description="resource group with the reservations that its nodes run in"
     )
     account: str | None = Field(default=None, description="Slurm account whose jobs alone rent in it; null: all")
-    data: list[str] = []
-    licences: list[str] = []
+    data: list[str] = Field(default=[])
+    licences: list[str] = Field(default=[])
     labels: dict[str, str] = Field(default={}, description="of its nodes in Kubernetes, beside our own")
     interruptions_per_hour: dict[str, float] = Field(
         default={}, description="market: how often one instance is taken back; none: never"
@@ -291,57 +289,14 @@ class PoolDocument(_Part):
         return max((usd for each in prices for usd in each.values() if usd is not None), default=0.0)
 
 
-class Budget(_Part):
-    """Ceilings for rented nodes, in UTC's months and days."""
-
-    usd_per_month: float
-    usd_per_day: float | None = None
-    accounts: dict[str, float] = Field(
-        default={}, description="Slurm account: USD a month; others have the common ceilings only"
-    )
-
-
-class WaitTarget(_Part):
-    """Hours; null: in the proportion to the mean that the burst policy knows."""
-
-    mean_h: float
-    p99_h: float | None = None
-    p999_h: float | None = None
-    max_h: float | None = None
-    gpu_hour_weighted_h: float | None = None
-
-
-class Burst(_Part):
-    """The settings of the burst policy, in seconds."""
-
-    tick_s: int
-    wait_limit_s: int
-    settle_s: int = 0
-    cool_down_s: int
-    wait_target: WaitTarget | None = Field(default=None, description="null: wait_limit_s counts, for every job")
-    spot_max_nodes: int | None = Field(default=None, description="null: the burst policy's own")
-    dead_man_s: int = Field(default=1800, description="a rented node without jobs ends itself after so long alone")
-
-
-class Images(_Part):
+class Images(Part):
     """How the images of pools are baked, and how long they stay."""
 
     build_type: str | None = Field(default=None, description="instance type of builds; null: the pool's own")
     keep: int = Field(default=3, description="images of a pool that stay")
 
 
-class Share(_Part):
-    """A team's part of the owned GPUs: nodes of its own, and a guaranteed number of those that all share."""
-
-    account: str = Field(description="Slurm account, or Kubernetes namespace")
-    guaranteed_gpus: int
-    over_quota: bool
-    weight: int
-    max_gpus: int | None = Field(description="of the shared nodes; null: as many as there are")
-    nodes: list[str] = Field(default=[], description="that are its alone")
-
-
-class ClusterDocument(_Part):
+class ClusterDocument(Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
     version: Literal[1, 2, 3, 4] = Field(
@@ -366,7 +321,7 @@ class ClusterDocument(_Part):
     subnet_managers: dict[str, list[SubnetManager]] = Field(
         default={}, description="by hall; empty: the switches or UFM do"
     )
-    data_science: list[str] = []
+    data_science: list[str] = Field(default=[])
     data: dict[str, DataSet] = Field(default={}, description="declared data sets; names of others are only names")
     images: Images = Images()
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ironburst.document.part import Part
 
 
-class SlurmNode(BaseModel):
+class SlurmNode(Part):
     """What Slurm is told of a node: CPUs=, RealMemory= (MiB) and, where they are known, its sockets, cores and threads.
     With threads alone Slurm counts each core as a socket: right for what a job gets, not for where.
     """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     cpus: int
     memory_mb: int

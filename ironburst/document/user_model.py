@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ironburst.document.part import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class User(_Part):
+class User(Part):
     """One person, as every host has them."""
 
     name: str
@@ -22,7 +20,7 @@ class User(_Part):
     shell: str
 
 
-class Directory(_Part):
+class Directory(Part):
     """An LDAP directory, as sssd asks it. `bind_password` is a reference, never the secret."""
 
     uri: str
@@ -32,7 +30,7 @@ class Directory(_Part):
     bind_password: str = ""
 
 
-class SlurmQos(_Part):
+class SlurmQos(Part):
     """One QOS of Slurm's accounting; null: no limit."""
 
     name: str
@@ -41,7 +39,7 @@ class SlurmQos(_Part):
     max_gpus_per_user: int | None = None
 
 
-class SlurmAccount(_Part):
+class SlurmAccount(Part):
     """One account of Slurm's accounting."""
 
     name: str
@@ -50,17 +48,17 @@ class SlurmAccount(_Part):
     qos: list[str] = Field(default=[], description="the first is the default; empty: as the account above")
 
 
-class Users(_Part):
+class Users(Part):
     """What `users` of the declaration became. Which hosts are told is their roles' matter: users."""
 
-    people: list[User] = []
+    people: list[User] = Field(default=[])
     groups: dict[str, int] = Field(default={}, description="gid by name, with the groups of one user's own")
     directory: Directory | None = None
     homes: str = "/home"
     make_homes: bool = True
     rented: Literal["same", "nss_slurm"] = "same"
     accounts: list[SlurmAccount] = Field(default=[], description="each after the one above it")
-    qos: list[SlurmQos] = []
+    qos: list[SlurmQos] = Field(default=[])
     node_login: list[str] | None = Field(
         default=None, description="groups who log in at GPU nodes without a job there; null: everyone does"
     )
