@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from botocore import session
 
-LAB = Path(__file__).parent / "lab"
+HERE = Path(__file__).parent
+# What takes longest starts first, or one worker would end with it alone
+LONGEST = (HERE / "lab", HERE / "unit/test_controller.py")
 
 # Each session of botocore's reads its models from disk, 0.2 s of CPU for EC2's: here all share one reader
 session.create_loader = cache(session.create_loader)
@@ -19,8 +21,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those of tests/lab come first, for they take longest."""
-    items.sort(key=lambda item: LAB not in item.path.parents)
+    """Those of LONGEST come first, in its order."""
+
+    def rank(item: pytest.Item) -> int:
+        within = (n for n, path in enumerate(LONGEST) if path in (item.path, *item.path.parents))
+        return next(within, len(LONGEST))
+
+    items.sort(key=rank)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks

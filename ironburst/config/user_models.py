@@ -31,7 +31,7 @@ def _public_key(value: str) -> str:
 def _name(value: str) -> str:
     if not re.fullmatch(USER_PATTERN, value):
         raise ValueError(
-            "is no name that useradd and Slurm take: a lower case letter first, then lower case letters, digits, "
+            "is no name that useradd and Slurm take: a lower case letter or _ first, then lower case letters, digits, "
             "_ and -, 31 at most"
         )
     return value

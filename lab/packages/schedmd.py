@@ -4,22 +4,22 @@ real ones are built by `ironburst packages slurm`). They run where the userland 
 Alike: names, relations, units that are enabled and started by a postinst, no user made. Not alike: what the daemons say
 of themselves (slurm-wlm), the plugins' folder, SchedMD's build options; the NSS plugin is empty.
 
-Cached as .lab/cache/schedmd-<hash of the recipe>/ and served as http://10.78.0.1/schedmd/, with its key schedmd.asc.
+Cached as .lab/cache/schedmd-<hash of the recipe>/ and served as http://10.78.0.1/schedmd/apt/, with its key
+schedmd/lab.asc.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab import names
 from lab.hosts import cache
 from lab.hosts.box import Box
-from lab.packages import repository
+from lab.packages import apt, repository
 from lab.system import LAB_ROOT, run
 
 NAME = "schedmd"
@@ -50,12 +50,11 @@ set -e
 deb-systemd-helper enable {unit} > /dev/null || true
 [ ! -d /run/systemd/system ] || {{ systemctl daemon-reload; deb-systemd-invoke {verb} {unit} > /dev/null || true; }}
 """
-OWNER = "lab schedmd <lab@example.invalid>"
 
 
 def path(root: Path = LAB_ROOT) -> Path:
     """Where the repository lies (or will lie)."""
-    code = [cache.code_of(function) for function in (_build, _pack, _relations, _sign)]
+    code = [cache.code_of(function) for function in (_build, _pack, _relations, apt.index, apt.sign)]
     parts = (VERSION, PARTS, CONFLICTS, NOT_SCHEDMDS, POSTINST)
     return cache.path_of(NAME, root, repository.repo_path(root).name, parts, code)
 
@@ -68,19 +67,17 @@ def folder(root: Path = LAB_ROOT) -> Path:
 
 def serve(box: Box) -> dict[str, object]:
     """Put it beside the repositories that the lab serves; its entry of base_apt_repositories."""
-    for part in folder(box.root).iterdir():
-        link = box.dir / repository.SERVED / part.name
-        if not link.exists():
-            link.symlink_to(part)
-    key = (folder(box.root) / f"{NAME}.asc").read_bytes()
-    url = repository.names.REPOSITORY_URL
+    link = box.dir / repository.SERVED / NAME
+    if not link.exists():
+        link.symlink_to(folder(box.root))
+    url = f"{names.REPOSITORY_URL}/{NAME}"
     return {
         "name": NAME,
-        "url": f"{url}/{NAME}",
+        "url": f"{url}/apt",
         "suite": "stable",
         "components": ["main"],
-        "key_url": f"{url}/{NAME}.asc",
-        "key_sha256": hashlib.sha256(key).hexdigest(),
+        "key_url": f"{url}/lab.asc",
+        "key_sha256": cache.sha256(link / "lab.asc"),
     }
 
 
@@ -90,14 +87,14 @@ def serve(box: Box) -> dict[str, object]:
 def _build(root: Path, target: Path) -> None:
     new = target.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
-    pool = new / NAME / "pool"
+    pool = new / "apt/pool"
     pool.mkdir(parents=True)
     debian = repository.repositories(root) / "debian/pool"
     with tempfile.TemporaryDirectory(prefix="lab-schedmd-") as scratch:
         for name, parts in PARTS.items():
             _pack(name, [next(debian.glob(f"{part}_*.deb")) for part in parts], Path(scratch), pool)
-    repository._index(new / NAME, f"lab-{NAME}")
-    _sign(new)
+    apt.index(new / "apt", {"Origin": f"lab-{NAME}", "Label": f"lab-{NAME}"})
+    apt.sign(new, ["apt"])
     new.rename(target)
 
 
@@ -118,7 +115,7 @@ def _pack(name: str, debs: Sequence[Path], scratch: Path, pool: Path) -> None:
         "Package": name,
         "Version": VERSION,
         "Architecture": "amd64",
-        "Maintainer": repository.MAINTAINER,
+        "Maintainer": apt.MAINTAINER,
         "Depends": _relations(name, debs),
         "Conflicts": CONFLICTS.get(name, ""),
         "Description": f"STAND-IN of {name}: Debian's daemons under SchedMD's name",
@@ -133,16 +130,6 @@ def _relations(name: str, debs: Sequence[Path]) -> str:
     libraries = sorted({word for word in given if not NOT_A_LIBRARY.match(word)} - {"munge"})
     own = [] if name in ("slurm-smd", "slurm-smd-libnss-slurm") else [f"slurm-smd (= {VERSION})"]
     return ", ".join([*libraries, *own, *(["munge"] if debs else [])])
-
-
-def _sign(new: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="lab-gpg-") as home:  # short path: gpg-agent's socket lies in it
-        gpg = ["gpg", "--homedir", home, "--quiet", "--batch", "--yes"]
-        run([*gpg, "--passphrase", "", "--quick-gen-key", OWNER, "ed25519", "sign", "never"])
-        dist = new / NAME / "dists/stable"
-        run([*gpg, "--output", str(dist / "InRelease"), "--clearsign", str(dist / "Release")])
-        run([*gpg, "--armor", "--output", str(new / f"{NAME}.asc"), "--export"])
-        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
 
 
 if __name__ == "__main__":

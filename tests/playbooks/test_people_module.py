@@ -70,6 +70,13 @@ def test_users_are_made_with_their_ids_homes_and_keys_and_the_second_run_changes
     assert again["did"] == [] and not again["changed"]
 
 
+def test_a_home_that_can_not_be_made_leaves_no_part_of_it(host):
+    (host.root / "etc/skel/gone").symlink_to("/nowhere")
+    said = host.apply([ANNA])
+    assert said["failed"] and "home/anna can't be made: No such file or directory; where" in said["msg"]
+    assert list((host.root / "home").iterdir()) == []
+
+
 def test_check_mode_says_what_would_be_done_and_does_nothing(host):
     before = {name: host.rows(name) for name in ("passwd", "group", "shadow")}
     said = host.apply([ANNA], check=True)

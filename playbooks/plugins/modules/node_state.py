@@ -17,20 +17,11 @@ options:
   free_for:
     description: the step that is to come, such as "A reboot"; nobody's work may be there
     type: str
-  disturbs:
-    description: what that step would disturb, of jobs, gpus, containers, users, schedulers, unseen
-    type: list
-    elements: str
-    default: [jobs, gpus, containers, users, schedulers, unseen]
-  may_disturb:
-    description: what somebody has declared that may be disturbed on this host, of containers, users, schedulers, unseen
-    type: list
-    elements: str
-    default: []
   timeout:
     description: Seconds that nvidia-smi and dkms get.
     type: int
     default: 30
+extends_documentation_fragment: [free_for]
 author: ironburst
 """
 

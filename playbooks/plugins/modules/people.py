@@ -191,7 +191,7 @@ def home_due(person, homes):
 
 def make_home(person, gid, homes):
     """With mode 0700 from its first moment; what lies in /etc/skel comes along. Complete when it has its name."""
-    path = at("{}/{}".format(homes, person["name"]))
+    path, new = at("{}/{}".format(homes, person["name"])), None
     try:
         os.makedirs(at(homes), exist_ok=True)
         new = tempfile.mkdtemp(prefix=".{}.".format(person["name"]), dir=at(homes))
@@ -204,8 +204,12 @@ def make_home(person, gid, homes):
                 os.chown(name, person["uid"], gid)
         os.rename(new, path)
     except OSError as error:
+        if new:
+            shutil.rmtree(new, ignore_errors=True)
         raise Refused(
-            "{} can't be made: {}; where the file server keeps root out, make it there".format(path, error.strerror)
+            "{} can't be made: {}; where the file server keeps root out, make it there".format(
+                path, error.strerror or error
+            )
         ) from None
 
 
@@ -243,10 +247,11 @@ def converge(given, check):
     record = at(given["record"])
     made = json.loads(read(record) or "[]")
     passwd, group, shadow = table("passwd"), table("group"), table("shadow")
-    if conflicts(people, groups, passwd, group):
+    others = conflicts(people, groups, passwd, group)
+    if others:
         raise Refused(
             "{}: nothing was changed, for files belong to numbers; rename one of them, or declare the id that is "
-            "here".format("; ".join(conflicts(people, groups, passwd, group)))
+            "here".format("; ".join(others))
         )
     due = [person for person in people if given["make_homes"] and home_due(person, homes)]
     steps = plan(people, groups, homes, made, passwd, group, shadow)

@@ -45,16 +45,7 @@ options:
       - What a stop or restart of these units is called in a sentence. Right before the first one the host is looked at,
         and nothing is done where somebody uses it (not in check mode).
     type: str
-  disturbs:
-    description: what that would disturb, of jobs, gpus, containers, users, schedulers, unseen
-    type: list
-    elements: str
-    default: [jobs, gpus, containers, users, schedulers, unseen]
-  may_disturb:
-    description: what somebody has declared that may be disturbed on this host, of containers, users, schedulers, unseen
-    type: list
-    elements: str
-    default: []
+extends_documentation_fragment: [free_for]
 author: ironburst
 """
 
