@@ -1,5 +1,5 @@
-"""A dressed Ubuntu 24.04 with stubs of what DGX OS brings, from a repository of its own: validate.yml asks the real apt,
-names what the lock would take away, and refuses it until somebody allows it or the node says that it runs DGX OS.
+"""A dressed Ubuntu 24.04 with stubs of what DGX OS brings, from a repository of its own: validate.yml asks the real
+apt, names what the lock would take away, and refuses it until somebody allows it or the node says that it runs DGX OS.
 """
 
 import os
