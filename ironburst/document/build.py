@@ -108,7 +108,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         ssh=Ssh(
             user=config.ssh.user,
             cloud_user=config.ssh.cloud_user,
-            sudo_password=config.ssh.sudo_password or "",
+            sudo_secret=config.ssh.sudo_password or "",
         ),
         scheduler=scheduler(config, config.scheduler, hosts, observed.eks),
         other_schedulers=[scheduler(config, each, hosts, observed.eks) for each in config.other_schedulers],

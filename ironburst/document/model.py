@@ -118,7 +118,7 @@ class Ssh(Part):
     """How Ansible logs in."""
 
     user: str
-    sudo_password: str = Field(default="", description="of `user`, as a reference; empty: sudo asks for none")
+    sudo_secret: str = Field(default="", description="of `user`, as a reference; empty: sudo asks for none")
     cloud_user: str | None = Field(default=None, description="at cloud hosts; null: the user of the system's image")
 
     def user_at(self, kind: str, os: str | None) -> str:
@@ -126,10 +126,6 @@ class Ssh(Part):
         if kind != "cloud":
             return self.user
         return self.cloud_user or LOGIN_USERS.get((os or "").rstrip("0123456789"), self.user)
-
-    def sudo_password_at(self, kind: str) -> str:
-        """A reference; empty where sudo asks for none, as at stock images of the cloud."""
-        return self.sudo_password if kind != "cloud" and self.user != "root" else ""
 
 
 class Scheduler(Part):

@@ -66,7 +66,8 @@ def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, A
         "ansible_host": host["address"],
         "ansible_user": user,
         "ansible_become": user != "root",
-        "node_sudo_password": ssh.sudo_password_at(host["kind"]),
+        # stock images of the cloud ask for no password
+        "node_sudo_secret": ssh.sudo_secret if user != "root" and host["kind"] != "cloud" else "",
         "cluster_software": document["software"],
         **({"cluster_scheduler": scheduler_of(document, host["scheduler"])} if host["scheduler"] else {}),
     }

@@ -153,9 +153,10 @@ def dcgm_packages(group: Group, dcgm: str, cuda_major: int | None, facts: Facts)
     names = facts.package_names["dcgm"]["packages"]
     exact = dcgm if family(group.os) == "rhel" else f"1:{dcgm}-*"
     last = int(group.gpu.cuda_last.split(".")[0]) if group.gpu and group.gpu.cuda_last else None
-    known = [major for major in dict.fromkeys((cuda_major, last)) if major in names["by_driver_major_cuda"]]
-    majors = [major for major in known if major and major <= (cuda_major or major)]
-    wanted = [names["core"], *([names["by_driver_major_cuda"][major] for major in majors] or [names["all"]])]
+    builds = names["by_driver_major_cuda"]
+    older_too = last if cuda_major and last and last < cuda_major else None
+    majors = [major for major in (cuda_major, older_too) if major in builds]
+    wanted = [names["core"], *([builds[major] for major in majors] or [names["all"]])]
     if dcgm in names["closed"]["versions"]:
         wanted += [names["closed"]["core"], *(_filled(names["closed"]["by_cuda"], cuda=str(each)) for each in majors)]
     unpinned = names["recommended"][f"{family(group.os)}_family"]

@@ -242,8 +242,8 @@ def told(manager, name, version):
 
 
 def gpus():
-    """(number of NVIDIA GPUs on the PCI bus, None), or (None, why it is unknown). From the kernel: lspci is in a package
-    that the role base installs.
+    """(number of NVIDIA GPUs on the PCI bus, None), or (None, why it is unknown).
+    From the kernel: lspci is in a package that the role base installs.
     """
     try:
         found = [(read(folder / "vendor"), read(folder / "class")) for folder in PCI.iterdir()]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from ironburst.adapters import ansible
+from ironburst.adapters.ansible import Ansible
 from lab.system import wait_for
+from tests.playbooks import sample
 
 
 def running(pid):
@@ -47,3 +49,18 @@ def test_a_signal_ends_the_run_and_is_not_swallowed(tmp_path, monkeypatch):
     sender.join()
     assert not running(int(began.read_text()))  # neither Ansible's workers nor what a task has started is left
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_connection_has_the_reference_of_sudos_password_and_never_the_password(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPS_SUDO", "correct horse")
+    login = {"ssh": {"user": "ops", "sudo_password": "env:OPS_SUDO"}}
+    document = sample.publish(tmp_path / "lab.json", declare=login)
+    inventory = tmp_path / "inventory"
+    (inventory / "host_vars").mkdir(parents=True)
+    (inventory / "stack.yml").write_text("plugin: stack_document\n")
+    (inventory / "host_vars" / "dgx02.yml").write_text("ansible_become_method: su\n")
+    found = Ansible(inventory, document).connections(["head", "dgx02", "fixed-1"])
+    assert {name: (each.user, each.become, each.sudo_password) for name, each in found.items()} == {
+        "head": ("ops", True, "env:OPS_SUDO"),
+        "fixed-1": ("admin", True, ""),
+    }

@@ -1,5 +1,5 @@
-"""A dressed Ubuntu 24.04 with stubs of what DGX OS brings, from a repository of its own: validate.yml asks the real apt,
-names what the lock would take away, and refuses it until somebody allows it or the node says that it runs DGX OS.
+"""A dressed Ubuntu 24.04 with stubs of what DGX OS brings, from a repository of its own: validate.yml asks the real
+apt, names what the lock would take away, and refuses it until somebody allows it or the node says that it runs DGX OS.
 """
 
 import os
@@ -18,7 +18,7 @@ BROUGHT = {
     "docker-ce": "5:27.3.1-1~ubuntu.24.04~noble\nDepends: containerd.io\nConflicts: docker, docker.io",
 }
 INSTALL = """set -e; mkdir -p /opt/dgx; cd /opt/dgx; d=$(mktemp -d); mkdir "$d/DEBIAN"; cat > "$d/DEBIAN/control"
-dpkg-deb -q -b "$d" new.deb; name=$(dpkg-deb -f new.deb Package); mv new.deb "$name.deb"; dpkg -i "$name.deb"
+dpkg-deb -b "$d" new.deb; name=$(dpkg-deb -f new.deb Package); mv new.deb "$name.deb"; dpkg -i "$name.deb"
 { dpkg-deb -f "$name.deb"; echo "Filename: ./$name.deb"; echo "Size: $(stat -c %s "$name.deb")"
   echo "SHA256: $(sha256sum "$name.deb" | cut -d" " -f1)"; echo; } >> Packages
 echo "deb [trusted=yes] file:/opt/dgx ./" > /etc/apt/sources.list.d/dgx.list"""

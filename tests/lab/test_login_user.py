@@ -51,5 +51,5 @@ def test_a_node_in_service_is_drained_and_given_back_through_the_head(inside):
         driver="580.105.08",
         declare={"ssh": {"user": "ops", "sudo_password": f"file:{inside.site.dir / 'run' / 'sudo'}"}},
     )
-    told = sites.converge(inside, "--limit", "dgx01")
+    told = sites.converge(inside, "--limit", "dgx01", "--share", "100%")
     assert told["hosts"]["dgx01"]["state"] == "converged" and told["hosts"]["dgx01"]["drained"]

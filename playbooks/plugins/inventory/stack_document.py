@@ -2,7 +2,7 @@
 
 Groups: one for each role (group name = role name), `bare_metal` and `cloud`, `hall_<hall>`, `rack_<hall>_<rack>`,
 `partition_<name>`, `fabric_<kind>`. Host variables: `ansible_host`, `ansible_user`, `ansible_become` (for anybody but
-root), `node_sudo_password` (a reference) and by it `ansible_become_password`, `node_<field>` for every field of the
+root), `node_sudo_secret` (a reference) and by it `ansible_become_password`, `node_<field>` for every field of the
 host in the document (`node_software`: its exact set), `node_locked`, `node_head_slurm` and `node_imex`
 (ironburst.document.variables says what they are), `cluster_software` (host variables, because these beat group_vars:
 what the document fixes no group_vars may change), and of two schedulers the host's own as `cluster_scheduler`.
@@ -55,7 +55,7 @@ document: /srv/ironburst/prod.json
 """
 
 
-SUDO_PASSWORD = "{{ lookup('secret', node_sudo_password, region=cluster_region) }}"
+SUDO_PASSWORD = "{{ lookup('secret', node_sudo_secret, region=cluster_region) }}"
 
 
 def group_name(*parts: str) -> str:
@@ -109,7 +109,7 @@ class InventoryModule(BaseInventoryPlugin):
                 self.inventory.add_group(group)
                 self.inventory.add_child(group, name)
             own = variables.of_host(document, host) | of_others[name]
-            if own["node_sudo_password"]:  # resolved where it is used: no listing shows it
+            if own["node_sudo_secret"]:  # resolved where it is used: no listing shows it
                 own["ansible_become_password"] = trust_as_template(SUDO_PASSWORD)
             self._set(name, own)
         if keeper := variables.keeper(document):

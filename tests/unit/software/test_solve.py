@@ -500,7 +500,7 @@ def dcgm(**wish):
 
 
 def test_dcgm_of_a_gpu_that_cuda_13_dropped_is_of_both_cudas():
-    core, *builds, numa = dcgm(gpu="V100 SXM2 32GB", cuda="12.9", kernel_module="proprietary")
+    _, *builds, numa = dcgm(gpu="V100 SXM2 32GB", cuda="12.9", kernel_module="proprietary")
     assert [name.partition("=")[0][-6:] for name in builds] == ["cuda13", "cuda12"] and numa == "libnuma1"
     assert len(dcgm()) == 3
 
