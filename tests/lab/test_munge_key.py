@@ -139,7 +139,5 @@ def test_a_rented_node_stops_the_change(site, inside, key, job):
     _, said = rotated(inside, ok=False)
     assert "Rented nodes (p5-1) have the former key" in " ".join(said.split())
     key.write_bytes(b"y" * 64)
-    assert (
-        site.ssh("head", "sha256sum < /etc/munge/munge.key").stdout
-        == site.ssh("dgx01", "sha256sum < /etc/munge/munge.key").stdout
-    )
+    seen = {site.ssh(host, "sha256sum < /etc/munge/munge.key").stdout for host in HOSTS}
+    assert len(seen) == 1, "nothing was changed"
