@@ -85,10 +85,9 @@ PATHS: dict[str, tuple[str, str]] = {
     "cloud_node/tasks/runtime.yml:The metadata service is for root alone": ("harmless", "a packet filter's rule"),
     "munge_key.yml:Nobody rents, and nothing is rented/The controller stops": (
         "harmless",
-        "rented nodes are asked for after it",
+        "nothing is rented then",
     ),
     "munge_key.yml:The new key takes the place of the present one": ("harmless", "munged serves a request at a time"),
-    "munge_key.yml:Slurm's daemons start anew": ("harmless", STEPS_SURVIVE),
     # packages, whose scripts restart what they bring
     "packages/tasks/main.yml:Install the packages (apt)": (
         "asked",
