@@ -1,6 +1,4 @@
-"""Another signing key of a package repository, as docs/how-to/sysadmin/package-repositories.md has it, with this machine's own
-apt.
-"""
+"""Another signing key of a package repository, step by step as package-repositories.md has it, with a real apt."""
 
 import hashlib
 import shutil
