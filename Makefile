@@ -59,11 +59,16 @@ bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an h
 check: setup ## what a machine sees without running it: lint, format, types, dead code, layers, playbooks (a minute)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-code check-playbooks
 
+# What runs on nodes has the system's own Python, of which EL 9's is the oldest that is offered (Ubuntu 22.04: 3.10, Debian 12: 3.11)
+NODE_PYTHON := 3.9
+NODE_PROGRAMS := playbooks/files playbooks/roles playbooks/plugins/modules playbooks/plugins/module_utils ironburst/health ironburst/convergence/host_facts.py
+
 check-code: setup
 	$(VENV)/bin/ruff check --quiet .
 	$(VENV)/bin/ruff format --quiet --check .
 	$(VENV)/bin/mypy --no-error-summary
 	$(VENV)/bin/vulture
+	$(VENV)/bin/vermin -q --no-tips --violations --target=$(NODE_PYTHON)- $(NODE_PROGRAMS)
 	$(PY) -m pytest -q tests/test_layers.py
 
 check-playbooks: setup

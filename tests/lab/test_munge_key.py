@@ -79,7 +79,7 @@ def job(site, inside):
     """A job that runs all the while."""
     assert converged(inside)[0]["login01"] > 3
     wait_for(lambda: "idle" in site.ssh("head", "sinfo -h -p home -o %T").stdout, 60, "the node", pause=0.5)
-    line = "sbatch --parsable -A research -o /dev/null --time=30 --no-requeue --wrap 'sleep 1500'"
+    line = "sbatch --parsable -A research --mem=100 -o /dev/null --time=30 --no-requeue --wrap 'sleep 1500'"
     number = site.ssh("login01", f"cd /shared && runuser -u alice -- {line}", timeout=60).stdout.strip()
     wait_for(lambda: state(site, number) == "RUNNING", 60, "the job", pause=0.5)
     return number
@@ -91,9 +91,7 @@ def state(site, number):
 
 def test_the_same_key_changes_nothing(inside, job):
     assert converged(inside)[0] == dict.fromkeys(HOSTS, 0)
-    changed, said = rotated(inside)
-    assert all(count == 1 for count in changed.values()), "the copy beside, which goes again"
-    assert said.count("same") == 0 or "restart" not in said
+    assert rotated(inside)[0] == dict.fromkeys(HOSTS, 1), "the copy beside, which goes again"
 
 
 def test_no_host_changes_its_key_alone(site, inside, key, job):
@@ -120,7 +118,7 @@ def test_all_change_it_together_under_a_running_job(site, inside, key, job):
         assert site.ssh(host, "ls /etc/munge").stdout.split() == ["munge.key"]
     assert state(site, job) == "RUNNING" and site.ssh("dgx01", "pgrep -f 'sleep 1500'").stdout == step
     assert "allocated" in site.ssh("login01", "sinfo -h -p home -o %T -n dgx01").stdout.replace("mixed", "allocated")
-    line = "cd /shared && runuser -u alice -- srun -A research --time=1 hostname"
+    line = "cd /shared && runuser -u alice -- srun -A research --mem=100 --time=1 hostname"
     assert site.ssh("login01", line, timeout=60).stdout.strip() == "dgx01"
     assert converged(inside)[0] == dict.fromkeys(HOSTS, 0)
 
@@ -139,7 +137,5 @@ def test_a_rented_node_stops_the_change(site, inside, key, job):
     _, said = rotated(inside, ok=False)
     assert "Rented nodes (p5-1) have the former key" in " ".join(said.split())
     key.write_bytes(b"y" * 64)
-    assert (
-        site.ssh("head", "sha256sum < /etc/munge/munge.key").stdout
-        == site.ssh("dgx01", "sha256sum < /etc/munge/munge.key").stdout
-    )
+    seen = {site.ssh(host, "sha256sum < /etc/munge/munge.key").stdout for host in HOSTS}
+    assert len(seen) == 1, "nothing was changed"

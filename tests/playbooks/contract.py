@@ -57,6 +57,7 @@ KEYWORDS = frozenset(
         "loop_control",
         "with_items",
         "vars",
+        "ignore_unreachable",
         "become",
         "become_user",
         "check_mode",

@@ -83,6 +83,11 @@ PATHS: dict[str, tuple[str, str]] = {
     "metrics/tasks/runtime.yml:The exporters run with their present settings": ("harmless", BESIDE),
     "metrics/tasks/configure.yml:Exporters start at boot (image)": ("harmless", "they are only enabled"),
     "cloud_node/tasks/runtime.yml:The metadata service is for root alone": ("harmless", "a packet filter's rule"),
+    "munge_key.yml:Nobody rents, and nothing is rented/The controller stops": (
+        "harmless",
+        "nothing is rented then",
+    ),
+    "munge_key.yml:The new key takes the place of the present one": ("harmless", "munged serves a request at a time"),
     # packages, whose scripts restart what they bring
     "packages/tasks/main.yml:Install the packages (apt)": (
         "asked",

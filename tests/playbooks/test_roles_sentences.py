@@ -1,5 +1,7 @@
 """What the roles' variables conclude from the lock and from what a host shows, templated by Ansible itself."""
 
+import fnmatch
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,47 @@ NEXT_BUILT = {"boot_kernel": NEXT, "dkms": [f"nvidia/580.95.05, {NEXT}, x86_64: 
 def test_an_image_has_the_module_of_the_kernel_that_it_will_boot(seen, words):
     problem = value("nvidia_driver", "nvidia_driver_dkms_problem", seen, image_build=True)
     assert problem == "" if words is None else words in problem, problem
+
+
+def test_a_kernel_that_an_update_brought_has_the_driver_before_it_boots():
+    """Headers of the next kernel are the role base's; a converge builds, and says where it can't."""
+    without = {"boot_kernel": NEXT, "boot_driver_module": None}
+    (problem,) = value("nvidia_driver", "nvidia_driver_problems", without)
+    assert problem.startswith(f"would boot kernel {NEXT}, for which there is no NVIDIA module")
+    assert value("nvidia_driver", "nvidia_driver_problems", without | {"boot_driver_module": "/lib/x/nvidia.ko"}) == []
+    assert f"linux-headers-{NEXT}" in value("base", "base_kernel_packages", without)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linux-image-amd64",
+        "linux-image-6.8.0-60-generic",
+        "linux-generic",
+        "linux-aws",
+        "linux-headers-generic",
+        "linux-modules-nvidia-580-server-generic",
+        "nvidia-open",
+        "libnvidia-nscq",
+        "sackd",
+        "slurmd",
+    ],
+)
+def test_unattended_upgrades_leave_kernel_and_driver_alone(name):
+    """As unattended-upgrades reads its list: regular expressions that a name begins with."""
+    listed = value("base", "base_upgrades_blacklist")
+    assert any(re.match(pattern, name) for pattern in listed)
+    assert not any(re.match(pattern, other) for pattern in listed for other in ("openssl", "libc6", "openssh-server"))
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel", "kernel-core", "kernel-devel", "kmod-nvidia-open-dkms", "nvidia-driver-cuda", "slurm"]
+)
+def test_dnf_automatic_leaves_kernel_and_driver_alone_and_reboots_nothing(name):
+    settings = {each["option"]: each["value"] for each in value("base", "base_dnf_automatic_settings")}
+    globs = settings["excludepkgs"].split(",")
+    assert any(fnmatch.fnmatchcase(name, glob) for glob in globs) and settings["reboot"] == "never"
+    assert not any(fnmatch.fnmatchcase(other, glob) for glob in globs for other in ("openssl", "glibc", "systemd"))
 
 
 @pytest.mark.parametrize(
