@@ -71,7 +71,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
 
 def run(name: str, command: Sequence[str], folder: Path) -> str:
     """Run one and keep its result. Returns a line that says how it went."""
-    began, before = datetime.now(UTC), machine()
+    began, before, measured = datetime.now(UTC), machine(), commit()  # another commit may come while it runs
     done = subprocess.run(
         [sys.executable, "-m", *command, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
     )
@@ -84,7 +84,7 @@ def run(name: str, command: Sequence[str], folder: Path) -> str:
         return f"{name}: {result['skipped']}"
     ran = {
         "command": " ".join(["python -m", *command]),
-        "commit": commit(),
+        "commit": measured,
         "date": f"{began:%Y-%m-%d}",
         "machine": before,
     }
