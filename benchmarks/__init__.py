@@ -7,6 +7,7 @@ idle: what idle leases cost, against the best in hindsight
 budget: whether a hard ceiling is ever passed, whatever goes wrong (mishaps.py)
 decide: how long one decision takes
 mix: what the instances for many pending pods cost, against a certified bound (mix_bound.py) and karpenter's scheduler
+pending_pods: how long it is from a real API server's watches to a decision, with which memory and how many lists
 schedulers: whether a queue of pods is decided on as a queue of Slurm's jobs is
 shares: whether a team's guarantee is ever broken, by the rules themselves and by a real API server
 share_table: the shares that the same lines of config reach in Slurm and in Kubernetes (root; a lab of its own)

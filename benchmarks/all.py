@@ -44,6 +44,7 @@ def benchmarks(full: bool) -> dict[str, list[str]]:
         "days": ["benchmarks.days", "--days", "1000" if full else "50"],
         "days-dead": ["benchmarks.days", "--days", "1000" if full else "50", "--dead"],
         "mix": ["benchmarks.mix"],
+        "pending-pods": ["benchmarks.pending_pods"],
         "schedulers": ["benchmarks.schedulers", *([] if full else ["--jobs", "5000"])],
         "shares": ["benchmarks.shares"],
         "shares-kubernetes": ["benchmarks.shares", "--kubernetes", "--sequences", "200" if full else "40"],

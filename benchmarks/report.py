@@ -98,6 +98,7 @@ TITLES = (
     "Random days with accidents, a controller killed for ever: what was lost, and the last rented node's end, seconds",
     "Instances for 20,000 pending pods (openb): cost over the certified bound, cost and seconds over karpenter's",
     "A trace as a queue of pods and as one of Slurm's jobs: jobs that begin otherwise",
+    "5,000 pending pods, 1,000 nodes: from the cluster's watches to a decision",
     "Random sequences of submit, finish, kill and drain: times that a team's guarantee was broken",
     "The same shares in Slurm and in Kubernetes, one workload: the largest difference, in parts of the GPU-seconds",
     "So many declared hosts: seconds and MB of `ansible-inventory --list`, seconds of a converge with nothing to do",
@@ -122,6 +123,7 @@ def rows(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
         _days(results, dead=True),
         _mix(results),
         _schedulers(_with(results, "schedulers")),
+        _pending_pods(_with(results, "memory_mb")),
         _shares(results),
         _share_table(_with(results, "largest_difference")),
         _hosts(_with(results, hosts.EXPONENTS)),
@@ -212,6 +214,16 @@ def _schedulers(result: Result | None) -> Iterator[Line]:
     for name, case in (("kubernetes", "Kubernetes' objects"), ("records", "the policy's own records")):
         otherwise = result and float(result["schedulers"][name]["jobs_otherwise"])
         yield Line(f"{case}, against Slurm's", 0.0, None, otherwise, note, result)
+
+
+def _pending_pods(result: Result | None) -> Iterator[Line]:
+    note = ""
+    if result:
+        note = f"{result['pods']:,} pods, {result['nodes']:,} nodes; the first round {result['first_s']:g} s"
+    asked = {"seconds": (2.0, 0.5), "memory_mb": (500.0, None), "lists": (0.0, None)}
+    words = {"seconds": "a round, s", "memory_mb": "memory at its most, MB", "lists": "lists in all later rounds"}
+    for key, (most, best) in asked.items():
+        yield Line(words[key], most, best, result and float(result[key]), note, result)
 
 
 def _shares(results: list[dict[str, Any]]) -> Iterator[Line]:
