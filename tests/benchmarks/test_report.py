@@ -44,7 +44,7 @@ def lines(*results):
 
 def test_without_results_every_line_says_not_measured():
     text = report.page([])
-    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 17
+    assert text.count(report.NOT_MEASURED) == sum(len(each) for each in lines().values()) and text.count("\n## ") == 18
 
 
 @pytest.mark.parametrize(
@@ -137,6 +137,7 @@ def test_every_result_has_a_command_that_its_benchmark_understands():
             "budget",
             "days",
             "mix",
+            "pending_pods",
             "schedulers",
             "hosts",
             "burst",
@@ -188,6 +189,13 @@ def test_a_mix_is_shown_beside_its_bound_and_karpenter():
     assert [line.reached for line in alone[:3]] == [1.01, None, None] and "no karpenter: no Go" in alone[0].note
 
 
+def test_a_round_over_many_pods_is_shown_with_its_memory_and_its_lists():
+    result = {"pods": 5000, "nodes": 1000, "first_s": 4.4, "seconds": 2.1, "memory_mb": 149, "lists": 0}
+    shown = lines(result)["15"]
+    assert [line.reached for line in shown] == [2.1, 149, 0] and "5,000 pods, 1,000 nodes" in shown[0].note
+    assert [report._reached(line).split()[-1] for line in shown] == ["(missed)", "(asked)", "(asked)"]
+
+
 def test_an_unknown_result_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
         bench.main(["--only", "nothing"])
@@ -209,10 +217,10 @@ def test_guarantees_are_counted_with_each_scheduler_and_more_sequences_count_bef
     played = {"guarantees_broken": 0, "sequences": 200, "steps": 6000, "preempted": 342}
     real = {**played, "scheduler": "kubernetes", "slowest_guarantee_s": 11.1}
     few = {**real, "sequences": 40, "guarantees_broken": 1}
-    rules, kubernetes = lines({**played, "scheduler": "rules"}, few, real)["15"]
+    rules, kubernetes = lines({**played, "scheduler": "rules"}, few, real)["16"]
     assert rules.reached == 0 and rules.note == "200 sequences, 6,000 steps, 342 jobs ended"
     assert kubernetes.reached == 0 and kubernetes.note.endswith("guarantees met within 11.1 s")
-    assert lines(few)["15"][1].reached == 1
+    assert lines(few)["16"][1].reached == 1
 
 
 def test_the_table_of_shares_has_a_line_for_each_part():
@@ -224,7 +232,7 @@ def test_the_table_of_shares_has_a_line_for_each_part():
     }
     found = share_table.table(by)
     assert found["differences"] == dict(zip(share_table.PARTS, (0.0, 0.125, 0.0), strict=True))
-    shown = lines(json.loads(json.dumps(found)))["16"]
+    shown = lines(json.loads(json.dumps(found)))["17"]
     assert [(line.case, line.reached) for line in shown] == list(found["differences"].items())
     assert shown[1].note == "slurm 0.625, 0.375, 0.000; kubernetes 0.500, 0.500, 0.000; rules 0.625, 0.375, 0.000"
     assert "(missed)" in report.page([{"file": "shares-table.json", **found}])
