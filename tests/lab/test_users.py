@@ -90,13 +90,15 @@ def login(site, key, user, address, *command):
     return subprocess.run(client, capture_output=True, text=True, timeout=60)
 
 
-def job(site, user, *options, where="dgx01"):
-    """What a job of one user says of itself; srun as the user, who has logged in at the head."""
+def job(site, user, *options):
+    """What a job of one user says of itself on dgx01, the one node; sbatch as the user, who has logged in at the
+    head. Its home may be that of the node alone.
+    """
     script = "id -u; id -un; id -g; id -G; echo $HOME; stat -c %u:%a $HOME; pwd; hostname -s; touch $HOME/was-here"
     line = f"cd ~ && sbatch --parsable --wait --output=said {' '.join(options)} --wrap '{script}'"
     done = site.ssh("head", ["runuser", "-l", user, "-c", line], check=False, timeout=180)
     assert done.returncode == 0, f"{done.stdout} {done.stderr} {site.ssh('head', 'squeue; sinfo -N').stdout}"
-    return site.ssh("head", ["runuser", "-l", user, "-c", "cat said"]).stdout.split("\n")
+    return site.ssh("dgx01", ["runuser", "-l", user, "-c", "cat said"]).stdout.split("\n")
 
 
 def test_a_fresh_site_has_its_users_and_the_second_run_changes_nothing(inside, site, converged):
