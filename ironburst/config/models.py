@@ -21,6 +21,7 @@ from ironburst.config.types import (
     Duration,
     Fingerprint,
     Mac,
+    Mail,
     Name,
     Network,
     Range,
@@ -30,15 +31,19 @@ from ironburst.config.types import (
 )
 from ironburst.config.user_models import Users
 
+LoginUser = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]*$", examples=["ubuntu"])]
+
 
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
-    user: str = Field(default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo")
+    user: LoginUser = Field(
+        default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo"
+    )
     sudo_password: SecretRef | None = Field(
         default=None, description="sudo's password of `user`; none: sudo asks for none. Cloud nodes never have one"
     )
-    cloud_user: str | None = Field(
+    cloud_user: LoginUser | None = Field(
         default=None,
         description="the same at cloud nodes; none: the user of the system's stock images (admin on Debian, ubuntu, "
         "ec2-user on RHEL); Rocky's images have rocky",
@@ -52,7 +57,7 @@ class Bmc(Strict):
     """Redfish endpoints of a range of nodes, one each."""
 
     addresses: Range = Field(description="URLs, one a node", examples=["https://10.0.9.[11-14]"])
-    username: str
+    username: str = Field(min_length=1)
     password: SecretRef
     verify_tls: bool = Field(
         default=True, description="no: whatever certificate is shown is taken, and the password sent there; see sha256"
@@ -89,7 +94,9 @@ class _OwnedAlone(Strict):
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
     addresses: Range = Field(description="in the hall's cidr, one a node", examples=["10.0.1.[11-14]"])
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
-    serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
+    serials: list[Annotated[str, Field(min_length=1)]] | None = Field(
+        default=None, description="verified against the BMC's inventory"
+    )
     node_objects: Range | None = Field(
         default=None,
         description="names of their Node objects in Kubernetes, one a node; where absent, the nodes' own",
@@ -156,12 +163,12 @@ class Budget(Strict):
         description="Slurm account: the most that is spent on its jobs in a month; "
         "others have the common ceilings only",
     )
-    notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
+    notify: list[Mail] = Field(default=[], description="mail addresses for the budget alarm")
 
 
 def _mean_alone(value: Any) -> Any:
     """`20m` is the mean."""
-    return {"mean": str(value)} if isinstance(value, str | int | float) else value
+    return {"mean": value} if isinstance(value, str | int | float) else value
 
 
 def _or_a_duration(schema: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
 from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
+from ironburst.config.types import Address, Certificates, Folder, Name, Network, Ports, SecretRef
 from ironburst.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
@@ -27,13 +27,12 @@ class Slurm(Strict):
     munge_key: SecretRef = Field(
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
     )
-    shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
+    shared_filesystem: Folder = Field(default="/shared", description=SHARED)
     slurm_uid: int = Field(
         default=64030, gt=0, lt=2**31, description="number of Slurm's user and group, the same on head and nodes"
     )
-    srun_ports: str = Field(
+    srun_ports: Ports = Field(
         default="61001-64000",
-        pattern=r"^\d+-\d+$",
         description="SrunPortRange: what srun listens on; open in firewalld where it runs",
     )
     bridge: Bridge | None = Field(
@@ -191,7 +190,7 @@ class Kubernetes(InCluster):
     )
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
-    shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
+    shared_filesystem: Folder | None = Field(default=None, description=SHARED + "; none: there is none")
 
     @model_validator(mode="after")
     def _known_of_eks(self) -> Kubernetes:

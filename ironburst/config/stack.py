@@ -4,16 +4,17 @@ once: validation, lock and document go by the same solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from ironburst import catalog, secrets
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
-from ironburst.config.checks import check, gpu_support, software
+from ironburst.config.checks import check, gpu_support, places, software
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
-from ironburst.config.load import ConfigError, Finding, load, path_of
+from ironburst.config.finding import ConfigError, Finding, path_of
+from ironburst.config.load import aws_region, load
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError
@@ -33,7 +34,15 @@ class Stack:
 
 def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> Stack:
     """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
-    return valid(load(path), Path(path), now=now, resolve_secrets=resolve_secrets)
+    config = load(path)
+    of_region = list(places.pulumis_region(config, aws_region(Path(path))))
+    try:
+        stack = valid(config, Path(path), now=now, resolve_secrets=resolve_secrets)
+    except ConfigError as error:
+        raise ConfigError([*of_region, *error.findings]) from None
+    if any(finding.severity == "error" for finding in of_region):
+        raise ConfigError([*of_region, *stack.warnings])
+    return replace(stack, warnings=[*of_region, *stack.warnings])
 
 
 def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_secrets: bool = False) -> Stack:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, owned_nodes, unknown
-from ironburst.config.load import Finding
+from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig, Nodes
 
 
@@ -27,8 +28,16 @@ def one_value_a_node(config: ClusterConfig) -> Findings:
         wanted = len(nodes.names)
         for key, values in lists:
             if values is not None and len(values) != wanted:
-                message = f"gives {len(values)} values for {wanted} nodes; give one each"
+                message = f"gives {len(values)} values for {wanted} nodes; give one each{_meant(nodes.names)}"
                 yield Finding(at(*key), values, "one-a-node", message)
+
+
+def _meant(names: Sequence[str]) -> str:
+    """dgx01-04 is one name."""
+    parts = re.fullmatch(r"(.*?)(\d+)-(\d+)", names[0]) if len(names) == 1 else None
+    if parts and int(parts[2]) < int(parts[3]):
+        return f" ({names[0]} is one name; a range is {parts[1]}[{parts[2]}-{parts[3]}])"
+    return ""
 
 
 def rack_units(config: ClusterConfig) -> Findings:
@@ -74,11 +83,46 @@ def addresses(config: ClusterConfig) -> Findings:
         for i, address in enumerate(nodes.addresses):
             yield from _inside(at("addresses", i), address, hall.cidr, f"hall {hall.name}")
         for i, url in enumerate(nodes.bmc.addresses):
-            path, parts = at("bmc", "addresses", i), urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                yield Finding(path, url, "url", f"{url!r} is not a BMC's URL; write https://ADDRESS")
+            path = at("bmc", "addresses", i)
+            wrong, parts = _wrong_url(url), urlsplit(url)
+            if wrong:
+                shown = None if "@" in url else url
+                yield Finding(path, shown, "url", f"{repr(url) if shown else 'it'} is not a BMC's URL: {wrong}")
+            elif not parts.hostname:
+                continue
             elif parts.hostname.replace(".", "").isdigit():
                 yield from _inside(path, parts.hostname, hall.bmc_cidr, f"the BMC network of {hall.name}")
+
+
+def _wrong_url(url: str) -> str:
+    """What is wrong with a BMC's URL; empty: nothing."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "its port is none; a port is from 1 to 65535, and none is needed for 443"
+    if "://" not in url:
+        return f"write https://{url.split('/')[0]}"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "write https://ADDRESS"
+    if parts.username is not None or parts.password is not None:
+        return "it has a user or password, which belong under username and password"
+    if parts.path.rstrip("/") or parts.query or parts.fragment:
+        return f"it has a path, and Redfish's is known; write {parts.scheme}://{parts.netloc}"
+    return ""
+
+
+def memory(config: ClusterConfig) -> Findings:
+    """What Slurm is told of a node's memory is about what the platform has: MiB."""
+    for at, _, nodes in owned_nodes(config):
+        try:
+            has = catalog.platform(nodes.platform or "").system_memory_gb
+        except catalog.Unknown:
+            continue
+        given = nodes.slurm.memory_mb if nodes.slurm else None
+        if given and has and not has * 1024 / 20 < given <= has * 1024 * 1.1:
+            message = f"{given} MiB, and {nodes.platform} has {has} GB: `slurmd -C` on the node says RealMemory in MiB"
+            yield Finding(at("slurm", "memory_mb"), given, "memory", message, "warning")
 
 
 def certificates(config: ClusterConfig) -> Findings:
@@ -99,6 +143,16 @@ def certificates(config: ClusterConfig) -> Findings:
                 "certificate, or ca_file"
             )
             yield Finding(at("bmc", "verify_tls"), False, "bmc-certificate", message, "warning")
+        plain = [i for i, url in enumerate(bmc.addresses) if url.startswith("http://")]
+        if plain and not bmc.sha256:
+            message = f"{bmc.addresses[plain[0]]} is http://, so the password goes over the network for all to read: "
+            yield Finding(
+                at("bmc", "addresses", plain[0]),
+                bmc.addresses[plain[0]],
+                "plain-http",
+                message + "write https://",
+                "warning",
+            )
 
 
 def _inside(path: str, address: str, cidr: str, what: str) -> Findings:

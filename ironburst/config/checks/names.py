@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironburst import naming
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.cloud_models import Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 ONE_EACH = {

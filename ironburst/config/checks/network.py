@@ -10,7 +10,7 @@ from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
 from ironburst.config.cloud_models import Cloud
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
 from ironburst.config.scheduler_models import Kubernetes, Scheduler

@@ -6,7 +6,7 @@ import re
 
 from ironburst import secrets
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
