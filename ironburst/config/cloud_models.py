@@ -143,6 +143,11 @@ class _RentedAlone(Strict):
         "discovery will put there, so that pods that select them may be rented for",
         examples=[{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}],
     )
+    less_gpu_memory: bool = Field(
+        default=False,
+        description="its GPUs may have less memory than home's of the same name: to Slurm an A100 of 40 GB and one of "
+        "80 GB are the same gres type, and jobs that ask for it are rented either",
+    )
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
     )

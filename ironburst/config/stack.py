@@ -58,7 +58,9 @@ def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_sec
         of_software = [*software.findings(config, solution), *gpu_support.drivers(config, solution)]
     except catalog.Unknown:  # of hardware: the other checks say it
         of_software = list(software.profile(config))
-    findings = check(config, now, of_software) + (list(secret_references(config)) if resolve_secrets else [])
+    findings = check(config, now, of_software) + (
+        list(secret_references(config, stack_file)) if resolve_secrets else []
+    )
     for about in (findings, of_lock):
         if any(finding.severity == "error" for finding in about):
             raise ConfigError(about)
@@ -89,8 +91,10 @@ def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
         yield Finding(path, None, "lock", message)
 
 
-def secret_references(config: ClusterConfig) -> Findings:
-    """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
+def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> Findings:
+    """References that do not resolve here; `stack_file`: relative paths lie in its project. AWS Secrets Manager is not
+    asked: validate needs no cloud.
+    """
     references: dict[str, str] = {}
     for at, scheduler in schedulers(config):
         if scheduler.joins_with:
@@ -108,6 +112,6 @@ def secret_references(config: ClusterConfig) -> Findings:
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):
             try:
-                secrets.resolve(reference)
+                secrets.resolve(reference, near=stack_file)
             except secrets.SecretError as error:
                 yield Finding(path, reference, "secret", str(error))

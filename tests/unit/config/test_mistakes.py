@@ -120,6 +120,7 @@ MISTAKES = {
     "a BMC of another network": (HEAD_BMC, "https://10.99.16.10", "bmc.addresses[0]", "is not in 10.30.16.0/24"),
     "a BMC without a user": ("username: ironburst, password: \"aws-secretsmanager:prod/bmc\"}\n          - names: dgx[01-04]", "username: '', password: \"aws-secretsmanager:prod/bmc\"}\n          - names: dgx[01-04]", "bmc.username", "empty"),
     "a password where a reference belongs": ("aws-secretsmanager:prod/munge-key", "hunter2", "scheduler.munge_key", "not a secret reference"),
+    "rented GPUs with less memory": ("platform: dgx-h100\n            rack: r02", "platform: dgx-a100-640gb\n            rack: r02", "cloud.pools[1].less_gpu_memory", "p4d.24xlarge has A100 SXM4 40GB, and home has A100 SXM4 80GB: to Slurm both are a100"),
     # regions and zones
     "a region that isn't there": ("region: us-east-1\n      network", "region: us-est-1\n      network", "cloud.region", "did you mean 'us-west-1' or 'us-east-1'?"),
     "a zone as region": ("region: us-east-1\n      network", "region: us-east-1a\n      network", "cloud.region", "is a zone; write us-east-1"),
@@ -215,6 +216,25 @@ def test_no_mistake_is_accepted_in_silence(tmp_path, name):
             r"pydantic|string_|input should|valid string|\n|value error", each.message, re.IGNORECASE
         ), each
         assert len(each.message) < 400, each
+
+
+def test_less_gpu_memory_may_be_chosen(tmp_path):
+    text = GOOD.replace("platform: dgx-h100\n            rack: r02", "platform: dgx-a100-640gb\n            rack: r02")
+    file = mistaken(tmp_path, text.replace("{name: p4d,", "{name: p4d, less_gpu_memory: true,"))
+    assert [each for each in findings(file) if each.rule == "gpu-memory"] == []
+
+
+def test_a_region_without_prices_is_told_what_to_write(tmp_path):
+    file = mistaken(tmp_path, GOOD.replace("us-east-1", "eu-west-1").replace("price:\n", "price:\n", 1))
+    said = [each.message for each in findings(file) if each.rule == "no-price"]
+    assert said == [
+        f"the catalogue has no {market} price of p4d.24xlarge in eu-west-1; write USD per hour of one instance under "
+        f"cloud: `price: {{p4d.24xlarge: {{{key}: USD}}}}` (in us-east-1 it is {usd})"
+        for market, key, usd in (
+            ("spot", "spot", "7.246, estimate from the spot advisor"),
+            ("on-demand", "on_demand", "21.9576, list price"),
+        )
+    ]
 
 
 def test_there_are_many():
