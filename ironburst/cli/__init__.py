@@ -33,6 +33,7 @@ VERBS = (
     "converge",
     "image",
     "health",
+    "slurm",
     "status",
     "explain",
     "tick",

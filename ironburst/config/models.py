@@ -89,10 +89,18 @@ class _OwnedAlone(Strict):
     platform: str | None = Field(
         default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"]
     )
-    rack: Name = Field(description="one of the hall's racks")
-    units: list[Annotated[int, Field(gt=0)]] = Field(description="lowest rack unit of each node")
+    managed: bool = Field(
+        default=True,
+        description="no: the policy knows the nodes, and nothing else touches them: no Ansible, BMC or health check",
+    )
+    rack: Name | None = Field(default=None, description="one of the hall's racks; none: not said, and not checked")
+    units: list[Annotated[int, Field(gt=0)]] = Field(
+        default=[], description="lowest rack unit of each node; with a rack"
+    )
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
-    addresses: Range = Field(description="in the hall's cidr, one a node", examples=["10.0.1.[11-14]"])
+    addresses: Range = Field(
+        default=[], description="in the hall's cidr, one a node; managed nodes need them", examples=["10.0.1.[11-14]"]
+    )
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
     serials: list[Annotated[str, Field(min_length=1)]] | None = Field(
         default=None, description="verified against the BMC's inventory"
@@ -102,7 +110,7 @@ class _OwnedAlone(Strict):
         description="names of their Node objects in Kubernetes, one a node; where absent, the nodes' own",
         examples=["dgx[01-04].dc1.example"],
     )
-    bmc: Bmc
+    bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )
@@ -127,8 +135,10 @@ class Hall(Strict):
 
     name: Name
     cidr: Network = Field(description="network of the nodes")
-    bmc_cidr: Network = Field(description="out-of-band network of the BMCs")
-    racks: list[Rack] = Field(min_length=1)
+    bmc_cidr: Network | None = Field(
+        default=None, description="out-of-band network of the BMCs; needed where nodes have one"
+    )
+    racks: list[Rack] = Field(default=[], description="none: where the nodes stand isn't said")
     nodes: list[Nodes] = Field(min_length=1)
     subnet_managers: list[str] = Field(
         default=[],
@@ -252,7 +262,10 @@ class ClusterConfig(Strict):
     name: Name
     software: Software
     ssh: Ssh = Ssh()
-    halls: list[Hall] = Field(default=[], description="where the owned nodes stand; none only with a cluster of EKS")
+    halls: list[Hall] = Field(
+        default=[],
+        description="where the owned nodes stand; none only with a cluster of EKS, or with a Slurm that isn't managed",
+    )
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")

@@ -22,7 +22,16 @@ class Slurm(Strict):
     """Slurm, as the owned nodes have it."""
 
     kind: Literal["slurm"] = "slurm"
-    head: str = Field(description="name of the bare-metal node with slurmctld")
+    managed: bool = Field(
+        default=True,
+        description="no: this Slurm is there already, and stays as it is; `ironburst slurm snippet` prints what its "
+        "administrator adds to it",
+    )
+    head: str = Field(
+        min_length=1,
+        description="name of the bare-metal node with slurmctld; not managed: its address or name, as rented nodes "
+        "reach it",
+    )
     home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
     munge_key: SecretRef = Field(
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
@@ -47,8 +56,8 @@ class Slurm(Strict):
 
     @property
     def head_node(self) -> str | None:
-        """Name of the node that it runs on."""
-        return self.head
+        """Name of the declared node that it runs on; None: it is there already."""
+        return self.head if self.managed else None
 
 
 class GpuSupport(Strict):

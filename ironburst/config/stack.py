@@ -106,7 +106,7 @@ def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> 
                 references[at("bridge", "admin_kubeconfig")] = scheduler.bridge.admin_kubeconfig
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
-    references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
+    references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config) if nodes.bmc}
     if config.users and config.users.directory and config.users.directory.bind_password:
         references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
     for path, reference in references.items():

@@ -17,13 +17,13 @@ def one_value_a_node(config: ClusterConfig) -> Findings:
     """Every list gives one value a node."""
     for at, _, nodes in owned_nodes(config):
         lists: list[tuple[tuple[str, ...], Sequence[object] | None]] = [
-            (("units",), nodes.units),
-            (("addresses",), nodes.addresses),
+            (("units",), nodes.units if nodes.rack or nodes.units else None),
+            (("addresses",), nodes.addresses if nodes.managed or nodes.addresses else None),
             (("macs",), nodes.macs),
             (("serials",), nodes.serials),
             (("node_objects",), nodes.node_objects),
-            (("bmc", "addresses"), nodes.bmc.addresses),
-            (("bmc", "sha256"), nodes.bmc.sha256),
+            (("bmc", "addresses"), nodes.bmc.addresses if nodes.bmc else None),
+            (("bmc", "sha256"), nodes.bmc.sha256 if nodes.bmc else None),
         ]
         wanted = len(nodes.names)
         for key, values in lists:
@@ -45,8 +45,14 @@ def rack_units(config: ClusterConfig) -> Findings:
     taken: dict[tuple[str, str, int], str] = {}
     for at, hall, nodes in owned_nodes(config):
         racks = {rack.name: rack for rack in hall.racks}
+        if nodes.rack is None:
+            if nodes.units:
+                yield Finding(
+                    at("units"), nodes.units, "unknown-rack", "are of no rack: name the rack, or leave them out"
+                )
+            continue
         if nodes.rack not in racks:
-            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks)}"
+            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks) or 'none'}"
             yield Finding(at("rack"), nodes.rack, "unknown-rack", message)
             continue
         height = _height(nodes)
@@ -82,7 +88,13 @@ def addresses(config: ClusterConfig) -> Findings:
     for at, hall, nodes in owned_nodes(config):
         for i, address in enumerate(nodes.addresses):
             yield from _inside(at("addresses", i), address, hall.cidr, f"hall {hall.name}")
-        for i, url in enumerate(nodes.bmc.addresses):
+        if nodes.bmc and (hall.bmc_cidr is None or not nodes.managed):
+            message = "is of nodes that aren't managed, so nobody asks it: leave it out"
+            if nodes.managed:
+                message = f"needs the network that it lies in: write bmc_cidr of {hall.name}"
+            yield Finding(at("bmc"), None, "bmc", message)
+            continue
+        for i, url in enumerate(nodes.bmc.addresses if nodes.bmc else []):
             path = at("bmc", "addresses", i)
             wrong, parts = _wrong_url(url), urlsplit(url)
             if wrong:
@@ -91,7 +103,7 @@ def addresses(config: ClusterConfig) -> Findings:
             elif not parts.hostname:
                 continue
             elif parts.hostname.replace(".", "").isdigit():
-                yield from _inside(path, parts.hostname, hall.bmc_cidr, f"the BMC network of {hall.name}")
+                yield from _inside(path, parts.hostname, hall.bmc_cidr or "", f"the BMC network of {hall.name}")
 
 
 def _wrong_url(url: str) -> str:
@@ -129,6 +141,8 @@ def certificates(config: ClusterConfig) -> Findings:
     """A BMC's certificate is checked in one way; in none is told."""
     for at, _, nodes in owned_nodes(config):
         bmc = nodes.bmc
+        if bmc is None:
+            continue
         ways = {"ca_file": bmc.ca_file, "sha256": bmc.sha256, "verify_tls: no": not bmc.verify_tls}
         given = [way for way, chosen in ways.items() if chosen]
         if len(given) > 1:
@@ -171,7 +185,7 @@ def platforms(config: ClusterConfig) -> Findings:
         if nodes.role == "gpu" and nodes.platform is None:
             message = "is needed for GPU nodes; name one of the catalogue, as in dgx-h100"
             yield Finding(at("platform"), None, "missing", message)
-        if nodes.role == "gpu" and nodes.infiniband_links is None:
+        if nodes.role == "gpu" and nodes.infiniband_links is None and nodes.managed:
             message = "is needed for GPU nodes; write 0 if they have no InfiniBand"
             yield Finding(at("infiniband_links"), None, "missing", message)
         if nodes.platform is not None:

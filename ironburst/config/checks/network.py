@@ -39,7 +39,8 @@ def overlaps(config: ClusterConfig) -> Findings:
 def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
     for h, hall in enumerate(config.halls):
         yield path_of("halls", h, "cidr"), hall.cidr
-        yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
+        if hall.bmc_cidr:
+            yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
     if config.cloud:
         yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
     for at, each in schedulers(config):

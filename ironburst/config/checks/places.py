@@ -12,6 +12,8 @@ from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 HOST_NAME = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
+SLURM_NAME = r"[A-Za-z][A-Za-z0-9._-]*"
+"""what Slurm takes for a node, that another one named"""
 LONGEST = 64
 """characters that Linux takes for a host's name"""
 VPC = (16, 28)
@@ -22,7 +24,7 @@ def host_names(config: ClusterConfig) -> Findings:
     """Names of owned nodes can be those of hosts."""
     for at, _, nodes in owned_nodes(config):
         for n, name in enumerate(nodes.names):
-            wrong = _wrong_name(name)
+            wrong = "" if not nodes.managed and re.fullmatch(SLURM_NAME, name) else _wrong_name(name)
             if wrong:
                 yield Finding(at("names", n), name, "host-name", f"{name!r} is no host name: {wrong}")
 
