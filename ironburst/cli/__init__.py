@@ -25,6 +25,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 VERBS = (
     "help",
     "catalog",
+    "init",
     "validate",
     "lock",
     "packages",

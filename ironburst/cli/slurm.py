@@ -15,7 +15,7 @@ from ironburst.document import ClusterDocument, PoolDocument
 
 FOLDER = "/usr/local/sbin"
 RESUME_S, SUSPEND_S, BACKSTOP_S, DEFAULT_S = 1800, 300, 86400, 3600
-"""seconds, as the role slurm_head has them: a boot; how long a name rests after its node; a burst node that idles without
+"""seconds, as the role slurm_head has them: a boot; how long a name rests; a burst node that idles without
 a controller; a job without a time limit"""
 ADDED = ("idle_on_node_suspend", "requeue_on_resume_failure", "power_save_interval=5", "power_save_min_interval=0")
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 AFTERWARDS = (
     "##### afterwards, on the head",
     f"# ln -s ironburst-suspend {FOLDER}/ironburst-resume-fail",
-    "# useradd --system ironburst; sacctmgr add user ironburst account=root adminlevel=operator   (the controller's user)",
+    "# useradd --system ironburst; sacctmgr add user ironburst account=root adminlevel=Administrator",
     "# install -d -o ironburst -g slurm -m 0775 /var/spool/ironburst",
     "# install -d -o ironburst -g slurm -m 0755 /var/spool/ironburst/leases",
     "# restart slurmctld (new nodes need it), then drain the burst nodes before any job sees them:",

@@ -15,6 +15,7 @@ from ironburst.config.types import Address, Certificates, Folder, Name, Network,
 from ironburst.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
+Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["home"])]
 SHARED = "mounted on every node; the gate checks it"
 
 
@@ -32,7 +33,9 @@ class Slurm(Strict):
         description="name of the bare-metal node with slurmctld; not managed: its address or name, as rented nodes "
         "reach it",
     )
-    home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
+    home_partition: Partition = Field(
+        default="home", description="Slurm partition of the owned nodes, where users submit"
+    )
     munge_key: SecretRef = Field(
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
     )

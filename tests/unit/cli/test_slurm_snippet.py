@@ -1,7 +1,5 @@
 """`ironburst slurm snippet`: what is added to a Slurm that is there already."""
 
-# ruff: noqa: E501
-
 import os
 import re
 from pathlib import Path
