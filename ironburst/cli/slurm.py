@@ -17,7 +17,19 @@ FOLDER = "/usr/local/sbin"
 RESUME_S, SUSPEND_S, BACKSTOP_S, DEFAULT_S = 1800, 300, 86400, 3600
 """seconds, as the role slurm_head has them: a boot; how long a name rests; a burst node that idles without
 a controller; a job without a time limit"""
-ADDED = ("enable_configless", "idle_on_node_suspend", "requeue_on_resume_failure", "power_save_interval=5", "power_save_min_interval=0")
+ADDED = (
+    "enable_configless",
+    "idle_on_node_suspend",
+    "requeue_on_resume_failure",
+    "power_save_interval=5",
+    "power_save_min_interval=0",
+)
+    "enable_configless",
+    "idle_on_node_suspend",
+    "requeue_on_resume_failure",
+    "power_save_interval=5",
+    "power_save_min_interval=0",
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from components.bare_metal import node_inputs
 from ironburst.config import load
 from ironburst.config.checks import check
+from ironburst.convergence.model import SelectionError, select
 from ironburst.document import parse, variables
 from ironburst.document.build import Observed, build
 
@@ -56,6 +58,9 @@ def test_its_nodes_are_in_the_document_and_nowhere_else(value):
     assert made.version == 5 and [host.name for host in made.hosts] == ["DGX_1", "DGX_2", "DGX_3", "DGX_4"]
     assert all(host.gpu.count == 8 and host.partition == "home" and host.roles == [] for host in made.hosts)
     assert made.managed_hosts == [] and made.scheduler.head_address == "10.20.0.10" and not made.scheduler.managed
+    assert select(made, None) == []
+    with pytest.raises(SelectionError, match="names 'DGX_1'"):
+        select(made, "DGX_1")
     decoded = made.model_dump(mode="json")
     assert variables.keeper(decoded) is None and parse(decoded) == made
 
@@ -92,3 +97,11 @@ def test_an_unmanaged_node_of_a_managed_slurm_is_told_of(value, declared):
     assert findings(mixed) == []
     del nodes[1]["addresses"]
     assert [each.path for each in findings(mixed)] == ["config.ironburst:cluster.halls[0].nodes[1].addresses"]
+
+
+def test_pulumi_makes_no_resource_of_a_node_without_a_bmc(declared):
+    nodes = declared["halls"][0]["nodes"]
+    del nodes[1]["bmc"]
+    assert findings(declared) == []
+    config = load.from_value(declared)
+    assert [len(node_inputs(each)) for each in config.halls[0].nodes] == [1, 0]
