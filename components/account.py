@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ironburst.config.cloud_models import Cloud, Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _Answer = TypeVar("_Answer")

@@ -46,8 +46,10 @@ class BareMetalNodes(pulumi.ComponentResource):
 
 def node_inputs(nodes: Nodes, region: str | None = None) -> list[dict[str, Any]]:
     """The provider's inputs for each node of a declared range;
-    what isn't declared is left out, so it isn't compared.
+    what isn't declared is left out, so it isn't compared. None without a BMC, and where they aren't managed.
     """
+    if nodes.bmc is None or not nodes.managed:
+        return []
     return [
         {
             "name": node,

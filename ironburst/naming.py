@@ -79,6 +79,11 @@ def burst_partition(pool: str) -> str:
     return f"burst-{pool}"
 
 
+def gpu_type(model: str) -> str:
+    """Slurm's gres type of a GPU model ("H100 SXM5 80GB" -> h100), as the role slurm_head writes it."""
+    return model.split()[0].lower()
+
+
 def own_partition(account: str) -> str:
     """The Slurm partition of the nodes that are one team's alone: `own-vision`."""
     return f"own-{account}"

@@ -1,6 +1,7 @@
 """References to secrets, resolved at the moment of use.
 
 A reference is `env:NAME`, `file:PATH` or `aws-secretsmanager:NAME[#JSON_KEY]`.
+A relative PATH lies in the project's folder, the one with Pulumi.yaml, wherever a command is started.
 The value never enters a stack's state, the document, an inventory, an image, a log or the ledger: pass the reference
 on and resolve it where the secret is needed.
 """
@@ -12,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+PROJECT = "Pulumi.yaml"
 SCHEMES = ("env", "file", "aws-secretsmanager")
 
 
@@ -40,8 +42,25 @@ def shown(reference: str) -> str:
     return repr(reference) if reference.partition(":")[0] in SCHEMES else "the given value"
 
 
-def resolve(reference: str, *, region: str | None = None) -> str:
-    """The secret behind `reference`, without a trailing newline. Raises SecretError."""
+def file_of(reference: str, near: Path | None = None) -> Path:
+    """The path that a file: reference names. A relative one lies in the project: of `near` (a stack file), else of the
+    working directory, else the checkout that this package lies in. Raises SecretError.
+    """
+    path = Path(reference.removeprefix("file:")).expanduser()
+    if path.is_absolute():
+        return path
+    above = [*(near.absolute().parents if near else ()), Path.cwd(), *Path.cwd().parents, *Path(__file__).parents]
+    for folder in above:
+        if (folder / PROJECT).is_file():
+            return folder / path
+    raise SecretError(
+        f"the secret reference {reference!r} does not resolve: it is relative, and there is no {PROJECT} above the "
+        f"working directory: write an absolute path, as in file:/etc/ironburst/{path.name}"
+    )
+
+
+def resolve(reference: str, *, region: str | None = None, near: Path | None = None) -> str:
+    """The secret behind `reference`, without a trailing newline; `near`: see file_of. Raises SecretError."""
     check(reference)
     scheme, _, name = reference.partition(":")
     if scheme == "env":
@@ -52,13 +71,14 @@ def resolve(reference: str, *, region: str | None = None) -> str:
             )
         return value
     if scheme == "file":
+        path = file_of(reference, near)
         try:
-            value = Path(name).expanduser().read_text().rstrip("\n")
+            value = path.read_text().rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
-            raise SecretError(f"the secret reference {reference!r} does not resolve: {name}: {reason}") from None
+            raise SecretError(f"the secret reference {reference!r} does not resolve: {path}: {reason}") from None
         if not value:
-            raise SecretError(f"the secret reference {reference!r} does not resolve: {name} is empty")
+            raise SecretError(f"the secret reference {reference!r} does not resolve: {path} is empty")
         return value
     return _from_secretsmanager(reference, name, region)
 

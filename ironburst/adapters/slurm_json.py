@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from ironburst.adapters.slurm_values import expand, number
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
 from ironburst.shares.slurm import kind_of
@@ -19,8 +20,6 @@ from ironburst.shares.slurm import kind_of
 T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
-_NO_VALUE = 0xFFFFFFFE  # as a plain number: not set; one more: infinite
-_MAX_HOSTS = 65536
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
 _SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
 
@@ -233,6 +232,7 @@ def _job(raw: dict[str, Any]) -> Job:
         data=_told(raw, "data"),
         licences=_licences(raw),
         fabric=",".join(_told(raw, "fabric")),
+        called=_called(raw),
     )
 
 
@@ -269,21 +269,6 @@ def _silent_s(raw: dict[str, Any]) -> float | None:
 
 
 # ---- values
-
-
-def number(value: Any) -> float | int | None:
-    """A number in any of Slurm's forms; None: not set. An infinite one is math.inf."""
-    if isinstance(value, dict):
-        if not value.keys() >= {"set", "infinite", "number"}:
-            raise ValueError(f"a number is {{set, infinite, number}}, not {value}")
-        return math.inf if value["infinite"] else value["number"] if value["set"] else None
-    if isinstance(value, str):
-        return math.inf if value.lower() in ("infinite", "infinity", "unlimited") else int(value)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"a number is needed, not {value!r}")
-    return math.inf if value == _NO_VALUE + 1 else None if value == _NO_VALUE else value
 
 
 def _words(value: Any) -> list[str]:
@@ -357,6 +342,16 @@ def _demands(raw: dict[str, Any]) -> str:
     return " and ".join(said)
 
 
+def _called(raw: dict[str, Any]) -> str:
+    """As squeue shows it, where that isn't its id."""
+    array, task = number(raw.get("array_job_id", 0)), number(raw.get("array_task_id"))
+    together = raw.get("array_task_string") or ""
+    if array and (together or task is not None):
+        return f"{int(array)}_[{together}]" if together else f"{int(array)}_{int(task or 0)}"
+    whole, part = number(raw.get("het_job_id", 0)), number(raw.get("het_job_offset", 0))
+    return f"{int(whole)}+{int(part or 0)}" if whole else ""
+
+
 def _deadline(raw: dict[str, Any]) -> float | None:
     """--deadline: Slurm removes a pending job that can't end before it."""
     moment = number(raw.get("deadline", 0))
@@ -375,25 +370,3 @@ def _told(raw: dict[str, Any], key: str) -> tuple[str, ...]:
     """What a user says in `--comment "data=imagenet,c4 fabric=infiniband"`: Slurm has no field for it."""
     match = re.search(rf"(?:^|[\s;]){key}=([^\s;]+)", str(raw.get("comment") or ""))
     return tuple(part for part in match.group(1).split(",") if part) if match else ()
-
-
-def expand(text: str) -> list[str]:
-    """A hostlist (`gpu[2-3,05],head`) as names. Raises ValueError."""
-    names: list[str] = []
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        names += _expand_one(part)
-        if len(names) > _MAX_HOSTS:
-            raise ValueError(f"the host list {text[:60]!r} has more than {_MAX_HOSTS} names")
-    return names
-
-
-def _expand_one(part: str) -> list[str]:
-    match = re.search(r"\[([^\]]*)\]", part)
-    if not match:
-        return [part] if part else []
-    head, rest, out = part[: match.start()], part[match.end() :], []
-    for piece in match.group(1).split(","):
-        first, _, last = piece.partition("-")
-        for n in range(int(first), int(last or first) + 1):
-            out += [f"{head}{n:0{len(first)}d}{tail}" for tail in _expand_one(rest) or [""]]
-    return out

@@ -52,6 +52,12 @@ class Answers:
         """It can't be right, so it was left out."""
         self.infeasible.append(Infeasible(job, "damaged", text))
 
+    def sent_to_pool(self, job: Job, partition: str) -> None:
+        """It is in no home partition, so nobody rents for it."""
+        home = self._policy.home_partition
+        text = f"it was submitted to {partition}, where only the controller sends jobs: submit it to {home}"
+        self.infeasible.append(Infeasible(job.id, "partition", text))
+
     def cannot_start(self, job: Job, reason: Reason) -> None:
         """No node would help it now."""
         code, text = reason

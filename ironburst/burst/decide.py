@@ -37,8 +37,8 @@ from ironburst.burst.snapshot import Job, Snapshot
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """What to rent, hand over, give back or wait for, with a reason for each. Every pending job of the home partition
-    is in it, or of the home partitions where there are two schedulers. It answers for every snapshot, whatever is
-    damaged in it.
+    is in it, or of the home partitions where there are two schedulers, and each that was sent to a pool itself. It
+    answers for every snapshot, whatever is damaged in it.
     """
     if policy.other_homes:
         return sides.decide(snapshot, policy, _decide)
@@ -54,6 +54,8 @@ def _decide(snapshot: Snapshot, policy: Policy) -> Decision:
             tick.answers.damaged(job_id, text)
     for job in tick.queue():
         tick.decide_for(job)
+    for job, partition in tick.sent_to_pools():
+        tick.answers.sent_to_pool(job, partition)
     return tick.decision()
 
 
@@ -81,6 +83,15 @@ class _Tick:
         """The pending jobs of the home partition, in the scheduler's order."""
         pending = (job for job in self.snapshot.jobs if job.pending and self.policy.home_partition in job.partitions)
         return sorted(pending, key=lambda job: (-job.priority, job.submit_s, job.id))
+
+    def sent_to_pools(self) -> list[tuple[Job, str]]:
+        """The pending jobs that somebody submitted to a partition of rented nodes, not to home, and that partition."""
+        pools = {pool.partition for pool in self.snapshot.pools}
+        pending = (
+            job for job in self.snapshot.jobs if job.pending and self.policy.home_partition not in job.partitions
+        )
+        sent = ((job, next((name for name in job.partitions if name in pools), "")) for job in pending)
+        return [(job, partition) for job, partition in sent if partition]
 
     def decide_for(self, job: Job) -> None:
         """The passes over one job: the first that fits it decides."""

@@ -13,7 +13,7 @@ from ironburst.burst.cost import boot_s
 from ironburst.burst.decision import Launch
 from ironburst.burst.eligibility import in_time
 from ironburst.burst.offers import JobOffers, Offer, Offers
-from ironburst.burst.refusals import Obstacle, Refusal, all_zones_closed, dearer_closed, too_few_names
+from ironburst.burst.refusals import Obstacle, Refusal, all_zones_closed, dearer_closed, not_launchable, too_few_names
 from ironburst.burst.reuse import Reused
 from ironburst.burst.slots import Slot, Slots
 from ironburst.burst.snapshot import CoolDown, Job, Pool, Snapshot
@@ -143,8 +143,28 @@ class Launches:
 
     def _too_few_names(self, pool: Pool, free: int, needs: int) -> Obstacle:
         if (key := (pool.name, free, needs)) not in self._too_few:
-            self._too_few[key] = too_few_names(pool, free, needs)
+            self._too_few[key] = too_few_names(pool, free, needs, self._taken(pool))
         return self._too_few[key]
+
+    def _taken(self, pool: Pool) -> dict[str, list[str]]:
+        """The pool's nodes that can't be launched, by what keeps them."""
+        leases = {
+            lease.node: "being given back" if lease.state == "leaving" else "rented" for lease in self._snapshot.leases
+        }
+        asked = {name for launch in self.made for name in launch.nodes}
+        nodes = {node.name: node for node in self._snapshot.nodes}
+        taken: dict[str, list[str]] = {}
+        for name in pool.nodes:
+            if name in asked:
+                words = "being rented for jobs before it"
+            elif name in leases:
+                words = leases[name]
+            elif name in self._names[pool.name]:
+                continue
+            else:
+                words = not_launchable(nodes.get(name))
+            taken.setdefault(words, []).append(name)
+        return taken
 
     def _cool_downs(self, offer: Offer, nodes: int) -> list[CoolDown | None]:
         """Of each of the pool's zones what closes it longest for so many nodes; None: it is open."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ironburst import node_states
 from ironburst.burst import explain
 from ironburst.burst.headroom import Charge, Headroom, named
-from ironburst.burst.snapshot import CoolDown, Pool
+from ironburst.burst.snapshot import CoolDown, Node, Pool
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,26 @@ class Refusal:
         return min(moments, default=None)
 
 
-def too_few_names(pool: Pool, free: int, needs: int) -> Obstacle:
-    """So many of its nodes can be launched, and the job needs more."""
+def too_few_names(pool: Pool, free: int, needs: int, others: Mapping[str, Sequence[str]]) -> Obstacle:
+    """So many of its nodes can be launched, and the job needs more. `others`: what keeps the rest, with their names."""
     text = f"{free} of its {explain.plural(len(pool.nodes), 'node')} free to rent, it needs {needs}"
-    return Obstacle("max_nodes", f"pool {pool.name} has {text}")
+    why = "; ".join(f"{len(names)} {words}" for words, names in others.items())
+    return Obstacle("max_nodes", f"pool {pool.name} has {text}" + (f" ({why})" if why else ""))
+
+
+def not_launchable(node: Node | None) -> str:
+    """Why a node of a pool that nobody rents can't be launched now, in words behind its number."""
+    if node is None:
+        return "that the scheduler doesn't know"
+    if node.held_by_person:
+        return f"held by a person ({node.reason})" if node.reason else "held by a person"
+    if node_states.reserved(node.states):
+        return "reserved"
+    if node_states.moving(node.states):
+        return "given back or refused by the cloud, and being powered down by the scheduler"
+    if node.has("DOWN"):
+        return "down"
+    return "not rented, and not yet off and drained in the scheduler"
 
 
 def all_zones_closed(offer: str, cool_downs: Sequence[CoolDown]) -> Obstacle:

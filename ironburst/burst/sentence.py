@@ -29,7 +29,7 @@ _AT_HOME = frozenset(("home_soon", "home_sooner"))
 class Asked:
     """The job, as far as the sentence tells of it."""
 
-    job: int
+    job: int | str  # as people call it
     nodes: int
     gpus: int  # a node
     time_limit_s: float | None

@@ -65,6 +65,9 @@ class Job:
     data: tuple[str, ...] = ()  # data sets that its nodes must reach
     licences: tuple[str, ...] = ()  # licences that it takes while it runs
     fabric: str = ""  # the fabric, or InfiniBand partition, that its nodes must be on; empty: any
+    # as Slurm's users call a task of an array (8_1), tasks still together (8_[1-10]) or a part of a heterogeneous job
+    # (8+1); empty: by its id
+    called: str = field(default="", metadata=IF_SAID)
 
     @property
     def pending(self) -> bool:

@@ -5,7 +5,7 @@ a lookup of an unknown name raises `Unknown`.
 
 from ironburst.catalog.charts import Chart, chart, charts
 from ironburst.catalog.eks import EksVersion, eks_versions
-from ironburst.catalog.errors import Unknown
+from ironburst.catalog.errors import Unknown, nearest, suggested
 from ironburst.catalog.hardware import (
     Board,
     Gpu,
@@ -35,6 +35,7 @@ from ironburst.catalog.prices import (
     network_price,
     price,
 )
+from ironburst.catalog.regions import Region, region, regions
 from ironburst.catalog.software import (
     Cuda,
     DriverBranch,
@@ -72,6 +73,7 @@ __all__ = [
     "NetworkPrice",
     "Platform",
     "Price",
+    "Region",
     "Rule",
     "SoftwareFacts",
     "Unknown",
@@ -91,6 +93,7 @@ __all__ = [
     "interruptions",
     "lock_rules",
     "mig_profiles",
+    "nearest",
     "network_interfaces",
     "network_price",
     "nvswitch_pci_ids",
@@ -100,10 +103,13 @@ __all__ = [
     "price",
     "profile",
     "profiles",
+    "region",
+    "regions",
     "rule",
     "rules",
     "slug",
     "software_date",
     "software_extra",
     "software_facts",
+    "suggested",
 ]

@@ -1,27 +1,55 @@
 """What a lookup raises when the catalogue has no such row."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 Key = TypeVar("Key", str, int)
 Row = TypeVar("Row")
+MOST = 3
+"""names that are suggested at most"""
 
 
 class Unknown(LookupError):
-    """`given` isn't in the catalogue. `kind` says what was looked up, `nearest` what may have been meant (or None)."""
+    """`given` isn't in the catalogue. `kind` says what was looked up, `near` what may have been meant, best first."""
 
-    def __init__(self, kind: str, given: str, nearest: str | None) -> None:
-        self.kind, self.given, self.nearest = kind, given, nearest
-        hint = f"did you mean {nearest!r}?" if nearest else "the catalogue has nothing like it."
-        super().__init__(f"Unknown {kind} {given!r}: {hint}")
+    def __init__(self, kind: str, given: str, near: Sequence[str] = ()) -> None:
+        self.kind, self.given, self.near = kind, given, tuple(near)
+        super().__init__(f"Unknown {kind} {given!r}: {suggested(near) or 'the catalogue has nothing like it.'}")
+
+
+def suggested(near: Sequence[str]) -> str:
+    """`did you mean 'a', 'b' or 'c'?`; empty without any."""
+    if not near:
+        return ""
+    *others, last = map(repr, near)
+    return f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
+
+
+def nearest(given: str, allowed: Iterable[str]) -> list[str]:
+    """What may have been meant: the same but for case, blanks and punctuation, else what begins with it, else what is
+    written much like it. Best first, MOST at most.
+    """
+    names = {_plain(name): name for name in allowed}
+    wanted = _plain(given)
+    if wanted in names:
+        return [names[wanted]]
+    longer = [name for plain, name in names.items() if wanted and plain.startswith(wanted)]
+    if longer:
+        return sorted(longer, key=lambda name: (len(name), name))[:MOST]
+    close = difflib.get_close_matches(wanted, names, n=MOST, cutoff=0.6)
+    best = [difflib.SequenceMatcher(None, wanted, plain).ratio() for plain in close]
+    return [names[plain] for plain, ratio in zip(close, best, strict=True) if ratio > best[0] - 0.03]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> Unknown:
-    """The error for `given`, with the nearest of `allowed`, ignoring case."""
-    names = {name.lower(): name for name in allowed}
-    close = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
-    return Unknown(kind, given, names[close[0]] if close else None)
+    """The error for `given`, with the nearest of `allowed`."""
+    return Unknown(kind, given, nearest(given, allowed))
 
 
 def look_up(kind: str, given: Key, rows: Mapping[Key, Row]) -> Row:

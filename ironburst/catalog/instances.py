@@ -138,7 +138,7 @@ def network_interfaces(name: str) -> tuple[NetworkInterface, ...]:
     """
     kind = instance_type(name)
     if kind.network_cards is None:
-        raise Unknown("network card layout of", name, None)
+        raise Unknown("network card layout of", name)
     primary = NetworkInterface(0, 0, "interface")
     if not kind.efa_count:
         return (primary,)

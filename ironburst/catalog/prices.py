@@ -26,7 +26,7 @@ NetworkItem = Literal[
 ]
 # of the spot advisor; the last one has no upper end there, so it is taken to be 30%
 _BANDS = {"<5%": (0.0, 0.05), "5-10%": (0.05, 0.1), "10-15%": (0.1, 0.15), "15-20%": (0.15, 0.2), ">20%": (0.2, 0.3)}
-_LIST_REGION = "us-east-1"  # the only region whose on-demand prices the data has
+LIST_REGION = "us-east-1"  # the only region whose on-demand prices the data has
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def price(name: str, market: Market, region: str, override: float | None = None)
         return Price(0.0, "paid for when it was bought", None)
     if override is not None:
         return Price(float(override), "declared", None)
-    if region != _LIST_REGION:
+    if region != LIST_REGION:
         return None
     if market == "on-demand" and kind.od_usd_per_hour is not None:
         return Price(kind.od_usd_per_hour, "list price", kind.prices_as_of)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import TypeAlias
+
+import argcomplete
 
 from ironburst import __version__
 
@@ -20,6 +23,9 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a verb adds its parser to; argparse has no public name for it."""
 
 VERBS = (
+    "help",
+    "catalog",
+    "init",
     "validate",
     "lock",
     "packages",
@@ -28,6 +34,7 @@ VERBS = (
     "converge",
     "image",
     "health",
+    "slurm",
     "status",
     "explain",
     "tick",
@@ -53,8 +60,27 @@ def parser(verbs: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     return top
 
 
+def complete() -> None:
+    """Answer the shell, which asks what may stand at its cursor; ends the process. Whole verbs load their libraries."""
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT") or 0) or None]
+    before = line.split()[:-1] if line and not line[-1].isspace() else line.split()  # the cursor's own word is open
+    verb = before[1] if len(before) > 1 else ""
+    argcomplete.autocomplete(parser([verb]) if verb in VERBS else _verbs_alone())
+
+
+def _verbs_alone() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="ironburst")
+    top.add_argument("--version", action="store_true")
+    subparsers = top.add_subparsers()
+    for verb in VERBS:
+        subparsers.add_parser(verb)
+    return top
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A crash keeps Python's traceback and its exit code 1."""
+    if "_ARGCOMPLETE" in os.environ:
+        complete()
     argv = sys.argv[1:] if argv is None else argv
     asked = [argv[0]] if argv and argv[0] in VERBS else VERBS  # one verb starts without loading the others' libraries
     arguments = parser(asked).parse_args(argv)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from typing import Any
 
@@ -24,7 +25,11 @@ def add_parser(subparsers: Subparsers) -> None:
         + site_options.EXIT_CODES,
         epilog="example: ironburst explain 4711",
     )
-    parser.add_argument("job", help="its number, or its name as `status` shows it (of several the last)")
+    parser.add_argument(
+        "job",
+        help="its number; N_M, a task of an array; N+M, a part of a heterogeneous job; N of one of these, all of them; "
+        "or its name as `status` shows it (of several the last)",
+    )
     site_options.add(parser, needs_scheduler=False, needs_document=False)
     parser.set_defaults(func=run)
 
@@ -33,21 +38,52 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tell one job's story."""
     ledger = site_options.open_ledger(arguments)
-    said = gather(ledger, _number(ledger, arguments.job), time.time())
-    print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
+    said = [gather(ledger, job, time.time()) for job in _numbers(ledger, arguments.job)]
+    if arguments.json:
+        print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
+    else:
+        print("\n\n".join("\n".join(lines(each)) for each in said))
     return 0
 
 
-def _number(ledger: Ledger, asked: str) -> int:
-    """Raises BadInput for a name that nobody has."""
-    if asked.removeprefix("-").isdigit():
-        return int(asked)
+def _numbers(ledger: Ledger, asked: str) -> list[int]:
+    """Of one job, or of all parts of one. Raises BadInput for what nobody has, and for what is no number of Slurm's."""
+    if re.fullmatch(r"-?[0-9]{1,18}", asked):
+        parts = [row.job for row in ledger.parts(int(asked))]
+        return sorted({*parts, int(asked)} if ledger.job(int(asked)) else parts) or [int(asked)]
+    if part := re.fullmatch(r"([0-9]+)([_+])([0-9]+)", asked):
+        return [_part(ledger, asked, int(part[1]), int(part[3]))]
     if found := ledger.job(asked):
-        return found.job
+        return [found.job]
+    if re.fullmatch(r"-?[0-9]+", asked):
+        return [int(asked)]  # nobody's
+    if re.fullmatch(r"[0-9][0-9_+,:%\[\]-]*", asked):
+        raise site_options.BadInput(
+            f"{asked!r} is no job's number: write N, a task of an array as N_M, or a part of a heterogeneous job as N+M"
+        )
     raise site_options.BadInput(
         f"no job {asked!r} was seen by the controller of this ledger: check the name (pods have NAMESPACE/NAME), "
         "or --ledger"
     )
+
+
+def _part(ledger: Ledger, asked: str, whole: int, part: int) -> int:
+    """Tasks that are still together are one job. Raises BadInput."""
+    rows = ledger.parts(whole)
+    for row in rows:
+        together = row.called.partition("_")[2].strip("[]").split("%")[0] if row.called.endswith("]") else ""
+        if row.called == asked or ("_" in asked and _among(part, together)):
+            return row.job
+    seen = f"of job {whole} it saw {', '.join(row.called for row in rows[:8])}" if rows else f"nor any part of {whole}"
+    raise site_options.BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
+
+
+def _among(task: int, together: str) -> bool:
+    """Whether `1-5,8,10-20:5` has the task."""
+    for first, last, step in re.findall(r"([0-9]+)(?:-([0-9]+))?(?::([0-9]+))?", together):
+        if task in range(int(first), int(last or first) + 1, int(step or 1)):
+            return True
+    return False
 
 
 def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
@@ -68,6 +104,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     return {
         "job": job,
         "scheduler": naming.scheduler_of(job),
+        "called": row.called or str(job),
         "name": row.name,
         "user": row.user,
         "state": row.state,
@@ -138,7 +175,7 @@ def spoken(said: dict[str, Any]) -> list[str]:
         return []
     newest = max(decisions, key=lambda item: item["last_s"])
     at_s = newest["last_s"]
-    asked = Asked(said["job"], said["nodes"], said["gpus"] // said["nodes"], said["time_limit_s"])
+    asked = Asked(said["called"], said["nodes"], said["gpus"] // said["nodes"], said["time_limit_s"])
     if newest["kind"] == "infeasible":
         return [sentence.sentence(asked, Infeasible(said["job"], newest["code"], newest["text"]), at_s)]
     wait = from_json(Wait, {"job": said["job"], **newest})
@@ -152,7 +189,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     size = f"{explain.plural(said['nodes'], 'node')}, {explain.plural(said['gpus'], 'GPU')}, {limit}"
     state = "has left the queue" if said["state"] == "LEFT_QUEUE" else said["state"]
     whose = " of Kubernetes" if said["scheduler"] == "kubernetes" else ""
-    who = f"job {said['job']}{whose} ({said['name']}, {said['user']})"
+    who = f"job {said['called']}{whose} ({said['name']}, {said['user']})"
     out = [f"{who}: {size}; submitted {site_options.at(said['submit_s'])}; {state}"]
     if said["ran_on"]:
         out.append(f"on {said['ran_on']} since {site_options.at(said['start_s'])}")

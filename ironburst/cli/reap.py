@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     """End orphans, or say which would be."""
     document = site_options.read_document(arguments)
     queue = scheduler.connect(arguments, document)
-    with site_options.own_ledger(arguments) as ledger:
+    ledger_of = site_options.copied_ledger if arguments.dry_run else site_options.own_ledger
+    with ledger_of(arguments) as ledger:
         controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, SystemClock())
         site, observation = controller.site(document), queue.observe()
         for kind in observation.silent:

@@ -14,7 +14,6 @@ from ironburst import naming, secrets
 from ironburst.adapters.both import Both
 from ironburst.adapters.slurm import Slurm
 from ironburst.cli.site_options import BadInput
-from ironburst.controller import policy_view
 from ironburst.document import Bridge, ClusterDocument, PoolDocument
 from ironburst.document import Scheduler as Declared
 from ironburst.ports import Resources, Scheduler, SchedulerError
@@ -158,8 +157,15 @@ def _access(declared: Declared | Bridge, region: str | None, given: Path | None)
         return _resolved(reference, region)
 
     if path or reference.startswith("file:"):
-        return kubernetes.Access(Path(path or reference.removeprefix("file:")).expanduser())
+        return kubernetes.Access(Path(path).expanduser() if path else _file_of(reference))
     return kubernetes.Access(None, read=read, said=reference)
+
+
+def _file_of(reference: str) -> Path:
+    try:
+        return secrets.file_of(reference)
+    except secrets.SecretError as error:
+        raise SchedulerError(str(error)) from None
 
 
 def _resolved(reference: str, region: str | None) -> str:
@@ -211,6 +217,6 @@ def _pool(document: ClusterDocument, pool: PoolDocument) -> kubernetes.Pool:
         partition=pool.partition,
         nodes=tuple(pool.nodes),
         each=Resources(pool.gpu.count, pool.slurm.cpus, pool.slurm.memory_mb),
-        gpu_type=policy_view.gpu_type(pool.gpu.model),  # as the policy calls it
+        gpu_type=naming.gpu_type(pool.gpu.model),  # as the policy calls it
         labels=naming.node_labels(pool.partition, document.region, pool.zone_names, types, pool.labels),
     )

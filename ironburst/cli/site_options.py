@@ -2,18 +2,20 @@
 
 Exit codes of status, explain, tick, run and reap: 0 done; 1 a crash, which is a bug; 2 bad input (an option, the
 document, the ledger, a job that nobody knows); 3 the scheduler or the cloud can't be reached or refused; 4 another
-controller holds the lock.
+controller holds the lock; of status alone 5: the controller hasn't ticked for long.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ironburst import document
 from ironburst.controller import lock
@@ -89,6 +91,20 @@ def own_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
     """To write, as the only one. Raises LockedError or LedgerError."""
     with lock.held(ledger_path(arguments)), closing(Ledger(ledger_path(arguments))) as ledger:
         yield ledger
+
+
+@contextmanager
+def copied_ledger(arguments: argparse.Namespace) -> Iterator[Ledger]:
+    """A copy to try things on, also beside a controller that runs: nothing is kept. Raises LedgerError."""
+    with TemporaryDirectory(prefix="ironburst-") as folder:
+        copy = Path(folder) / "ledger.sqlite"
+        if ledger_path(arguments).exists():
+            open_ledger(arguments).close()  # says what is wrong with it
+            where = f"{ledger_path(arguments).absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(where, uri=True)) as ledger, closing(sqlite3.connect(copy)) as whole:
+                ledger.backup(whole)
+        with closing(Ledger(copy)) as ledger:
+            yield ledger
 
 
 def guarded(verb: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:

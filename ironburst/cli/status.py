@@ -20,6 +20,9 @@ from ironburst.controller.records import LeaseRow
 from ironburst.document import Budget, ClusterDocument
 from ironburst.ports import Observation
 
+LATE_S, LATE_TICKS = 120.0, 6
+"""a controller that hasn't ticked for so long, and for so many ticks, is said to be silent"""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """The verb's arguments and help."""
@@ -27,7 +30,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "status",
         help="queue, home nodes, leases, money",
         description="Queue, home nodes, leases, and money committed and spent (estimates) against the budget. "
-        + site_options.EXIT_CODES,
+        + site_options.EXIT_CODES
+        + "; 5 the controller has not ticked for long",
         epilog="example: ironburst status --json | jq .money",
     )
     site_options.add(parser)
@@ -51,13 +55,23 @@ def run(arguments: argparse.Namespace) -> int:
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     if said["silent"]:
         print(f"ironburst: {said['unreadable'][0]}", file=sys.stderr)
-    return 3 if said["silent"] else 0
+    if said["late_s"] is not None:
+        print(f"ironburst: {_late(said)}", file=sys.stderr)
+    return 3 if said["silent"] else 5 if said["late_s"] is not None else 0
+
+
+def _late(said: dict[str, Any]) -> str:
+    return (
+        f"the controller has not ticked for {explain.duration(said['late_s'])}: nothing is rented or given back; "
+        "start it (`ironburst run`), or see what it says"
+    )
 
 
 def gather(document: ClusterDocument, observation: Observation, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
     """Everything that is shown, as JSON values."""
     homes = {each.home_partition: each.kind for each in document.schedulers}
     at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
+    last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
     return {
         "at_s": now_s,
         "cluster": document.cluster,
@@ -65,7 +79,8 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         "schedulers": [each.kind for each in document.schedulers],
         "silent": list(observation.silent),
         "unreadable": list(observation.unreadable),
-        "last_tick": json.loads(ledger.noted("last_tick") or "null") if ledger else None,
+        "last_tick": last,
+        "late_s": _late_s(document, last, now_s),
         "queue": [_job(job, ledger) for job in observation.jobs],
         "home": [{"scheduler": kind, **_home_node(node, observation)} for kind, node in at_home],
         "leases": [_lease(document, lease, observation, now_s) for lease in ledger.leases()] if ledger else [],
@@ -73,6 +88,14 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "money": _money(document, ledger, now_s),
     }
+
+
+def _late_s(document: ClusterDocument, last: dict[str, Any] | None, now_s: float) -> float | None:
+    """For how long the controller has not ticked, if that is too long; None: it ticks, or none has run here yet."""
+    if last is None:
+        return None
+    since_s = now_s - float(last["at_s"]) - float(last["took_s"])
+    return since_s if since_s > max(LATE_S, LATE_TICKS * document.burst.tick_s) else None
 
 
 def _home_node(node: Node, observation: Observation) -> dict[str, Any]:
@@ -135,6 +158,7 @@ def _job(job: Job, ledger: Ledger | None) -> dict[str, Any]:
     decided = ledger.last_decision(job.id) if ledger and job.pending else None
     return {
         "job": job.id,
+        "called": job.called or str(job.id),
         "scheduler": naming.scheduler_of(job.id),
         "name": job.name,
         "user": job.user,
@@ -156,6 +180,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     sides = [line for kind in said["schedulers"] for line in _side(said, kind, f" of {naming.SCHEDULERS[kind]}")]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
+        *([_late(said)] if said["late_s"] is not None else []),
         "",
         *(sides if several else _side(said, None)),
         "rented",
@@ -185,7 +210,7 @@ def _job_line(job: dict[str, Any]) -> str:
 
 def _called(job: dict[str, Any]) -> str:
     """As people call it: Slurm's number; a pod's or a gang's name, for its number is nobody's."""
-    return str(job["job"]) if job["scheduler"] == "slurm" else str(job["name"])
+    return str(job["called"]) if job["scheduler"] == "slurm" else str(job["name"])
 
 
 def _home_line(node: dict[str, Any]) -> str:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironburst.cli import Subparsers
-from ironburst.config.load import ConfigError
+from ironburst.config import yaml_file
+from ironburst.config.finding import ConfigError
 from ironburst.config.stack import load_valid
 
 
@@ -24,7 +25,9 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog="example: ironburst validate stacks/Pulumi.prod.yaml --json",
     )
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
-    parser.add_argument("--json", action="store_true", help="findings as JSON: path, value, rule, message, severity")
+    parser.add_argument(
+        "--json", action="store_true", help="findings as JSON: path, value, rule, message, severity, line"
+    )
     parser.add_argument(
         "--no-secrets",
         action="store_true",
@@ -44,11 +47,26 @@ def run(arguments: argparse.Namespace) -> int:
         report = {
             "file": str(arguments.stack_file),
             "valid": valid,
-            "findings": [finding.as_json() for finding in findings],
+            "findings": [
+                finding.as_json() | {"line": yaml_file.line_of(finding.path, _lines(arguments.stack_file))}
+                for finding in findings
+            ],
         }
         print(json.dumps(report, indent=1, default=str))
     else:
+        lines = _lines(arguments.stack_file)
         for finding in findings:
-            print(f"{arguments.stack_file}: {finding.severity}: {finding}", file=sys.stderr)
+            line = yaml_file.line_of(finding.path, lines)
+            where = f"{arguments.stack_file}:{line}" if line else str(arguments.stack_file)
+            said = finding.message if finding.path == str(arguments.stack_file) else str(finding)
+            print(f"{where}: {finding.severity}: {said}", file=sys.stderr)
         print(f"{arguments.stack_file}: {'valid' if valid else 'not valid'}")
     return 0 if valid else 2
+
+
+def _lines(path: Path) -> dict[str, int]:
+    """The lines of the stack file's keys; none where it is no YAML."""
+    try:
+        return yaml_file.lines(path)
+    except ConfigError:
+        return {}

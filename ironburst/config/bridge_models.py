@@ -38,5 +38,6 @@ class Bridge(InCluster):
     scheduler_name: str = Field(
         default="slurm-bridge-scheduler",
         pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+        examples=["slurm-bridge-scheduler"],
         description="schedulerConfig.schedulerName of slurm-bridge's Helm chart: of whose pods the jobs are",
     )

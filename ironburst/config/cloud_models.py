@@ -12,7 +12,17 @@ from ironburst.config.karpenter_models import KarpenterPool
 from ironburst.config.network_models import CloudNetwork
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, Duration, ImageOwner, Name, NodeLabel, NodeLabelValue
+from ironburst.config.types import (
+    Account,
+    Certificates,
+    Duration,
+    ImageOwner,
+    Moment,
+    Name,
+    NodeLabel,
+    NodeLabelValue,
+    Usd,
+)
 
 _RESERVATION = r"^cr-[0-9a-f]+$"
 _GROUP_ARN = r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_.-]+$"
@@ -22,8 +32,8 @@ class CapacityBlock(Strict):
     """A Capacity Block for ML that somebody has bought."""
 
     id: str = Field(pattern=_RESERVATION)
-    starts: datetime | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
-    ends: datetime = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
+    starts: Moment | None = Field(default=None, description="when it begins, with time zone; none: it has begun")
+    ends: Moment = Field(description="when it ends, with time zone; AWS takes the instances half an hour before")
 
 
 class OwnedBlock(CapacityBlock):
@@ -40,7 +50,7 @@ class _FixedAlone(Strict):
     count: int = Field(gt=0, le=1000)
     zone: str = Field(description="one of the network's zones")
     image: str = Field(
-        pattern=r"^ami-[0-9a-f]+$", description="a plain image of the system; Ansible converges the nodes"
+        pattern=r"^ami-[0-9a-f]{8,17}$", description="a plain image of the system; Ansible converges the nodes"
     )
     placement_group: bool = Field(default=False, description="a cluster placement group for the group")
     capacity_reservation: str | None = Field(
@@ -116,7 +126,7 @@ class _RentedAlone(Strict):
     max_run: Duration = Field(
         default="1d", validate_default=True, description="longest time limit of a job that may rent"
     )
-    capacity_ends: datetime | None = Field(
+    capacity_ends: Moment | None = Field(
         default=None,
         description="when its reservation is taken back, with time zone: "
         "no job is placed that would run longer; a capacity_block says it itself",
@@ -132,6 +142,11 @@ class _RentedAlone(Strict):
         description="labels of its nodes where the scheduler is Kubernetes, beside our own: also those that feature "
         "discovery will put there, so that pods that select them may be rented for",
         examples=[{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}],
+    )
+    less_gpu_memory: bool = Field(
+        default=False,
+        description="its GPUs may have less memory than home's of the same name: to Slurm an A100 of 40 GB and one of "
+        "80 GB are the same gres type, and jobs that ask for it are rented either",
     )
     checkpoint: Duration | None = Field(
         default=None, description="jobs save their work so often; none: an interruption loses all of it"
@@ -175,8 +190,8 @@ class Pool(NodeSettings, _RentedAlone):
 class Price(Strict):
     """USD per hour, replacing the catalogue's (a discount, a savings plan)."""
 
-    on_demand: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
-    spot: float | None = Field(default=None, gt=0, description="USD per hour of one instance")
+    on_demand: Usd | None = Field(default=None, description="USD per hour of one instance")
+    spot: Usd | None = Field(default=None, description="USD per hour of one instance")
 
 
 class Images(Strict):
@@ -226,7 +241,10 @@ class Ci(Strict):
         examples=["token.actions.githubusercontent.com", "gitlab.com"],
     )
     audience: str = Field(
-        default="sts.amazonaws.com", pattern=r"^[A-Za-z0-9:/._-]+$", description="`aud` of the tokens"
+        default="sts.amazonaws.com",
+        pattern=r"^[A-Za-z0-9:/._-]+$",
+        examples=["sts.amazonaws.com"],
+        description="`aud` of the tokens",
     )
     preview: list[Subject] = Field(
         min_length=1,

@@ -18,8 +18,9 @@ class InCluster(Strict):
         default=None,
         min_length=1,
         pattern=r"^[^\s]+$",
+        examples=["ironburst"],
         description="user that kubeconfig signs in as, by a certificate or OIDC; none: the ServiceAccount "
         "ironburst-controller, which is made in the namespace",
     )
-    cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$")
+    cluster_domain: str = Field(default="cluster.local", pattern=r"^[a-z0-9.-]+$", examples=["cluster.local"])
     namespace: Name = Field(default="ironburst-system", description="of what the controller keeps in the cluster")

@@ -42,17 +42,25 @@ class DataSet(Strict):
     kms_key: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$",
+        examples=["arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-4e5f-6789-abcd-ef0123456789"],
         description="ARN of the key that its objects are encrypted with (s3), no alias; none: S3's own",
     )
     fsx: str | None = Field(
-        default=None, pattern=r"^fs-[0-9a-f]{8,}$", description="file system that is there, of FSx for Lustre"
+        default=None,
+        pattern=r"^fs-[0-9a-f]{8,}$",
+        examples=["fs-0123456789abcdef0"],
+        description="file system that is there, of FSx for Lustre",
     )
     mount_name: str | None = Field(
-        default=None, pattern=r"^[A-Za-z0-9_-]{1,8}$", description="the file system's mount name (fsx)"
+        default=None,
+        pattern=r"^[A-Za-z0-9_-]{1,8}$",
+        examples=["fsx"],
+        description="the file system's mount name (fsx)",
     )
     path: str | None = Field(
         default=None,
         pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+        examples=["/data/imagenet"],
         description="where nodes have it, read-only; none: /data/ and its name",
     )
 

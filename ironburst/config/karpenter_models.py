@@ -30,6 +30,7 @@ class KarpenterPool(Strict):
     )
     node_class: str = Field(
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$",
+        examples=["default"],
         description="EC2NodeClass that the cluster has: image, network and joining are Karpenter's own matter",
     )
     account: Account | None = Field(

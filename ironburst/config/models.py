@@ -21,6 +21,7 @@ from ironburst.config.types import (
     Duration,
     Fingerprint,
     Mac,
+    Mail,
     Name,
     Network,
     Range,
@@ -30,15 +31,19 @@ from ironburst.config.types import (
 )
 from ironburst.config.user_models import Users
 
+LoginUser = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]*$", examples=["ubuntu"])]
+
 
 class Ssh(Strict):
     """How Ansible reaches the hosts."""
 
-    user: str = Field(default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo")
+    user: LoginUser = Field(
+        default="root", description="user that Ansible logs in as; anybody but root becomes root by sudo"
+    )
     sudo_password: SecretRef | None = Field(
         default=None, description="sudo's password of `user`; none: sudo asks for none. Cloud nodes never have one"
     )
-    cloud_user: str | None = Field(
+    cloud_user: LoginUser | None = Field(
         default=None,
         description="the same at cloud nodes; none: the user of the system's stock images (admin on Debian, ubuntu, "
         "ec2-user on RHEL); Rocky's images have rocky",
@@ -52,7 +57,7 @@ class Bmc(Strict):
     """Redfish endpoints of a range of nodes, one each."""
 
     addresses: Range = Field(description="URLs, one a node", examples=["https://10.0.9.[11-14]"])
-    username: str
+    username: str = Field(min_length=1)
     password: SecretRef
     verify_tls: bool = Field(
         default=True, description="no: whatever certificate is shown is taken, and the password sent there; see sha256"
@@ -84,18 +89,28 @@ class _OwnedAlone(Strict):
     platform: str | None = Field(
         default=None, description="catalogue platform; a GPU node needs one", examples=["dgx-h100"]
     )
-    rack: Name = Field(description="one of the hall's racks")
-    units: list[Annotated[int, Field(gt=0)]] = Field(description="lowest rack unit of each node")
+    managed: bool = Field(
+        default=True,
+        description="no: the policy knows the nodes, and nothing else touches them: no Ansible, BMC or health check",
+    )
+    rack: Name | None = Field(default=None, description="one of the hall's racks; none: not said, and not checked")
+    units: list[Annotated[int, Field(gt=0)]] = Field(
+        default=[], description="lowest rack unit of each node; with a rack"
+    )
     height: int | None = Field(default=None, gt=0, description="rack units; where absent, the platform's")
-    addresses: Range = Field(description="in the hall's cidr, one a node", examples=["10.0.1.[11-14]"])
+    addresses: Range = Field(
+        default=[], description="in the hall's cidr, one a node; managed nodes need them", examples=["10.0.1.[11-14]"]
+    )
     macs: list[Mac] | None = Field(default=None, description="verified against the BMC's inventory")
-    serials: list[str] | None = Field(default=None, description="verified against the BMC's inventory")
+    serials: list[Annotated[str, Field(min_length=1)]] | None = Field(
+        default=None, description="verified against the BMC's inventory"
+    )
     node_objects: Range | None = Field(
         default=None,
         description="names of their Node objects in Kubernetes, one a node; where absent, the nodes' own",
         examples=["dgx[01-04].dc1.example"],
     )
-    bmc: Bmc
+    bmc: Bmc | None = Field(default=None, description="none: Pulumi neither verifies nor powers these nodes")
     secure_boot: bool | None = Field(
         default=None, description="whether the firmware enforces Secure Boot; none: not known"
     )
@@ -120,8 +135,10 @@ class Hall(Strict):
 
     name: Name
     cidr: Network = Field(description="network of the nodes")
-    bmc_cidr: Network = Field(description="out-of-band network of the BMCs")
-    racks: list[Rack] = Field(min_length=1)
+    bmc_cidr: Network | None = Field(
+        default=None, description="out-of-band network of the BMCs; needed where nodes have one"
+    )
+    racks: list[Rack] = Field(default=[], description="none: where the nodes stand isn't said")
     nodes: list[Nodes] = Field(min_length=1)
     subnet_managers: list[str] = Field(
         default=[],
@@ -156,12 +173,12 @@ class Budget(Strict):
         description="Slurm account: the most that is spent on its jobs in a month; "
         "others have the common ceilings only",
     )
-    notify: list[str] = Field(default=[], description="mail addresses for the budget alarm")
+    notify: list[Mail] = Field(default=[], description="mail addresses for the budget alarm")
 
 
 def _mean_alone(value: Any) -> Any:
     """`20m` is the mean."""
-    return {"mean": str(value)} if isinstance(value, str | int | float) else value
+    return {"mean": value} if isinstance(value, str | int | float) else value
 
 
 def _or_a_duration(schema: dict[str, Any]) -> None:
@@ -245,7 +262,10 @@ class ClusterConfig(Strict):
     name: Name
     software: Software
     ssh: Ssh = Ssh()
-    halls: list[Hall] = Field(default=[], description="where the owned nodes stand; none only with a cluster of EKS")
+    halls: list[Hall] = Field(
+        default=[],
+        description="where the owned nodes stand; none only with a cluster of EKS, or with a Slurm that isn't managed",
+    )
     cloud: Cloud | None = None
     budget: Budget | None = Field(default=None, description="needed where there are burst pools")
     scheduler: Scheduler = Field(description="Slurm, or a Kubernetes cluster: kind says which")

@@ -35,7 +35,7 @@ class HallLink(Strict):
 class ExistingVpc(Strict):
     """A network that somebody else owns: used, never changed."""
 
-    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$")
+    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$", examples=["vpc-0123456789abcdef0"])
     subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]] = Field(
         min_length=1, description="zone: private subnet id"
     )

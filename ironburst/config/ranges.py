@@ -17,6 +17,9 @@ class RangeError(ValueError):
 
 def expand(expression: str) -> list[str]:
     """All names of an expression, in order. Leading zeros keep their width. Raises RangeError."""
+    if brace := re.search(r"\{(\d+)\.\.(\d+)\}", expression):
+        meant = expression.replace(brace[0], f"[{brace[1]}-{brace[2]}]")
+        raise RangeError(f"{expression!r} is a range as shells write it; write {meant}")
     literals = _PART.split(expression)
     texts, inner = literals[0::2], literals[1::2]
     if any("[" in text or "]" in text for text in texts):

@@ -11,10 +11,11 @@ from ironburst.config.bridge_models import Bridge
 from ironburst.config.cluster_models import InCluster
 from ironburst.config.eks_models import Eks
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Address, Certificates, Name, Network, SecretRef
+from ironburst.config.types import Address, Certificates, Folder, Name, Network, Ports, SecretRef
 from ironburst.naming import SITE_LABEL
 
 NOT_ON_EKS = ("control_plane", "api_server", "ca", "join_token", "cluster_dns", "admin_kubeconfig", "controller_user")
+Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["home"])]
 SHARED = "mounted on every node; the gate checks it"
 
 
@@ -22,18 +23,28 @@ class Slurm(Strict):
     """Slurm, as the owned nodes have it."""
 
     kind: Literal["slurm"] = "slurm"
-    head: str = Field(description="name of the bare-metal node with slurmctld")
-    home_partition: Name = Field(default="home", description="Slurm partition of the owned nodes, where users submit")
+    managed: bool = Field(
+        default=True,
+        description="no: this Slurm is there already, and stays as it is; `ironburst slurm snippet` prints what its "
+        "administrator adds to it",
+    )
+    head: str = Field(
+        min_length=1,
+        description="name of the bare-metal node with slurmctld; not managed: its address or name, as rented nodes "
+        "reach it",
+    )
+    home_partition: Partition = Field(
+        default="home", description="Slurm partition of the owned nodes, where users submit"
+    )
     munge_key: SecretRef = Field(
         description="one key for owned and rented nodes; rented ones can only read aws-secretsmanager:"
     )
-    shared_filesystem: str = Field(default="/shared", pattern=r"^/", description=SHARED)
+    shared_filesystem: Folder = Field(default="/shared", description=SHARED)
     slurm_uid: int = Field(
         default=64030, gt=0, lt=2**31, description="number of Slurm's user and group, the same on head and nodes"
     )
-    srun_ports: str = Field(
+    srun_ports: Ports = Field(
         default="61001-64000",
-        pattern=r"^\d+-\d+$",
         description="SrunPortRange: what srun listens on; open in firewalld where it runs",
     )
     bridge: Bridge | None = Field(
@@ -48,8 +59,8 @@ class Slurm(Strict):
 
     @property
     def head_node(self) -> str | None:
-        """Name of the node that it runs on."""
-        return self.head
+        """Name of the declared node that it runs on; None: it is there already."""
+        return self.head if self.managed else None
 
 
 class GpuSupport(Strict):
@@ -191,7 +202,7 @@ class Kubernetes(InCluster):
     )
     home_partition: Name = Field(default="home", description="what the nodes that the cluster has are called as one")
     account_label: str = Field(default="", description="label of a pod that names who pays; none: its namespace does")
-    shared_filesystem: str | None = Field(default=None, pattern=r"^/", description=SHARED + "; none: there is none")
+    shared_filesystem: Folder | None = Field(default=None, description=SHARED + "; none: there is none")
 
     @model_validator(mode="after")
     def _known_of_eks(self) -> Kubernetes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ironburst.config.load import KEY
+from ironburst.config.finding import KEY
 from ironburst.config.models import ClusterConfig
 
 

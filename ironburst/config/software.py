@@ -69,7 +69,7 @@ def groups(config: ClusterConfig) -> list[model.Group]:
     """Every group of equal nodes of a valid declaration, in its order.
     Raises catalog.Unknown for hardware that isn't known.
     """
-    owned = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes]
+    owned = [_owned(config, hall.name, nodes) for hall in config.halls for nodes in hall.nodes if nodes.managed]
     if not config.cloud:
         return owned
     fixed = [_fixed(config, group) for group in config.cloud.groups]

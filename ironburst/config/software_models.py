@@ -4,9 +4,9 @@ of nodes. Part of models.py's declaration.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from ironburst.software.model import Os
 
@@ -26,6 +26,22 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _yes_is_no_number(cls, given: Any, info: ValidationInfo) -> Any:
+        """YAML's yes is True, which pydantic takes for 1."""
+        if isinstance(given, bool) and info.field_name:
+            kind = str(cls.model_fields[info.field_name].annotation)
+            if "bool" not in kind and ("int" in kind or "float" in kind):
+                raise ValueError("is no number; write digits alone")
+        return given
+
+
+def _runtimes(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("is no container runtime; write containerd, docker, apptainer or enroot")
+    return [value] if isinstance(value, str) else value
+
 
 def _text(value: object) -> object:
     """580, written without quotes, is meant as text."""
@@ -43,7 +59,7 @@ DataScience = Literal["pytorch", "tensorflow", "jax", "jupyter"]
 _RUNTIME = {"enum": ["containerd", "docker", "apptainer", "enroot"], "type": "string"}
 Runtimes = Annotated[
     list[Literal["containerd", "docker", "apptainer", "enroot"]],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    BeforeValidator(_runtimes),
     Field(min_length=1),
     WithJsonSchema({"anyOf": [_RUNTIME, {"type": "array", "items": _RUNTIME, "minItems": 1}]}),
 ]
@@ -136,6 +152,6 @@ class Mig(Strict):
 class Scratch(Strict):
     """Local scratch space of each node."""
 
-    path: str = Field(default="/scratch", pattern=r"^/", description="where it is mounted")
+    path: str = Field(default="/scratch", pattern=r"^/", examples=["/scratch"], description="where it is mounted")
     devices: list[str] = Field(default=[], description="block devices; none: every unused local NVMe disk")
     filesystem: Literal["xfs", "ext4"] = "xfs"

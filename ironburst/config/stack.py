@@ -4,16 +4,17 @@ once: validation, lock and document go by the same solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
 from ironburst import catalog, secrets
 from ironburst.config import lockfile
 from ironburst.config import software as declared_software
-from ironburst.config.checks import check, gpu_support, software
+from ironburst.config.checks import check, gpu_support, places, software
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
-from ironburst.config.load import ConfigError, Finding, load, path_of
+from ironburst.config.finding import ConfigError, Finding, path_of
+from ironburst.config.load import aws_region, load
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes, Slurm
 from ironburst.software.lock import LockError
@@ -33,7 +34,15 @@ class Stack:
 
 def load_valid(path: Path | str, *, now: datetime, resolve_secrets: bool = False) -> Stack:
     """The stack of a stack file and the lock beside it. Raises ConfigError with every error."""
-    return valid(load(path), Path(path), now=now, resolve_secrets=resolve_secrets)
+    config = load(path)
+    of_region = list(places.pulumis_region(config, aws_region(Path(path))))
+    try:
+        stack = valid(config, Path(path), now=now, resolve_secrets=resolve_secrets)
+    except ConfigError as error:
+        raise ConfigError([*of_region, *error.findings]) from None
+    if any(finding.severity == "error" for finding in of_region):
+        raise ConfigError([*of_region, *stack.warnings])
+    return replace(stack, warnings=[*of_region, *stack.warnings])
 
 
 def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_secrets: bool = False) -> Stack:
@@ -49,7 +58,9 @@ def valid(config: ClusterConfig, stack_file: Path, *, now: datetime, resolve_sec
         of_software = [*software.findings(config, solution), *gpu_support.drivers(config, solution)]
     except catalog.Unknown:  # of hardware: the other checks say it
         of_software = list(software.profile(config))
-    findings = check(config, now, of_software) + (list(secret_references(config)) if resolve_secrets else [])
+    findings = check(config, now, of_software) + (
+        list(secret_references(config, stack_file)) if resolve_secrets else []
+    )
     for about in (findings, of_lock):
         if any(finding.severity == "error" for finding in about):
             raise ConfigError(about)
@@ -80,8 +91,10 @@ def _of_lock(plan: lockfile.Plan, stack_file: Path) -> Findings:
         yield Finding(path, None, "lock", message)
 
 
-def secret_references(config: ClusterConfig) -> Findings:
-    """References that do not resolve here. AWS Secrets Manager is not asked: validate needs no cloud."""
+def secret_references(config: ClusterConfig, stack_file: Path | None = None) -> Findings:
+    """References that do not resolve here; `stack_file`: relative paths lie in its project. AWS Secrets Manager is not
+    asked: validate needs no cloud.
+    """
     references: dict[str, str] = {}
     for at, scheduler in schedulers(config):
         if scheduler.joins_with:
@@ -93,12 +106,12 @@ def secret_references(config: ClusterConfig) -> Findings:
                 references[at("bridge", "admin_kubeconfig")] = scheduler.bridge.admin_kubeconfig
         if isinstance(scheduler, Kubernetes) and scheduler.admin_kubeconfig:
             references[at("admin_kubeconfig")] = scheduler.admin_kubeconfig
-    references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config)}
+    references |= {at("bmc", "password"): nodes.bmc.password for at, _, nodes in owned_nodes(config) if nodes.bmc}
     if config.users and config.users.directory and config.users.directory.bind_password:
         references[path_of("users", "directory", "bind_password")] = config.users.directory.bind_password
     for path, reference in references.items():
         if not secrets.in_secretsmanager(reference):
             try:
-                secrets.resolve(reference)
+                secrets.resolve(reference, near=stack_file)
             except secrets.SecretError as error:
                 yield Finding(path, reference, "secret", str(error))

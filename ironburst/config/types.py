@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -11,8 +12,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from ironburst import secrets
 from ironburst.config.ranges import RangeError, expand
 
+LONGEST = 366 * 86400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION_PATTERN = r"^(\d+)([smhd])$"
+FOLDER_PATTERN = r"^(/[A-Za-z0-9._-]+)+$"
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 
 
@@ -24,11 +27,11 @@ def unit_seconds(text: str) -> int | None:
 
 def seconds(value: Any) -> int:
     """`10s`, `15m`, `2h`, `7d` -> seconds. Raises ValueError."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    given = unit_seconds(str(value))
+    given = unit_seconds(value) if isinstance(value, str) else None
     if not given:
         raise ValueError("is not a duration; write a number above zero with a unit, as in 30s, 15m, 2h or 7d")
+    if given > LONGEST:
+        raise ValueError("is longer than a year; write a shorter duration")
     return given
 
 
@@ -52,9 +55,14 @@ def _range(value: Any) -> list[str]:
 
 def _network(value: str) -> str:
     try:
-        return str(ipaddress.IPv4Network(value))
-    except ValueError as error:
-        raise ValueError(f"is not an IPv4 network ({error}); write for example 10.0.0.0/16") from None
+        network = ipaddress.IPv4Network(value, strict=False)
+    except ValueError:
+        raise ValueError("is not an IPv4 network; write for example 10.0.0.0/16") from None
+    if "/" not in value:
+        raise ValueError(f"is not an IPv4 network: it has no length; write for example {value}/24")
+    if str(network) != value:
+        raise ValueError(f"is not an IPv4 network, but an address in one; write {network}")
+    return value
 
 
 def _address(value: str) -> str:
@@ -81,6 +89,8 @@ def _mac(value: str) -> str:
     mac = value.lower().replace("-", ":")
     if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", mac):
         raise ValueError("is not a MAC address; write for example 52:54:00:12:34:56")
+    if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
+        raise ValueError("is no card's MAC address: it is a group's, or nobody's; write the card's own")
     return mac
 
 
@@ -95,6 +105,26 @@ def _certificates(value: str) -> str:
 def _account(value: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", value):
         raise ValueError("is not a Slurm account; Slurm's are lower case: letters, digits, and _ . - inside")
+    return value
+
+
+def _moment(value: Any) -> Any:
+    """Text or YAML's own; pydantic would take a number for seconds since 1970."""
+    if isinstance(value, int | float):
+        raise ValueError("is no point in time; write for example 2026-12-01T11:30:00Z")
+    return value
+
+
+def _mail(value: str) -> str:
+    if not re.fullmatch(r"[^\s@<>,;\"']+@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}", value):
+        raise ValueError("is no mail address; write for example platform@example.org, one an item")
+    return value
+
+
+def _ports(value: str) -> str:
+    first, _, last = value.partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
+        raise ValueError("is no range of ports: write for example 61001-64000, from 1 to 65535, the lower one first")
     return value
 
 
@@ -129,6 +159,10 @@ Duration = Annotated[
 Range = Annotated[list[str], BeforeValidator(_range), WithJsonSchema({**_TEXT_OR_LIST, "examples": ["dgx[01-04]"]})]
 Network = Annotated[str, AfterValidator(_network), Field(examples=["10.0.0.0/16"])]
 Address = Annotated[str, AfterValidator(_address)]
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+Mail = Annotated[str, AfterValidator(_mail)]
+Ports = Annotated[str, AfterValidator(_ports), WithJsonSchema({"type": "string", "pattern": r"^\d+-\d+$"})]
+Folder = Annotated[str, Field(pattern=FOLDER_PATTERN, examples=["/shared"])]
 Mac = Annotated[str, AfterValidator(_mac)]
 Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 SecretRef = Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from ironburst.config.software_models import Strict
-from ironburst.config.types import Account, Certificates, Duration, SecretRef
+from ironburst.config.types import Account, Certificates, Duration, Folder, SecretRef
 
 USER_PATTERN = r"^[a-z_][a-z0-9_-]{0,30}$"
 """What useradd of Debian and of EL takes; Slurm's accounting knows lower case alone"""
@@ -46,7 +46,6 @@ def _id(value: int) -> int:
 UserName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": USER_PATTERN})]
 Id = Annotated[int, AfterValidator(_id), WithJsonSchema({"type": "integer", "minimum": FIRST_ID, "maximum": LAST_ID})]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
-Folder = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$")]
 
 
 class User(Strict):
@@ -75,7 +74,11 @@ class Directory(Strict):
         default=None, description="that signed its certificate, PEM; none: the system's own authorities"
     )
     bind_dn: str | None = Field(
-        default=None, min_length=3, pattern=r"^[^\n]+=[^\n]+$", description="that sssd signs in as; none: as nobody"
+        default=None,
+        min_length=3,
+        pattern=r"^[^\n]+=[^\n]+$",
+        examples=["cn=reader,dc=example,dc=org"],
+        description="that sssd signs in as; none: as nobody",
     )
     bind_password: SecretRef | None = Field(default=None, description="of bind_dn")
 

@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +119,12 @@ class Ledger:
     def leases(self, *, open_only: bool = True) -> list[LeaseRow]:
         """In the order in which they were decided."""
         where = "WHERE state != 'ended'" if open_only else ""
-        return [_lease(row) for row in self._rows(f"SELECT * FROM leases {where} ORDER BY made_s, rowid")]
+        return [records.lease(row) for row in self._rows(f"SELECT * FROM leases {where} ORDER BY made_s, rowid")]
 
     def leases_of(self, launch: str) -> list[LeaseRow]:
         """Open ones of a launch, in the order of its nodes."""
         query = "SELECT * FROM leases WHERE launch = ? AND state != 'ended' ORDER BY rowid"
-        return [_lease(row) for row in self._rows(query, launch)]
+        return [records.lease(row) for row in self._rows(query, launch)]
 
     def newest_boots_s(self, pool: str, count: int) -> list[float]:
         """How long a pool's newest leases took from launch to joined."""
@@ -138,7 +138,7 @@ class Ledger:
         """The open lease of an instance, or the newest one."""
         where = "AND state != 'ended'" if open_only else "ORDER BY made_s DESC"
         rows = self._rows(f"SELECT * FROM leases WHERE instance_id = ? {where}", instance_id)
-        return _lease(rows[0]) if rows else None
+        return records.lease(rows[0]) if rows else None
 
     def update(self, leases: Iterable[LeaseRow], now_s: float, **values: Any) -> None:
         """Set columns of leases; `changed_s` follows a change of the state."""
@@ -163,7 +163,7 @@ class Ledger:
             "SELECT leases.* FROM leases JOIN assignments ON lease = leases.id WHERE job = ?"
             " ORDER BY made_s, leases.rowid"
         )
-        return [_lease(row) for row in self._rows(query, job)]
+        return [records.lease(row) for row in self._rows(query, job)]
 
     # ---- intents
     def add_intent(
@@ -242,7 +242,9 @@ class Ledger:
     # ---- money
     def leases_paid_after(self, at_s: float) -> list[LeaseRow]:
         """Open ones, and those that were paid for beyond that moment."""
-        return [_lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)]
+        return [
+            records.lease(row) for row in self._rows("SELECT * FROM leases WHERE state != 'ended' OR to_s > ?", at_s)
+        ]
 
     def rates_paid_after(self, at_s: float) -> dict[str, list[Rate]]:
         """Those of `leases_paid_after`, by lease, the oldest first.
@@ -275,7 +277,7 @@ class Ledger:
         rows = self._rows("SELECT * FROM leases WHERE launch = ? ORDER BY rowid LIMIT 1", launch)
         if not rows:
             return False
-        like, id = _lease(rows[0]), f"{launch}/{instance_id}"
+        like, id = records.lease(rows[0]), f"{launch}/{instance_id}"
         first = "SELECT account, usd_per_hour FROM rates WHERE lease = ? ORDER BY from_s LIMIT 1"
         account, usd_per_hour = next(map(tuple, self._rows(first, like.id)), ("", like.usd_per_hour))
         with self.transaction():
@@ -315,25 +317,25 @@ class Ledger:
     def decisions(self, job: int | None = None) -> list[DecisionRow]:
         """Of one job, or all; the oldest first."""
         if job is None:
-            return [_decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id")]
-        return [_decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
+            return [records.decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id")]
+        return [records.decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
 
     def last_decision(self, job: int) -> DecisionRow | None:
         """Of one job; None: nothing was decided yet."""
         rows = self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
-        return _decision(rows[0]) if rows else None
+        return records.decision(rows[0]) if rows else None
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
-        query = """INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
+        query = """INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job) DO UPDATE SET
             state = excluded.state, last_s = excluded.last_s, time_limit_s = excluded.time_limit_s,
-            start_s = coalesce(excluded.start_s, start_s),
+            start_s = coalesce(excluded.start_s, start_s), called = excluded.called,
             ran_on = CASE excluded.ran_on WHEN '' THEN ran_on ELSE excluded.ran_on END"""
         with self.transaction():
             for job in jobs:
                 size = (job.nodes, job.each.gpus, job.time_limit_s)
                 who = (job.id, storable(job.name), storable(job.user), job.submit_s)
-                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s))
+                self._db.execute(query, (*who, *size, job.state, job.start_s, ",".join(job.on), now_s, job.called))
 
     def left_queue(self, job: int, now_s: float) -> None:
         """Remember that a job has left."""
@@ -344,6 +346,12 @@ class Ledger:
         which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return JobRow(**rows[0]) if rows else None
+
+    def parts(self, whole: int) -> list[JobRow]:
+        """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""
+        # an older ledger has no column to ask for
+        found = (JobRow(**row) for row in self._rows("SELECT * FROM jobs ORDER BY job"))
+        return [row for row in found if row.called.startswith((f"{whole}_", f"{whole}+"))]
 
     def in_queue(self) -> set[int]:
         """The jobs that were in the queue when it was last seen; those that have left stay, for `explain`."""
@@ -388,12 +396,3 @@ class Ledger:
         """The value of a key; None: there is none."""
         rows = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0]["value"] if rows else None
-
-
-def _lease(row: sqlite3.Row) -> LeaseRow:
-    return LeaseRow(**{**row, "worked": bool(row["worked"])})
-
-
-def _decision(row: sqlite3.Row) -> DecisionRow:
-    names = {field.name for field in fields(DecisionRow)}.intersection(row.keys())
-    return DecisionRow(**{name: row[name] for name in names})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ironburst import node_states
+from ironburst import naming, node_states
 from ironburst.burst import Lease, OtherType, Policy, Pool, Resources, Snapshot, explain, runtimes
 from ironburst.burst.limits import Limits, WaitTarget
 from ironburst.controller import idle_store, karpenter, money, records, runtime_store, spending, unstarted
@@ -79,7 +79,7 @@ def declared_pool(declared: PoolDocument) -> Pool:
         nodes=tuple(declared.nodes),
         instance_type=declared.instance_type,
         each=Resources(declared.gpu.count, declared.slurm.cpus, declared.slurm.memory_mb),
-        gpu_type=gpu_type(declared.gpu.model),
+        gpu_type=naming.gpu_type(declared.gpu.model),
         markets=tuple(declared.markets),
         usd_per_hour=dict(declared.usd_per_hour),
         zones=tuple(declared.zone_names),
@@ -99,11 +99,6 @@ def declared_pool(declared: PoolDocument) -> Pool:
         other_types=tuple(OtherType(**other.model_dump()) for other in declared.other_types),
         in_order=declared.prefer == "order",
     )
-
-
-def gpu_type(model: str) -> str:
-    """Slurm's gres type of a GPU model ("H100 SXM5 80GB" -> h100), as the role slurm_head writes it."""
-    return model.split()[0].lower()
 
 
 def snapshot(site: Site, observation: Observation, images: dict[str, PoolImage]) -> Snapshot:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sqlite3
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from ironburst.burst import Lease
@@ -213,6 +214,8 @@ class JobRow:
     start_s: float | None
     ran_on: str
     last_s: float
+    called: str = ""
+    """as Slurm's users call it where that isn't its number; empty too where an older ironburst wrote it"""
 
 
 @dataclass(frozen=True)
@@ -230,3 +233,14 @@ class EventRow:
 def storable(value: Any) -> Any:
     """A value as SQLite takes it: text of others may hold halves of surrogate pairs."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def lease(row: sqlite3.Row) -> LeaseRow:
+    """A row of the table `leases`."""
+    return LeaseRow(**{**row, "worked": bool(row["worked"])})
+
+
+def decision(row: sqlite3.Row) -> DecisionRow:
+    """A row of the table `decisions`, also of an older ledger."""
+    names = {field.name for field in fields(DecisionRow)}.intersection(row.keys())
+    return DecisionRow(**{name: row[name] for name in names})

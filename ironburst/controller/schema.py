@@ -11,7 +11,11 @@ def apply(db: sqlite3.Connection) -> None:
     if "instance_type" not in _columns(db, "cool_downs") and _columns(db, "cool_downs"):
         db.execute("ALTER TABLE cool_downs RENAME TO cool_downs_before")  # SQLite can't change a key
     db.executescript(resources.files(__package__).joinpath("schema.sql").read_text())
-    for table, column, kind in (("decisions", "figures", "TEXT NOT NULL DEFAULT ''"), ("leases", "seen_s", "REAL")):
+    for table, column, kind in (
+        ("decisions", "figures", "TEXT NOT NULL DEFAULT ''"),
+        ("leases", "seen_s", "REAL"),
+        ("jobs", "called", "TEXT NOT NULL DEFAULT ''"),
+    ):
         if column not in _columns(db, table):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
     if _columns(db, "cool_downs_before"):

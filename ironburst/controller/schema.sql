@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE INDEX IF NOT EXISTS decisions_of_job ON decisions(job, id);
 CREATE TABLE IF NOT EXISTS jobs (
   job INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, submit_s REAL NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL,
-  time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL);
+  time_limit_s REAL, state TEXT NOT NULL, start_s REAL, ran_on TEXT NOT NULL DEFAULT '', last_s REAL NOT NULL,
+  called TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs(state);
 CREATE TABLE IF NOT EXISTS events (
   id INTEGER PRIMARY KEY, at_s REAL NOT NULL, kind TEXT NOT NULL, launch TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '',

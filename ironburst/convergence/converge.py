@@ -40,7 +40,7 @@ def converge(document: ClusterDocument, hosts: Sequence[str], tools: Tools, opti
         check=options.check,
         started=started,
         seconds=round(tools.clock() - started, 2),
-        hosts={host.name: reports[host.name] for host in document.hosts if host.name in reports},
+        hosts={host.name: reports[host.name] for host in document.managed_hosts if host.name in reports},
         error=error,
     )
 
@@ -237,7 +237,7 @@ class _Convergence:
         nodes = drains.occupancy()
         ours = {name for name in waiting if is_ours(nodes.get(name))}
         order = rolling.order(waiting, nodes, ours)
-        batch = rolling.batch(order, self._document.hosts, nodes, self._options.share)
+        batch = rolling.batch(order, self._document.managed_hosts, nodes, self._options.share)
         if not batch:
             for name in waiting:
                 partition = self._document.host(name).partition

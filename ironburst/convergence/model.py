@@ -98,12 +98,12 @@ def select(document: ClusterDocument, limit: str | None) -> list[str]:
     Without a limit: all. Raises SelectionError.
     """
     if limit is None:
-        return [host.name for host in document.hosts]
+        return [host.name for host in document.managed_hosts]
     chosen: dict[str, None] = {}  # in their order
     for word in (part.strip() for part in limit.split(",")):
-        names = [host.name for host in document.hosts if word in _words(host)]
+        names = [host.name for host in document.managed_hosts if word in _words(host)]
         if not names:
-            hosts = ", ".join(host.name for host in document.hosts)
+            hosts = ", ".join(host.name for host in document.managed_hosts)
             known = "host, role, kind, hall or partition"
             raise SelectionError(f"--limit names {word!r}, but the document has no such {known}; its hosts are {hosts}")
         chosen.update(dict.fromkeys(names))

@@ -71,7 +71,7 @@ __all__ = [
     "removed",
 ]
 
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 """2: the scheduler is Kubernetes; 3: there are two; 4: Slurm with slurm-bridge, or Karpenter within the budget"""
 
 

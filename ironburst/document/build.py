@@ -41,7 +41,7 @@ from ironburst.document import (
     SubnetManager,
     WaitTarget,
 )
-from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told
+from ironburst.document.build_scheduler import EksCluster, declared_node, scheduler, told, version
 from ironburst.document.build_users import users
 from ironburst.software.solve import Solution
 
@@ -67,8 +67,8 @@ class Observed(BaseModel, frozen=True):
 class _OfSoftware(TypedDict):
     """The fields of a host or pool that the version lock fills."""
 
-    os: str
-    software: NodeSoftware
+    os: str | None
+    software: NodeSoftware | None
     mig: list[Mig] | None
     scratch: Scratch | None
 
@@ -100,7 +100,7 @@ def build(config: ClusterConfig, observed: Observed, solution: Solution | None =
         pools = [_pool(config, pool, observed, solution) for pool in config.cloud.pools]
         karpenter = [_karpenter(config.name, config.cloud, pool) for pool in config.cloud.karpenter]
     return ClusterDocument(
-        version=4 if karpenter or config.bridge else 3 if config.other_schedulers else 2 if config.kubernetes else 1,
+        version=version(config),
         serial=0,
         cluster=config.name,
         region=config.cloud.region if config.cloud else None,
@@ -211,6 +211,7 @@ def _roles(
 ) -> list[str]:
     """The roles of a host: what its set, its hardware and the declaration need. Group name = role name."""
     chosen, kind = its["software"], config.scheduler_of(nodes).kind
+    assert chosen is not None  # of what is managed
     role = nodes.role if isinstance(nodes, Nodes) else "gpu"
     bridged = config.bridge is not None and isinstance(nodes, Pool)  # others are nodes of its cluster already
     wanted = {
@@ -250,7 +251,9 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
         platform = catalog.platform(nodes.platform)
         gpu = Gpu(model=platform.gpu.model, count=platform.gpu_count)
     links = nodes.infiniband_links or 0
-    its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
+    its: _OfSoftware = {"os": nodes.os, "software": None, "mig": None, "scratch": None}
+    if nodes.managed:
+        its = _of_software(solution, declared_software.nodes_group(hall.name, nodes), nodes.scratch)
     own = {node: naming.own_partition(share.name) for share in config.shares for node in share.nodes or []}
     return [
         Host(
@@ -261,6 +264,7 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             address=address,
             hall=hall.name,
             rack=nodes.rack,
+            managed=nodes.managed,
             gpu=gpu,
             serial=nodes.serials[n] if nodes.serials else None,
             node_object=nodes.node_objects[n] if nodes.node_objects else "",
@@ -268,10 +272,12 @@ def _bare_metal(config: ClusterConfig, hall: Hall, nodes: Nodes, solution: Solut
             fabric="infiniband" if links else "none",
             fabric_links=links,
             slurm=declared_node(nodes.slurm) if nodes.slurm else None,
-            roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers),
+            roles=_roles(config, nodes, its, gpu=gpu is not None, opensm=name in hall.subnet_managers)
+            if nodes.managed
+            else [],
             **its,
         )
-        for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
+        for n, (name, address) in enumerate(zip(nodes.names, nodes.addresses or [""] * len(nodes.names), strict=True))
     ]
 
 

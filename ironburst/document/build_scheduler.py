@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel
 
 from ironburst import catalog, naming
@@ -22,6 +24,16 @@ class EksCluster(BaseModel, frozen=True):
     ca: str
 
 
+def version(config: ClusterConfig) -> Literal[1, 2, 3, 4, 5]:
+    """The least that a reader has to know, see ClusterDocument.version."""
+    slurm = config.slurm
+    if (slurm and not slurm.managed) or not all(nodes.managed for hall in config.halls for nodes in hall.nodes):
+        return 5
+    if config.bridge or (config.cloud and config.cloud.karpenter):
+        return 4
+    return 3 if config.other_schedulers else 2 if config.kubernetes else 1
+
+
 def scheduler(
     config: ClusterConfig, declared: DeclaredScheduler, hosts: list[Host], eks: EksCluster | None
 ) -> Scheduler:
@@ -33,7 +45,7 @@ def scheduler(
         own = {"eks": naming.cluster_object(config.name), "cluster_dns": declared.eks.cluster_dns}
         known |= own | eks.model_dump()
     if isinstance(declared, Slurm):
-        known["head_address"] = address
+        known["head_address"] = address if declared.managed else declared.head
     if isinstance(declared, Kubernetes):
         known["device_taints"] = declared.gpu_support.device_taints
     if isinstance(declared, Kubernetes) and declared.control_plane:

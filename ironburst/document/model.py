@@ -139,6 +139,9 @@ class Scheduler(Part):
     head: str = ""
     head_address: str = ""
     munge_key: str = ""
+    managed: bool = Field(
+        default=True, description="false: a Slurm that somebody else sets up; nothing is written there"
+    )
     slurm_uid: int = Field(default=64030, description="number of Slurm's user and group")
     srun_ports: str = Field(default="61001-64000", description="SrunPortRange")
     control_plane: ControlPlane | None = Field(default=None, description="null: the cluster is there already")
@@ -166,6 +169,7 @@ class Host(Part):
     scheduler: str = Field(default="", description="kind of the one that it is a node of; empty: there is only one")
     node_object: str = Field(default="", description="its name in Kubernetes; empty: its own")
     kind: Literal["bare_metal", "cloud"]
+    managed: bool = Field(default=True, description="false: the policy knows it, and nothing else touches it")
     role: Literal["gpu", "head", "login"]
     address: str
     partition: str | None
@@ -295,9 +299,10 @@ class Images(Part):
 class ClusterDocument(Part):
     """The whole document; `serial` counts what was published, 0: not yet."""
 
-    version: Literal[1, 2, 3, 4] = Field(
+    version: Literal[1, 2, 3, 4, 5] = Field(
         description="2: the scheduler is Kubernetes; 3: there are two; 4: Slurm's nodes join a cluster, too, by "
-        "slurm-bridge, or Karpenter spends of the budget. A reader of before takes any of them for Slurm alone"
+        "slurm-bridge, or Karpenter spends of the budget; 5: some hosts, or Slurm, aren't managed. A reader of before "
+        "takes any of them for a Slurm alone that is managed"
     )
     serial: int
     cluster: str
@@ -323,6 +328,11 @@ class ClusterDocument(Part):
     shares: list[Share] = Field(default=[], description="empty: whoever comes first has the owned GPUs")
     users: Users = Users()
     names: str = Field(default="", description="how hosts find each other: hosts or dns; empty: not our matter")
+
+    @property
+    def managed_hosts(self) -> list[Host]:
+        """Those that Ansible, converge and health may touch."""
+        return [host for host in self.hosts if host.managed]
 
     @property
     def schedulers(self) -> list[Scheduler]:

@@ -19,7 +19,7 @@ OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "dat
 
 def keeper(document: Mapping[str, Any]) -> str | None:
     """The host that has the whole: the head, or the first one where there is none; None: no host is declared."""
-    names = [host["name"] for host in document["hosts"]]
+    names = [host["name"] for host in document["hosts"] if host.get("managed", True)]
     head = _head(document)
     return str(head) if head in names else next(iter(names), None)
 
@@ -51,7 +51,7 @@ def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def host_names(document: Mapping[str, Any]) -> str:
     """A line of /etc/hosts for each declared host: one text for all of them, not one list each."""
-    return "".join(f"{host['address']} {host['name']}\n" for host in document["hosts"])
+    return "".join(f"{host['address']} {host['name']}\n" for host in document["hosts"] if host["address"])
 
 
 def of_host(document: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:

@@ -574,3 +574,14 @@ def test_a_claim_that_cannot_be_written_is_an_error(tmp_path):
     aged(tmp_path, 500)
     assert Slurm([], spool=str(tmp_path)).claim("a1", "y", 600).age_s >= 500
     assert Slurm([], spool=str(tmp_path)).claim("b2", "", 100) == Claim("a1", 0, "x")  # it is kept fresh at least
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_tasks_of_an_array_are_called_as_squeue_calls_them(version):
+    answer = load(version, "squeue")
+    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {3: "3_[1-3]"}
+    task = next(job for job in answer["jobs"] if job["job_id"] == 3)
+    task |= {"array_task_id": {"set": True, "infinite": False, "number": 0}, "array_task_string": ""}
+    het = next(job for job in answer["jobs"] if job["job_id"] == 4)
+    het |= {"het_job_id": {"set": True, "infinite": False, "number": 2}, "het_job_offset": 1}
+    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {3: "3_0", 4: "2+1"}

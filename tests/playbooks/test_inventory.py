@@ -44,6 +44,20 @@ def test_group_name_is_role_name(listed):
     assert sorted(listed["slurm_node"]["hosts"]) == ["dgx01", "dgx02", "fixed-1"]
 
 
+def test_what_is_not_managed_is_nowhere_but_in_slurm_conf(tmp_path):
+    document = lab_document()
+    hosts = [host.model_copy(update={"managed": host.name != "dgx02"}) for host in document.hosts]
+    path = tmp_path / "lab.json"
+    path.write_text(document.model_copy(update={"hosts": hosts, "version": 5, "serial": 1}).model_dump_json())
+    done = ansible_inventory(path)
+    assert done.returncode == 0, done.stderr
+    listing = decoded(done.stdout)
+    known = listing["_meta"]["hostvars"]
+    assert sorted(known) == ["dgx01", "fixed-1", "head"]
+    assert not any("dgx02" in group.get("hosts", []) for group in listing.values())
+    assert "dgx02" in [host["name"] for host in known["head"]["cluster_hosts"]], "the head tells Slurm of it"
+
+
 def test_groups_of_kind_place_and_partition(listed):
     assert listed["cloud"]["hosts"] == ["fixed-1"]
     assert sorted(listed["bare_metal"]["hosts"]) == ["dgx01", "dgx02", "head"]

@@ -1,5 +1,7 @@
 """Secret references."""
 
+from pathlib import Path
+
 import pytest
 
 from ironburst import secrets
@@ -76,3 +78,21 @@ def test_what_aws_says_of_a_value_that_it_doesnt_take(monkeypatch):
     with pytest.raises(secrets.SecretError, match="AWS Secrets Manager says ResourceNotFoundException") as raised:
         secrets.store("aws-secretsmanager:a", "hunter2")
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_relative_file_lies_in_the_project_wherever_a_command_is_started(tmp_path, monkeypatch):
+    project, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    for folder in (project / "stacks", project / "a" / "b", elsewhere):
+        folder.mkdir(parents=True)
+    (project / "Pulumi.yaml").write_text("name: site\n")
+    (project / "bmc.password").write_text("s3cret\n")
+    for started in (project, project / "a" / "b"):
+        monkeypatch.chdir(started)
+        assert secrets.resolve("file:bmc.password") == "s3cret"
+    monkeypatch.chdir(elsewhere)
+    assert secrets.resolve("file:bmc.password", near=project / "stacks" / "Pulumi.prod.yaml") == "s3cret"
+    checkout = Path(secrets.__file__).parents[1]
+    assert secrets.file_of("file:lab/bmc.password") == checkout / "lab/bmc.password"
+    monkeypatch.setattr(secrets, "__file__", str(tmp_path / "site-packages/ironburst/secrets.py"))  # of a wheel
+    with pytest.raises(secrets.SecretError, match=r"it is relative, and there is no Pulumi.yaml above .* file:/etc/"):
+        secrets.resolve("file:bmc.password")

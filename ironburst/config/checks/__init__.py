@@ -15,22 +15,28 @@ from ironburst.config.checks import (
     data,
     eks,
     gpu_support,
+    gpus,
     identity,
     karpenter,
     metal,
     names,
     network,
+    places,
     scheduler,
     shares,
     software,
     users,
 )
 from ironburst.config.checks.common import Findings
-from ironburst.config.load import Finding
+from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig
 
 CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     metal.one_value_a_node,
+    places.host_names,
+    places.region,
+    places.networks,
+    places.once,
     names.duplicates,
     metal.rack_units,
     network.overlaps,
@@ -42,11 +48,14 @@ CHECKS: tuple[Callable[[ClusterConfig], Findings], ...] = (
     bridge.bridge,
     gpu_support.gpu_support,
     metal.platforms,
+    metal.memory,
     cloud.instance_types,
+    gpus.memory,
     network.zones,
     network.hall_links,
     data.data,
     budget.ceilings_and_prices,
+    budget.likely,
     karpenter.karpenter,
     software.scheduler,
     software.dgx_os,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ironburst import catalog, secrets
 from ironburst.config.checks.common import At, Findings, schedulers
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm
 from ironburst.config.software import wish

@@ -8,7 +8,7 @@ from datetime import datetime
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, unknown
 from ironburst.config.cloud_models import CapacityBlock, Cloud, Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import Burst, ClusterConfig
 from ironburst.config.types import duration_text
 

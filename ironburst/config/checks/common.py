@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ironburst import catalog
 from ironburst.config.cloud_models import Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall, Nodes
 from ironburst.config.scheduler_models import Scheduler
 

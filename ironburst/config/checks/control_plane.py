@@ -7,7 +7,7 @@ import ipaddress
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
 from ironburst.config.checks.scheduler import head_declared
 from ironburst.config.cloud_models import Group
-from ironburst.config.load import Finding
+from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import ControlPlane, Kubernetes
 

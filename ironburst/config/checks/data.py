@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironburst import naming
 from ironburst.config.checks.common import Findings
 from ironburst.config.cloud_models import Cloud, Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")

@@ -9,7 +9,7 @@ from ironburst import catalog
 from ironburst.config import eks_cluster
 from ironburst.config.checks.common import At, Findings, owned_nodes, schedulers
 from ironburst.config.cloud_models import Cloud
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Kubernetes
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ironburst import catalog
 from ironburst.config import software as declared_software
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import GpuSupport, Kubernetes
 from ironburst.naming import NOT_READY_TAINT, RENTED_TAINT

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ironburst.config.checks.common import Findings
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 SOON = timedelta(days=60)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ironburst import catalog
 from ironburst.config.checks.common import At, Findings, cloud_nodes, unknown
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.karpenter_models import KarpenterPool
-from ironburst.config.load import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.prices import price
 from ironburst.config.types import duration_text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, owned_nodes, unknown
-from ironburst.config.load import Finding
+from ironburst.config.finding import Finding
 from ironburst.config.models import ClusterConfig, Nodes
 
 
@@ -16,19 +17,27 @@ def one_value_a_node(config: ClusterConfig) -> Findings:
     """Every list gives one value a node."""
     for at, _, nodes in owned_nodes(config):
         lists: list[tuple[tuple[str, ...], Sequence[object] | None]] = [
-            (("units",), nodes.units),
-            (("addresses",), nodes.addresses),
+            (("units",), nodes.units if nodes.rack or nodes.units else None),
+            (("addresses",), nodes.addresses if nodes.managed or nodes.addresses else None),
             (("macs",), nodes.macs),
             (("serials",), nodes.serials),
             (("node_objects",), nodes.node_objects),
-            (("bmc", "addresses"), nodes.bmc.addresses),
-            (("bmc", "sha256"), nodes.bmc.sha256),
+            (("bmc", "addresses"), nodes.bmc.addresses if nodes.bmc else None),
+            (("bmc", "sha256"), nodes.bmc.sha256 if nodes.bmc else None),
         ]
         wanted = len(nodes.names)
         for key, values in lists:
             if values is not None and len(values) != wanted:
-                message = f"gives {len(values)} values for {wanted} nodes; give one each"
+                message = f"gives {len(values)} values for {wanted} nodes; give one each{_meant(nodes.names)}"
                 yield Finding(at(*key), values, "one-a-node", message)
+
+
+def _meant(names: Sequence[str]) -> str:
+    """dgx01-04 is one name."""
+    parts = re.fullmatch(r"(.*?)(\d+)-(\d+)", names[0]) if len(names) == 1 else None
+    if parts and int(parts[2]) < int(parts[3]):
+        return f" ({names[0]} is one name; a range is {parts[1]}[{parts[2]}-{parts[3]}])"
+    return ""
 
 
 def rack_units(config: ClusterConfig) -> Findings:
@@ -36,8 +45,14 @@ def rack_units(config: ClusterConfig) -> Findings:
     taken: dict[tuple[str, str, int], str] = {}
     for at, hall, nodes in owned_nodes(config):
         racks = {rack.name: rack for rack in hall.racks}
+        if nodes.rack is None:
+            if nodes.units:
+                yield Finding(
+                    at("units"), nodes.units, "unknown-rack", "are of no rack: name the rack, or leave them out"
+                )
+            continue
         if nodes.rack not in racks:
-            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks)}"
+            message = f"{nodes.rack!r} is not a rack of {hall.name}; known: {', '.join(racks) or 'none'}"
             yield Finding(at("rack"), nodes.rack, "unknown-rack", message)
             continue
         height = _height(nodes)
@@ -73,18 +88,61 @@ def addresses(config: ClusterConfig) -> Findings:
     for at, hall, nodes in owned_nodes(config):
         for i, address in enumerate(nodes.addresses):
             yield from _inside(at("addresses", i), address, hall.cidr, f"hall {hall.name}")
-        for i, url in enumerate(nodes.bmc.addresses):
-            path, parts = at("bmc", "addresses", i), urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                yield Finding(path, url, "url", f"{url!r} is not a BMC's URL; write https://ADDRESS")
+        if nodes.bmc and (hall.bmc_cidr is None or not nodes.managed):
+            message = "is of nodes that aren't managed, so nobody asks it: leave it out"
+            if nodes.managed:
+                message = f"needs the network that it lies in: write bmc_cidr of {hall.name}"
+            yield Finding(at("bmc"), None, "bmc", message)
+            continue
+        for i, url in enumerate(nodes.bmc.addresses if nodes.bmc else []):
+            path = at("bmc", "addresses", i)
+            wrong, parts = _wrong_url(url), urlsplit(url)
+            if wrong:
+                shown = None if "@" in url else url
+                yield Finding(path, shown, "url", f"{repr(url) if shown else 'it'} is not a BMC's URL: {wrong}")
+            elif not parts.hostname:
+                continue
             elif parts.hostname.replace(".", "").isdigit():
-                yield from _inside(path, parts.hostname, hall.bmc_cidr, f"the BMC network of {hall.name}")
+                yield from _inside(path, parts.hostname, hall.bmc_cidr or "", f"the BMC network of {hall.name}")
+
+
+def _wrong_url(url: str) -> str:
+    """What is wrong with a BMC's URL; empty: nothing."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "its port is none; a port is from 1 to 65535, and none is needed for 443"
+    if "://" not in url:
+        return f"write https://{url.split('/')[0]}"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "write https://ADDRESS"
+    if parts.username is not None or parts.password is not None:
+        return "it has a user or password, which belong under username and password"
+    if parts.path.rstrip("/") or parts.query or parts.fragment:
+        return f"it has a path, and Redfish's is known; write {parts.scheme}://{parts.netloc}"
+    return ""
+
+
+def memory(config: ClusterConfig) -> Findings:
+    """What Slurm is told of a node's memory is about what the platform has: MiB."""
+    for at, _, nodes in owned_nodes(config):
+        try:
+            has = catalog.platform(nodes.platform or "").system_memory_gb
+        except catalog.Unknown:
+            continue
+        given = nodes.slurm.memory_mb if nodes.slurm else None
+        if given and has and not has * 1024 / 20 < given <= has * 1024 * 1.1:
+            message = f"{given} MiB, and {nodes.platform} has {has} GB: `slurmd -C` on the node says RealMemory in MiB"
+            yield Finding(at("slurm", "memory_mb"), given, "memory", message, "warning")
 
 
 def certificates(config: ClusterConfig) -> Findings:
     """A BMC's certificate is checked in one way; in none is told."""
     for at, _, nodes in owned_nodes(config):
         bmc = nodes.bmc
+        if bmc is None:
+            continue
         ways = {"ca_file": bmc.ca_file, "sha256": bmc.sha256, "verify_tls: no": not bmc.verify_tls}
         given = [way for way, chosen in ways.items() if chosen]
         if len(given) > 1:
@@ -99,6 +157,16 @@ def certificates(config: ClusterConfig) -> Findings:
                 "certificate, or ca_file"
             )
             yield Finding(at("bmc", "verify_tls"), False, "bmc-certificate", message, "warning")
+        plain = [i for i, url in enumerate(bmc.addresses) if url.startswith("http://")]
+        if plain and not bmc.sha256:
+            message = f"{bmc.addresses[plain[0]]} is http://, so the password goes over the network for all to read: "
+            yield Finding(
+                at("bmc", "addresses", plain[0]),
+                bmc.addresses[plain[0]],
+                "plain-http",
+                message + "write https://",
+                "warning",
+            )
 
 
 def _inside(path: str, address: str, cidr: str, what: str) -> Findings:
@@ -117,7 +185,7 @@ def platforms(config: ClusterConfig) -> Findings:
         if nodes.role == "gpu" and nodes.platform is None:
             message = "is needed for GPU nodes; name one of the catalogue, as in dgx-h100"
             yield Finding(at("platform"), None, "missing", message)
-        if nodes.role == "gpu" and nodes.infiniband_links is None:
+        if nodes.role == "gpu" and nodes.infiniband_links is None and nodes.managed:
             message = "is needed for GPU nodes; write 0 if they have no InfiniBand"
             yield Finding(at("infiniband_links"), None, "missing", message)
         if nodes.platform is not None:

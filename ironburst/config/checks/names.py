@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironburst import naming
 from ironburst.config.checks.common import Findings, owned_nodes, schedulers
 from ironburst.config.cloud_models import Group, Pool
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 ONE_EACH = {
@@ -53,7 +53,7 @@ def _owned(config: ClusterConfig, seen: _Seen) -> Findings:
         for key, what in ONE_EACH.items():
             for i, value in enumerate(getattr(nodes, key) or []):
                 yield from seen.once(what, value, at(key, i))
-        for i, address in enumerate(nodes.bmc.addresses):
+        for i, address in enumerate(nodes.bmc.addresses if nodes.bmc else []):
             yield from seen.once("BMC address", address.rstrip("/"), at("bmc", "addresses", i))
 
 

@@ -10,7 +10,7 @@ from ironburst import catalog
 from ironburst.config import subnets
 from ironburst.config.checks.common import Findings, cloud_nodes, schedulers
 from ironburst.config.cloud_models import Cloud
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.network_models import CloudNetwork, HallLink
 from ironburst.config.scheduler_models import Kubernetes, Scheduler
@@ -39,7 +39,8 @@ def overlaps(config: ClusterConfig) -> Findings:
 def _networks(config: ClusterConfig) -> Iterator[tuple[str, str]]:
     for h, hall in enumerate(config.halls):
         yield path_of("halls", h, "cidr"), hall.cidr
-        yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
+        if hall.bmc_cidr:
+            yield path_of("halls", h, "bmc_cidr"), hall.bmc_cidr
     if config.cloud:
         yield path_of("cloud", "network", "cidr"), config.cloud.network.cidr
     for at, each in schedulers(config):

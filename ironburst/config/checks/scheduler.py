@@ -6,7 +6,7 @@ import re
 
 from ironburst import secrets
 from ironburst.config.checks.common import At, Findings, cloud_nodes, owned_nodes, schedulers
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.node_settings import NodeSettings
 from ironburst.config.scheduler_models import Scheduler
@@ -18,6 +18,7 @@ NODE_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # of a Node object: RFC 1123
 def scheduler(config: ClusterConfig) -> Findings:
     """The head is declared, once, where there is one; rented nodes can read what they join with."""
     yield from _kinds(config)
+    yield from _unmanaged(config)
     yield from _whose(config)
     if config.kubernetes:
         yield from _nodes(config)
@@ -34,6 +35,32 @@ def scheduler(config: ClusterConfig) -> Findings:
                 "a rented node reads it at boot, by its role"
             )
             yield Finding(at(key), reference, key.replace("_", "-"), message)
+
+
+def _unmanaged(config: ClusterConfig) -> Findings:
+    """Who manages what: nodes of a Slurm that isn't managed aren't either, and it is told of the others by address."""
+    slurm = config.slurm
+    for at, _, nodes in owned_nodes(config):
+        whose = config.scheduler_of(nodes)
+        if whose.kind != "slurm" or slurm is None:
+            continue
+        if not slurm.managed and nodes.managed:
+            message = "belong to a Slurm that isn't managed, whose slurm.conf and nodes stay as they are: write "
+            yield Finding(at("managed"), True, "unmanaged-slurm", message + "managed: false")
+        elif slurm.managed and not nodes.managed and not nodes.addresses:
+            message = "are needed: slurm.conf, which is managed, names each node's address"
+            yield Finding(at("addresses"), None, "missing", message)
+        elif slurm.managed and not nodes.managed and nodes.slurm is None:
+            message = (
+                "is needed: slurm.conf, which is managed, names each node's CPUs and memory; `slurmd -C` says them"
+            )
+            yield Finding(at("slurm"), None, "missing", message)
+    if slurm and not slurm.managed and config.users:
+        message = "makes users and accounts in Slurm, which isn't managed: leave it out"
+        yield Finding(path_of("users"), None, "unmanaged-slurm", message)
+    if slurm and not slurm.managed and config.shares:
+        message = "become accounts and QOS of Slurm, which isn't managed: leave them out"
+        yield Finding(path_of("shares"), None, "unmanaged-slurm", message)
 
 
 def _kinds(config: ClusterConfig) -> Findings:
@@ -76,6 +103,8 @@ def head_declared(config: ClusterConfig, path: str, of: Scheduler) -> Findings:
     ranges = [nodes for _, _, nodes in owned_nodes(config) if nodes.role == "head"]
     heads = [name for nodes in ranges for name in nodes.names]
     own = [name for nodes in ranges if config.scheduler_of(nodes) is of for name in nodes.names]
+    if of.head_node is None:
+        return
     if of.head_node not in heads:
         known = ", ".join(heads) or "none is declared"
         message = f"{of.head_node!r} is not a node with role head; nodes with it: {known}"

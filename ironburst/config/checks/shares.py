@@ -6,7 +6,7 @@ import re
 
 from ironburst import catalog, naming
 from ironburst.config.checks.common import Findings, owned_nodes
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 
 MULTIPLE_QOS = (24, 11)

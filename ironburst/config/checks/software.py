@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ironburst import catalog
 from ironburst.config.checks.common import Findings, cloud_nodes, owned_nodes, unknown
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig, Hall
 from ironburst.config.software import wish
 from ironburst.config.software_models import SoftwareChoice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ironburst.config.checks.common import Findings
-from ironburst.config.load import Finding, path_of
+from ironburst.config.finding import Finding, path_of
 from ironburst.config.models import ClusterConfig
 from ironburst.config.user_models import Users
 

@@ -103,6 +103,8 @@ class InventoryModule(BaseInventoryPlugin):
         self._set("all", variables.of_all(document))
         of_others = variables.of_others(document)
         for host in document["hosts"]:
+            if not host.get("managed", True):
+                continue
             name = host["name"]
             self.inventory.add_host(name)
             for group in groups_of(host):

@@ -9,7 +9,7 @@ from ironburst.burst import (
     Resources,
     decide,
 )
-from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot
+from tests.fakes.snapshots import BUSY, NOW, POLICY, code_of, job, lease, pool, running, snapshot, text_of
 
 
 def test_without_a_budget_nothing_is_rented():
@@ -103,3 +103,30 @@ def test_what_is_prepaid_and_closed_rents_nothing_dearer_for_a_job_that_could_wa
     assert [launch.pool for launch in decide(shot, POLICY).launches] == ["kept"]
     closed = replace(shot, cool_downs=(CoolDown("kept", "a", "r", 1, NOW + 600, "ReservationCapacityExceeded"),))
     assert decide(closed, POLICY).launches == () and code_of(decide(closed, POLICY), 1) == "home_soon"
+
+
+def test_names_that_are_not_free_are_explained_also_where_nothing_is_rented():
+    """After a refusal by the cloud Slurm powers the nodes down: until then nobody can rent them."""
+    refused = snapshot([*BUSY, job()])
+    going = ("CLOUD", "DRAIN", "IDLE", "POWERING_DOWN")
+    off = [node for node in refused.nodes if not node.name.startswith("p5")]
+    burst = [replace(node, states=going) for node in refused.nodes if node.name in ("p5-1", "p5-2")]
+    decision = decide(replace(refused, nodes=(*off, *burst)), POLICY)
+    assert code_of(decision, 1) == "max_nodes"
+    said = text_of(decision)
+    assert "pool p5 has 0 of its 3 nodes free to rent, it needs 1" in said
+    assert "2 given back or refused by the cloud, and being powered down by the scheduler" in said
+    assert "1 that the scheduler doesn't know" in said
+
+
+def test_names_that_others_take_are_explained():
+    decision = decide(snapshot([*BUSY, job(), job(2, nodes=3)], leases=[lease("p5-3", jobs=(7,))]), POLICY)
+    assert "(1 being rented for jobs before it; 1 rented)" in text_of(decision, 2)
+
+
+def test_a_job_that_was_sent_to_a_pool_is_told_so():
+    decision = decide(snapshot([*BUSY, job(partitions=("burst-p5",)), job(2, partitions=("other",))]), POLICY)
+    assert decision.launches == () and [each.job for each in decision.infeasible] == [1]
+    assert text_of(decision) == (
+        "it was submitted to burst-p5, where only the controller sends jobs: submit it to home"
+    )

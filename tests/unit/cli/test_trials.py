@@ -179,9 +179,7 @@ def test_home_nodes_of_two_sizes_are_refused_in_a_sentence(trace, tmp_path, caps
     text = Path(STACK).read_text()
     mixed = tmp_path / "mixed.yaml"
     mixed.write_text(
-        text.replace(
-            "platform: dgx-h100", "platform: generic-pcie-server-4-gpu-a100-pcie-80gb\n            height: 4", 1
-        )
+        text.replace("platform: dgx-h100", "platform: generic-pcie-server-4-gpu-t4\n            height: 4", 1)
     )
     assert cli.main(["simulate", str(trace), "--config", str(mixed)]) == 2
     err = capsys.readouterr().err

@@ -83,11 +83,11 @@ def test_shares_beside_it_are_refused(value):
 @pytest.mark.parametrize(
     ("key", "given", "words"),
     [
-        ("api_server", "10.78.0.5", "should match pattern"),
+        ("api_server", "10.78.0.5", "isn't of the form"),
         ("ca", "-----BEGIN RSA PRIVATE KEY-----", "never a key"),
         ("kubeconfig", "/etc/kubernetes/admin.conf", "not a secret reference"),
         ("cluster_dns", "kube-dns", "not an IPv4 address"),
-        ("scheduler_name", "Slurm Bridge", "should match pattern"),
+        ("scheduler_name", "Slurm Bridge", "isn't of the form"),
         ("namespce", "x", "did you mean 'namespace'"),
     ],
 )

@@ -32,6 +32,7 @@ def put(value, path, given):
 
 def test_the_lab_stack_is_valid(declared):
     assert findings(declared) == []
+    assert {finding.rule for finding in findings(load.read_value(LAB))} == {"plain-http"}  # its BMCs are its own
 
 
 # case: (path of the bad value, the bad value, words of the finding at this path)
@@ -71,7 +72,7 @@ BAD_HERE = {
     "reservations that are no resource group": (
         "cloud.pools[0].capacity_reservation_group",
         "arn:aws:ec2:us-east-1:123456789012:capacity-reservation/cr-01",
-        "is not allowed",
+        "isn't of the form",
     ),
     "a resource group of another region": (
         "cloud.pools[0].capacity_reservation_group",
@@ -81,7 +82,7 @@ BAD_HERE = {
     "unknown hall in the link": ("cloud.network.hall_link.hall", "hall-b", "not a declared hall"),
     "link without peer": ("cloud.network.hall_link.peer_asn", None, "needed for a vpn link"),
     "munge key that rented nodes can't read": ("scheduler.munge_key", "env:MUNGE_KEY", "aws-secretsmanager:"),
-    "unknown operating system": ("software.os", "debian11", "is not allowed"),
+    "unknown operating system": ("software.os", "debian11", "isn't known here"),
     "GPU with two MIG layouts": (
         "halls[0].nodes[1].mig",
         [{"gpus": [0, 1], "profiles": {"1g.10gb": 7}}, {"gpus": [1], "profiles": {"7g.80gb": 1}}],
@@ -96,10 +97,15 @@ BAD_HERE = {
     "three subnet managers": ("halls[0].subnet_managers", ["head", "dgx01", "dgx02"], "3 hosts"),
     "a subnet manager twice": ("halls[0].subnet_managers", ["head", "head"], "twice"),
     "BMC certificates, one a node": ("halls[0].nodes[0].bmc.sha256", ["a" * 64] * 2, "gives 2 values for 1 nodes"),
-    "BMC certificate over http": ("halls[0].nodes[0].bmc.sha256", ["a" * 64], "needs addresses with https://"),
 }
 # case: (path of the bad value, the bad value, path of the finding, its words)
 BAD_ELSEWHERE = {
+    "BMC certificate over http": (
+        "halls[0].nodes[0].bmc",
+        {"addresses": "http://10.78.8.10", "username": "a", "password": "env:A", "sha256": ["a" * 64]},
+        "halls[0].nodes[0].bmc.sha256",
+        "needs addresses with https://",
+    ),
     "duplicate node name": ("halls[0].nodes[0].names", "dgx01", "halls[0].nodes[1].names[0]", "used already"),
     "pool that takes a node's name": ("halls[0].nodes[0].names", "p5-2", "cloud.pools[0].name", "used already"),
     "duplicate MAC": (
@@ -116,7 +122,7 @@ BAD_ELSEWHERE = {
     ),
     "duplicate BMC": (
         "halls[0].nodes[1].bmc.addresses",
-        "http://10.78.8.[10-11]",
+        "https://10.78.8.[10-11]",
         "halls[0].nodes[1].bmc.addresses[0]",
         "used already",
     ),
@@ -136,7 +142,7 @@ BAD_ELSEWHERE = {
         "burst",
         {"wait_target": 0.3},
         "burst.wait_target.mean",
-        "'0.3' is not a duration",
+        "0.3 is not a duration",
     ),
     "a wait target of nothing": ("burst", {"wait_target": "0m"}, "burst.wait_target.mean", "above zero"),
     "a wait target without a mean": (
@@ -168,7 +174,7 @@ BAD_ELSEWHERE = {
     "an account that Slurm can't have": (
         "budget.accounts",
         {"Vision": 9},
-        "budget.accounts.Vision.[key]",
+        "budget.accounts.Vision",
         "'Vision' is not a Slurm account",
     ),
     "reservation and placement group": (
@@ -260,7 +266,7 @@ BAD_ELSEWHERE = {
         "software.container_runtime",
         ["podman"],
         "software.container_runtime[0]",
-        "is not allowed",
+        "isn't known here",
     ),
     "neither driver nor profile": ("software.driver", None, "software", "(LCK-004)"),
     "open module on a Volta": (
@@ -280,9 +286,9 @@ BAD_ELSEWHERE = {
         "halls[0].nodes[1].scratch",
         {"path": "scratch"},
         "halls[0].nodes[1].scratch.path",
-        "is not allowed",
+        "isn't of the form",
     ),
-    "unknown file system": ("filesystem", {"kind": "gpfs", "source": "x"}, "filesystem.kind", "is not allowed"),
+    "unknown file system": ("filesystem", {"kind": "gpfs", "source": "x"}, "filesystem.kind", "isn't known here"),
     "CUDA too new for the driver": ("software.driver", "535.104.05", "software", "CUDA"),
 }
 BAD = {name: (path, given, path, words) for name, (path, given, words) in BAD_HERE.items()} | BAD_ELSEWHERE

@@ -112,10 +112,10 @@ def test_the_address_of_dns_is_not_said_twice(value):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"cni": {"manifest": "http://example.org/x.yaml", "sha256": "0" * 64}}, "should match pattern"),
-        ({"cni": {"manifest": "https://example.org/x.yaml", "sha256": "abc"}}, "should match pattern"),
+        ({"cni": {"manifest": "http://example.org/x.yaml", "sha256": "0" * 64}}, "isn't of the form"),
+        ({"cni": {"manifest": "https://example.org/x.yaml", "sha256": "abc"}}, "isn't of the form"),
         ({"cni": {"manifest": "https://example.org/x.yaml"}}, "is needed here and absent"),
-        ({"image_repository": "https://r.example.org"}, "should match pattern"),
+        ({"image_repository": "https://r.example.org"}, "isn't of the form"),
         ({"pod_cidr": "10.244.0.1/16"}, "is not an IPv4 network"),
     ],
 )

@@ -66,13 +66,13 @@ def test_what_aws_makes_is_not_written(value):
 @pytest.mark.parametrize(
     ("key", "given", "words"),
     [
-        ("version", "1.36.3", "should match pattern"),
-        ("version", "v1.36", "should match pattern"),
+        ("version", "1.36.3", "isn't of the form"),
+        ("version", "v1.36", "isn't of the form"),
         ("service_cidr", "8.8.0.0/16", "a private network between a /12 and a /24"),
         ("service_cidr", "10.0.0.0/8", "a private network between a /12 and a /24"),
         ("service_cidr", "172.20.0.0/25", "a private network between a /12 and a /24"),
         ("public_access", ["office"], "not an IPv4 network"),
-        ("admins", ["arn:aws:iam::123456789012:user/me"], "should match pattern"),
+        ("admins", ["arn:aws:iam::123456789012:user/me"], "isn't of the form"),
         ("nodes", 3, "there is no such key"),
     ],
 )

@@ -59,8 +59,8 @@ def test_nodes_of_slurm_have_no_node_objects(declared):
 @pytest.mark.parametrize(
     ("key", "given", "words"),
     [
-        ("api_server", "http://10.78.0.5:6443", "should match pattern"),
-        ("api_server", "10.78.0.5", "should match pattern"),
+        ("api_server", "http://10.78.0.5:6443", "isn't of the form"),
+        ("api_server", "10.78.0.5", "isn't of the form"),
         ("ca", "-----BEGIN RSA PRIVATE KEY-----", "never a key"),
         ("kubeconfig", "/etc/kubernetes/admin.conf", "not a secret reference"),
         ("cluster_dns", "kube-dns", "not an IPv4 address"),

@@ -29,11 +29,13 @@ class Stack:
     def __init__(self, folder: Path):
         self.file, self.lock = folder / "Pulumi.lab.yaml", folder / "lab.lock.yaml"
         self.value = load.read_value(ROOT / "stacks/Pulumi.lab.yaml")
+        for nodes in self.value["halls"][0]["nodes"]:
+            nodes["bmc"]["addresses"] = nodes["bmc"]["addresses"].replace("http:", "https:")  # nothing to warn of
         self.software = self.value["software"]
         self.save()
 
     def save(self):
-        self.file.write_text(yaml.safe_dump({"config": {load.KEY: self.value}}))
+        self.file.write_text(yaml.safe_dump({"config": {"aws:region": "us-east-1", load.KEY: self.value}}))
 
     def run(self, *flags, verb="lock"):
         return main([verb, str(self.file), *flags])

@@ -67,7 +67,7 @@ BAD = {
     "a team that gets nothing": ([NLP | {"over_quota": False}], "shares[0]", "gets nothing"),
     "less at most than guaranteed": ([VISION | {"max_gpus": 4}], "shares[0]", "less than guaranteed_gpus, 8"),
     "a bound that bounds nothing": ([NLP | {"max_gpus": 17}], "shares[0].max_gpus", "it bounds nothing"),
-    "no such weight": ([NLP | {"weight": 0}], "shares[0].weight", "greater than or equal to 1"),
+    "no such weight": ([NLP | {"weight": 0}], "shares[0].weight", "must be at least 1"),
 }
 
 

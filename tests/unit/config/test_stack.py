@@ -40,7 +40,7 @@ def test_validate_exits_2_with_findings_as_json(tmp_path, capsys, declared):
     assert main(["validate", str(stack_file(tmp_path, declared)), "--json"]) == 2
     report = json.loads(capsys.readouterr().out)
     assert not report["valid"]
-    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity"}
+    assert set(report["findings"][0]) == {"path", "value", "rule", "message", "severity", "line"}
     assert report["findings"][0]["value"] == 0
 
 

@@ -105,7 +105,7 @@ BAD = {
     "a directory without TLS": (
         {"people": [], "groups": {}, "directory": LDAP | {"uri": "http://ldap"}},
         "directory.uri",
-        "is not allowed",
+        "isn't of the form",
     ),
     "half a sign-in": (
         {"people": [], "groups": {}, "directory": LDAP | {"bind_dn": "cn=sssd,dc=x"}},

@@ -94,8 +94,8 @@ def test_readers_ignore_unknown_fields_and_refuse_unknown_versions(tmp_path, lab
     data = lab.model_dump(mode="json") | {"new": 1}
     path.write_text(json.dumps(data))
     assert document.read(path) == lab
-    path.write_text(json.dumps(data | {"version": 5}))
-    with pytest.raises(document.DocumentError, match="has version 5; this ironburst reads versions 1, 2, 3, 4:"):
+    path.write_text(json.dumps(data | {"version": 6}))
+    with pytest.raises(document.DocumentError, match="has version 6; this ironburst reads versions 1, 2, 3, 4, 5:"):
         document.read(path, last_good=tmp_path / "good.json")
 
 
@@ -364,9 +364,9 @@ def test_a_reader_goes_on_without_a_good_copy_on_disk(tmp_path, lab):
     folder.write_text("")  # a file where the folder should be: nothing can be written there
     read = document.Reader(path, folder / "good.json")
     assert read() == document.read(path) and "no good copy is kept" in read.stale
-    path.write_text(json.dumps({"version": 5}))
-    assert read().serial == 1 and "has version 5" in read.stale
-    with pytest.raises(document.DocumentError, match="has version 5"):
+    path.write_text(json.dumps({"version": 6}))
+    assert read().serial == 1 and "has version 6" in read.stale
+    with pytest.raises(document.DocumentError, match="has version 6"):
         document.Reader(path, folder / "good.json")()
 
 

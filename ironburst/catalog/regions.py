@@ -1,0 +1,32 @@
+"""AWS's regions."""
+
+import functools
+import re
+from dataclasses import dataclass
+
+from ironburst.catalog.errors import Unknown, unknown
+from ironburst.catalog.tables import filled, table
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region: its name as AWS's API has it, the partition that it belongs to, and AWS's words for it."""
+
+    region: str
+    partition: str
+    name: str
+
+
+@functools.cache
+def regions() -> dict[str, Region]:
+    """All regions but those of isolated partitions."""
+    return {row["region"]: filled(Region, row) for row in table("aws_regions.csv").rows}
+
+
+def region(name: str) -> Region:
+    """The region of that name ("us-east-1"); raises Unknown, which also knows a place ("Frankfurt", "N. Virginia")."""
+    if name in regions():
+        return regions()[name]
+    place = re.sub(r"[^a-z]", "", name.lower())
+    there = [each for each, known in regions().items() if place and place in re.sub(r"[^a-z]", "", known.name.lower())]
+    raise Unknown("region", name, there) if 0 < len(there) <= 2 else unknown("region", name, regions())

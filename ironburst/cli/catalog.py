@@ -1,0 +1,128 @@
+"""`ironburst catalog platforms|gpus|instances|images`: what may be written in a stack file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ironburst import catalog, naming
+from ironburst.catalog.prices import LIST_REGION
+from ironburst.cli import Subparsers
+from ironburst.document.model import LOGIN_USERS
+from ironburst.software.model import Os
+
+Row = dict[str, Any]
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "catalog",
+        help="what may be written: platforms, GPUs, instance types, images",
+        description="What may be written in a stack file. Exit code 0: something is listed; 2: nothing has that name.",
+        epilog="example: ironburst catalog instances p5 --region eu-west-1",
+    )
+    parser.add_argument("what", choices=KINDS, help="; ".join(f"{kind}: {words}" for kind, (words, _) in KINDS.items()))
+    parser.add_argument("name", nargs="?", default="", help="only those with this in their name")
+    parser.add_argument("--region", help="of instances only those that this region offers, with its zones")
+    parser.add_argument("--json", action="store_true", help="machine-readable; null is unknown")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List; the exit code."""
+    try:
+        region = catalog.region(arguments.region).region if arguments.region else None
+    except catalog.Unknown as error:
+        print(f"ironburst: --region: {error}", file=sys.stderr)
+        return 2
+    every, wanted = KINDS[arguments.what][1](region), arguments.name.lower()
+    rows = [row for row in every if wanted in str(next(iter(row.values()))).lower()]
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+    elif rows:
+        print("\n".join(aligned(rows)))
+    else:
+        where = f" in {region}" if region else ""
+        said = f"nothing with {arguments.name!r}{where}; `ironburst catalog {arguments.what}` lists all"
+        print(f"ironburst: {said}", file=sys.stderr)
+    return 0 if rows else 2
+
+
+def aligned(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table, its head first; what isn't known is a dash."""
+    cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value) or "-"
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _platforms(_: str | None) -> list[Row]:
+    return [
+        {
+            "platform": slug,
+            "gpus": each.gpu_count,
+            "gpu": each.gpu_model,
+            "rack_units": each.height_u,
+            "max_power_w": each.max_power_w,
+            "name": each.name,
+        }
+        for slug, each in sorted(catalog.platforms().items())
+    ]
+
+
+def _gpus(_: str | None) -> list[Row]:
+    return [
+        {
+            "gpu": model,
+            "slurm_type": naming.gpu_type(model),
+            "memory_gb": each.memory_gb,
+            "architecture": each.architecture,
+            "mig_instances": each.mig_max_instances,
+            "aws_families": list(each.aws_families),
+        }
+        for model, each in catalog.gpus().items()
+    ]
+
+
+def _instances(region: str | None) -> list[Row]:
+    rows = []
+    for name, each in sorted(catalog.instance_types().items()):
+        zones = each.zones(region) if region else ()
+        if each.gpu is None or (region and not zones):
+            continue
+        prices = catalog.price(name, "on-demand", LIST_REGION), catalog.price(name, "spot", LIST_REGION)
+        row = {
+            "instance_type": name,
+            "gpus": each.gpu_count,
+            "gpu": each.gpu_model,
+            "vcpus": each.vcpus,
+            "memory_gib": None if each.memory_mib is None else each.memory_mib // 1024,
+            "efa": each.efa_count,
+            f"usd_per_hour_{LIST_REGION}": prices[0].usd_per_hour if prices[0] else None,
+            f"spot_{LIST_REGION}": prices[1].usd_per_hour if prices[1] else None,
+        }
+        rows.append(row | ({"zones": list(zones)} if region else {}))
+    return rows
+
+
+def _images(_: str | None) -> list[Row]:
+    """What stock images may be of; which id one has differs by region and week, and is its publisher's."""
+    return [{"os": os, "login_user": LOGIN_USERS[os.rstrip("0123456789")]} for os in typing.get_args(Os)]
+
+
+KINDS: dict[str, tuple[str, Callable[[str | None], list[Row]]]] = {
+    "platforms": ("servers, for halls[].nodes[].platform", _platforms),
+    "gpus": ("GPU models", _gpus),
+    "instances": ("EC2 types with NVIDIA GPUs, for cloud.pools[].instance_type", _instances),
+    "images": ("systems that images may have, for software.os", _images),
+}

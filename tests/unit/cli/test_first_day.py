@@ -1,0 +1,114 @@
+"""What a new user meets at the controller's verbs: tasks of arrays, a dry run beside a controller, a silent one."""
+
+import json
+
+import pytest
+
+from ironburst import cli
+from ironburst.burst import Job, Resources
+from ironburst.cli import reap, run, status, tick
+from ironburst.controller import lock
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.tick import Controller
+from ironburst.ports import LaunchRequest
+from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A document, a ledger path, and the verbs wired to in-memory ports."""
+    clock = FakeClock()
+    slurm = FakeSlurm(clock)
+    cloud = FakeCloud(clock, slurm)
+    path = tmp_path / "cluster.json"
+    path.write_text(document().model_dump_json())
+    monkeypatch.setenv("IRONBURST_DOCUMENT", str(path))
+    monkeypatch.setenv("IRONBURST_LEDGER", str(tmp_path / "ledger.sqlite"))
+    monkeypatch.delenv("IRONBURST_SLURM_PREFIX", raising=False)
+    for module in (tick, run, reap):
+        monkeypatch.setattr(module, "Aws", lambda region: cloud)
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
+    monkeypatch.setattr(status.scheduler, "Slurm", lambda prefix: slurm)
+    monkeypatch.setattr(f"{status.__name__}.time.time", clock.now)
+    return type("Site", (), {"clock": clock, "slurm": slurm, "cloud": cloud, "ledger": tmp_path / "ledger.sqlite"})
+
+
+@pytest.fixture
+def array(site):
+    """Jobs 8 (the rest of array 8: tasks 3 to 6), 81 and 82 (its tasks 1 and 2), 83 (a job of its own), and 90 and 91,
+    the parts of a heterogeneous job.
+    """
+    called = {8: "8_[3-6%2]", 81: "8_1", 82: "8_2", 83: "", 90: "90+0", 91: "90+1"}
+    each = ("ann", "PENDING", 0.0, 1, Resources(8), 600.0, ("home",))
+    jobs = [Job(id, f"job{id}", *each, called=name) for id, name in called.items()]
+    ledger = Ledger(site.ledger)
+    ledger.saw_jobs(jobs, 1.0)
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("8_1", ["8_1"]),
+        ("8_2", ["8_2"]),
+        ("8_5", ["8_[3-6%2]"]),
+        ("8", ["8_[3-6%2]", "8_1", "8_2"]),
+        ("83", ["83"]),
+        ("81", ["8_1"]),
+        ("90+1", ["90+1"]),
+        ("90", ["90+0", "90+1"]),
+    ],
+)
+def test_explain_takes_slurms_numbers_of_tasks_and_parts(array, capsys, asked, told):
+    assert cli.main(["explain", asked]) == 0
+    said = capsys.readouterr().out
+    assert [line.split(" ")[1] for line in said.splitlines() if line.startswith("job ")] == told
+
+
+def test_explain_gives_all_tasks_as_json(array, capsys):
+    assert cli.main(["explain", "8", "--json"]) == 0
+    assert [job["called"] for job in json.loads(capsys.readouterr().out)["jobs"]] == ["8_[3-6%2]", "8_1", "8_2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("8_9", "job 8_9 was never seen by the controller of this ledger; of job 8 it saw 8_[3-6%2], 8_1, 8_2"),
+        ("8_", "'8_' is no job's number: write N, a task of an array as N_M, or a part of a heterogeneous job as N+M"),
+        ("8_1_2", "is no job's number"),
+        ("8_[1-2]", "is no job's number"),
+        ("8_1,8_2", "is no job's number"),
+        ("83+1", "job 83+1 was never seen by the controller of this ledger; nor any part of 83"),
+        ("8.1", "no job '8.1' was seen"),
+        ("\u0668", "no job '\u0668' was seen"),
+    ],
+)
+def test_explain_refuses_what_is_no_number(array, capsys, asked, words):
+    assert cli.main(["explain", asked]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_dry_run_of_reap_beside_a_controller_tells_and_writes_nothing(site, capsys):
+    site.cloud.launch(
+        LaunchRequest("ib-x", "lost", "lab", "p5", "us-east-1a", "spot", 1, "lt", "ami-1", '{"nodes": ["p5-3"]}')
+    )
+    Ledger(site.ledger).close()
+    before = site.ledger.read_bytes()
+    with lock.held(site.ledger):
+        assert cli.main(["reap", "--grace", "0", "--dry-run"]) == 0
+        assert "i-1 would be ended" in capsys.readouterr().out
+        assert cli.main(["reap", "--grace", "0"]) == 4  # that one acts
+    assert len(site.cloud.alive()) == 1 and site.ledger.read_bytes() == before
+
+
+def test_status_says_that_the_controller_is_silent(site, capsys):
+    ledger = Ledger(site.ledger)
+    Controller(site.slurm, site.cloud, ledger, site.clock).tick(document())
+    ledger.close()
+    assert cli.main(["status"]) == 0 and capsys.readouterr().err == ""
+    site.clock.at += 3600
+    assert cli.main(["status"]) == 5
+    said = capsys.readouterr()
+    assert "the controller has not ticked for 1 h" in said.err and "has not ticked for 1 h" in said.out
+    assert cli.main(["status", "--json"]) == 5
+    assert json.loads(capsys.readouterr().out)["late_s"] == pytest.approx(3600, abs=1)
