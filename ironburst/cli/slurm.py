@@ -24,12 +24,6 @@ ADDED = (
     "power_save_interval=5",
     "power_save_min_interval=0",
 )
-    "enable_configless",
-    "idle_on_node_suspend",
-    "requeue_on_resume_failure",
-    "power_save_interval=5",
-    "power_save_min_interval=0",
-)
 
 
 def add_parser(subparsers: Subparsers) -> None:
