@@ -26,6 +26,8 @@ NEEDS_NO_CHECKOUT = (
     ("simulate --config stack.yaml --bound-seconds 0 jobs.csv", 0, "rented"),
     ("size --config stack.yaml --owned-usd-per-gpu-hour 1 jobs.csv", 0, "own"),
     ("health xid 79", 3, "Xid 79"),
+    ("catalog gpus h100", 0, "H100 SXM5 80GB"),
+    ("slurm snippet stack.yaml", 0, "##### /usr/local/sbin/ironburst-resume"),
 )
 
 
