@@ -107,7 +107,7 @@ def test_head_and_node_are_set_up(site, applied):
         shown = site.ssh(name, "dpkg-query -W -f='${Package} ${db:Status-Want}\\n' 'slurm*'").stdout.split("\n")
         assert "slurm-smd hold" in shown
         assert site.ssh(name, "sinfo --version").stdout == f"slurm {schedmd.VERSION}\n"
-        assert not [line for line in shown if re.match("slurmd|slurm-(client|wlm)", line)]
+        assert not [line for line in shown if re.match("(slurmd|slurm-client|slurm-wlm).* (hold|install)", line)]
     owners = site.ssh("head", "stat -c '%n %U' /var/lib/slurm/slurmctld /var/log/slurm").stdout
     assert owners.count(" slurm") == 2
 
