@@ -50,8 +50,8 @@ test-slow: setup lab-packages ## the slow tests: whole demos, every role, 50 con
 	-@$(PY) -m lab.kubernetes build && $(PY) -m lab.kubernetes kubeadm # without them those tests are skipped, and say so
 	$(PY) -m pytest -m slow
 
-test-systems: setup lab-packages ## the driver's roles on each system of the lab: install, again, upgrade (root; LAB_SYSTEMS="debian12 rhel9": those)
-	$(PY) -m pytest -n0 -rs tests/lab/test_systems.py tests/lab/test_systems_driver.py
+test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each system of the lab: install, again, upgrade (an hour, root; LAB_SYSTEMS="debian12 rhel9": those)
+	$(PY) -m pytest -n0 -rs tests/lab/test_systems.py tests/lab/test_systems_node.py tests/lab/test_slurm_packages.py
 
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)

@@ -16,11 +16,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-USER = "admin"  # of Debian's images
 SERVICE = "http://169.254.169.254/latest"
 STATE = Path("/var/lib/cloud")
 DONE = Path("/run/cloud-init/result.json")
-REFUSED = f'command="echo Please login as the user {USER} rather than the user root; sleep 10; exit 142" '
+SETTINGS = Path("/etc/cloud/cloud.cfg")
+REFUSED = 'command="echo Please login as the user {} rather than the user root; sleep 10; exit 142" '
 
 
 def get(path, token):
@@ -73,11 +73,12 @@ def show_host_keys():
 def init():
     instance, keys, told = metadata()
     known = STATE / "data/instance-id"
+    user = json.loads(SETTINGS.read_text())["system_info"]["default_user"]["name"]
     if not known.exists() or known.read_text() != instance:
         make_host_keys()
         keys += told.get("ssh_authorized_keys", [])
-        authorize(f"/home/{USER}", USER, keys)
-        authorize("/root", "root", keys, REFUSED)
+        authorize(f"/home/{user}", user, keys)
+        authorize("/root", "root", keys, REFUSED.format(user))
         for command in told.get("runcmd", []):
             subprocess.run(command)
         for path, text in {known: instance, STATE / "instance/user-data.txt": json.dumps(told)}.items():
@@ -85,7 +86,7 @@ def init():
             path.write_text(text)
         show_host_keys()
     with Path("/var/log/cloud-init.log").open("a") as log:
-        log.write(f"{instance}: {len(keys)} keys for {USER}\n")
+        log.write(f"{instance}: {len(keys)} keys for {user}\n")
     DONE.parent.mkdir(exist_ok=True)
     DONE.write_text("{}")
 

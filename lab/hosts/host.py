@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.hosts import cgroups, hardware, layers, rootfs, stock
+from lab.hosts import cgroups, hardware, layers, rootfs, stock, systems
 from lab.hosts.box import Box
 from lab.hosts.spec import HostSpec
 from lab.system import LabError, locked, run, wait_for
@@ -202,7 +202,7 @@ class Host:
         self._end()
         self._mount(spec)
         if spec.kind == "cloud" and spec.image is None:
-            stock.dress(self.dir / "mnt")
+            stock.dress(self.dir / "mnt", systems.of(spec.system).user)
         self._write_files(spec)
         hardware.write(self.hardware_dir, spec.hardware, spec.name, spec.serial, spec.uuid, spec.address)
         self._connect(spec)

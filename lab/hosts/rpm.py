@@ -1,4 +1,6 @@
-"""Stub packages as rpms, built by the real rpmbuild in a root that has it. Pure but for `build`."""
+"""Stub packages as rpms, and Debian's real programs as rpms, built by the real rpmbuild in a root that has it. Pure but
+for `build`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.system import run
+from lab.system import LabError, run
 
 TOP = "tmp/lab-rpms"
 # No dependency of its own making, no debug package, nothing stripped: the package is what is written here
@@ -16,12 +18,14 @@ OPTIONS = [
     *("--define", "_build_id_links none", "--target", "x86_64"),
 ]
 SCRIPTS = ("pre", "post", "preun", "postun")
+# Of a Debian package: what an EL's has elsewhere or not at all
+NOT_ELS = ("usr/share/doc", "usr/share/man", "usr/share/lintian", "usr/share/bug", "usr/share/doc-base", "etc/init.d")
 
 
 @dataclass(frozen=True)
 class Rpm:
-    """One package. `files` is {path without leading /: text}; a text that begins with #! is executable. `scripts` are
-    shell lines by scriptlet (pre, post, preun, postun).
+    """One package. `files` is {path without leading /: text}; a text that begins with #! is executable. `debs` are
+    Debian's packages whose files it has, too. `scripts` are shell lines by scriptlet (pre, post, preun, postun).
     """
 
     name: str
@@ -33,6 +37,7 @@ class Rpm:
     conflicts: str = ""
     obsoletes: str = ""
     files: dict[str, str] = field(default_factory=dict)
+    debs: tuple[str, ...] = ()
     scripts: dict[str, str] = field(default_factory=dict)
     dist: bool = True  # whether the distribution is behind the release
 
@@ -43,7 +48,7 @@ class Rpm:
             "Epoch": str(self.epoch) if self.epoch else "",
             "Version": self.version,
             "Release": f"{self.release}%{{?dist}}" if self.dist else self.release,
-            "Summary": "STUB of the lab",
+            "Summary": f"Debian's {', '.join(self.debs)}, in the lab" if self.debs else "STUB of the lab",
             "License": "none",
             "AutoReqProv": "no",
             "Requires": self.requires,
@@ -52,27 +57,45 @@ class Rpm:
             "Obsoletes": self.obsoletes,
         }
         lines = [f"{key}: {value}" for key, value in head.items() if value]
-        lines += ["%description", f"STUB of {self.name} for the lab"]
+        lines += ["%description", f"{head['Summary']}: {self.name}"]
         lines += ["%install", f"cp -a /{TOP}/{self.name}-{self.version}/. %{{buildroot}}/"]
         for name in SCRIPTS:
             if name in self.scripts:
                 lines += [f"%{name}", self.scripts[name].replace("%", "%%")]
-        return "\n".join([*lines, "%files", *(f'"/{path}"' for path in sorted(self.files))]) + "\n"
+        listed = f" -f /{TOP}/{self.name}-{self.version}.files" if self.files or self.debs else ""
+        return "\n".join([*lines, f"%files{listed}"]) + "\n"
 
 
-def build(root: Path, packages: Sequence[Rpm]) -> list[str]:
-    """Build packages in `root`, which has rpmbuild; the paths of the rpms there."""
+def build(root: Path, packages: Sequence[Rpm], pool: Path | None = None) -> list[str]:
+    """Build packages in `root`, which has rpmbuild; the paths of the rpms there. `pool` has the Debian packages that
+    `debs` name.
+    """
     top = root / TOP
     shutil.rmtree(top, ignore_errors=True)
     for package in packages:
         folder = top / f"{package.name}-{package.version}"
         folder.mkdir(parents=True)
+        if package.debs and pool:
+            _unpack(package.debs, pool, folder)
         for name, text in package.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
             file.chmod(0o755 if text.startswith("#!") else 0o644)
         (top / f"{folder.name}.spec").write_text(package.spec())
+        held = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+        (top / f"{folder.name}.files").write_text("".join(f'"/{path}"\n' for path in held))
     specs = [f"/{TOP}/{package.name}-{package.version}.spec" for package in packages]
     run(["chroot", str(root), "rpmbuild", "--quiet", "-bb", *OPTIONS, *specs])
     return sorted(f"/{file.relative_to(root)}" for file in (top / "RPMS").glob("*/*.rpm"))
+
+
+def _unpack(debs: Sequence[str], pool: Path, folder: Path) -> None:
+    """The files of Debian packages, without what an EL doesn't have. LabError for one that isn't in the pool."""
+    for name in debs:
+        found = next(iter(sorted(pool.glob(f"{name}_*.deb"))), None)
+        if not found:
+            raise LabError(f"{pool} has no package {name}: name it in lab/packages/repository.py")
+        run(["dpkg-deb", "--extract", str(found), str(folder)])
+    for gone in NOT_ELS:
+        shutil.rmtree(folder / gone, ignore_errors=True)

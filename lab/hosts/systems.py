@@ -22,6 +22,7 @@ class System:
     suite: str  # Debian's, whose userland it is
     family: str = "debian"  # the package manager's: debian has apt, rhel has dnf
     files: dict[str, str] = field(default_factory=dict)
+    user: str = "admin"  # who logs in at its stock image in the cloud
 
     @property
     def dressed(self) -> bool:
@@ -60,7 +61,7 @@ def _ubuntu(version: str, codename: str, name: str, suite: str) -> System:
         "etc/debian_version": f"{suite}/sid\n",
         "etc/issue": f"Ubuntu {name} \\n \\l\n\n",
     }
-    return System(f"ubuntu{version.replace('.', '')}", suite, files=files)
+    return System(f"ubuntu{version.replace('.', '')}", suite, files=files, user="ubuntu")
 
 
 def _rocky(version: str, codename: str) -> System:
@@ -85,7 +86,7 @@ def _rocky(version: str, codename: str) -> System:
         # the distribution's default: a package's unit is off until somebody enables it
         "usr/lib/systemd/system-preset/99-default-disable.preset": "disable *\n",
     }
-    return System(f"rhel{major}", "trixie", family="rhel", files=files)
+    return System(f"rhel{major}", "trixie", family="rhel", files=files, user="rocky")
 
 
 def _quoted(values: dict[str, str]) -> str:

@@ -20,7 +20,11 @@ from lab.packages.repository import SERVED, mirror
 from lab.system import LAB_ROOT
 
 # What the roles install of the distribution, on each of Debian 12's userland
-PACKAGES = ["chrony", "containerd", "runc", "docker.io", "iptables", "gnupg", "gpgv", "curl", "acl"]
+PACKAGES = [
+    *("chrony", "containerd", "runc", "docker.io", "iptables", "gnupg", "gpgv", "curl", "acl"),
+    *("rdma-core", "infiniband-diags", "perftest", "numactl"),
+    *("munge", "mariadb-server", "mariadb-client", "python3-pymysql", "rsync"),
+]
 # What a Release file says of whose it is
 ORIGINS = {"nv": "NVIDIA", "debian": "Debian"}
 

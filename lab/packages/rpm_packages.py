@@ -30,7 +30,10 @@ OF_A_STREAM = (
 )
 # What is not NVIDIA's: of EPEL, and of the system's own repositories
 EPEL = ("dkms", "opencl-filesystem", "ocl-icd", "apptainer", "apptainer-suid")
-SYSTEM = ("kernel-devel", "linux-firmware", "ca-certificates", "pciutils", "chrony", "python3-dnf-plugin-versionlock")
+SYSTEM = (
+    *("kernel-devel", "linux-firmware", "ca-certificates", "pciutils", "chrony", "python3-dnf-plugin-versionlock"),
+    *("numactl-libs", "libnl3", "rdma-core", "libibumad", "libibverbs", "librdmacm", "infiniband-diags", "perftest"),
+)
 
 
 def rpm_packages(major: int) -> list[Rpm]:
@@ -40,6 +43,8 @@ def rpm_packages(major: int) -> list[Rpm]:
         *(package for version in VERSIONS for package in _driver(version)),
         *(of_deb(package) for package in alike),
         *_kernel(major),
+        *_rdma(),
+        Rpm("libnccl-static", debs.NCCL_VERSION, debs.NCCL_RELEASE, requires="libnccl-devel", dist=False),
     ]
 
 
@@ -63,7 +68,7 @@ def of_deb(package: StubPackage) -> Rpm:
         conflicts=_relations(package.conflicts),
         files=package.files,
         scripts=scripts if package.enable else {},
-        dist="container" not in package.name,  # NVIDIA's toolkit is one build for all
+        dist=not re.search("container|nccl", package.name),  # these are one build for all
     )
 
 
@@ -72,6 +77,8 @@ def _relations(text: str) -> str:
     found = re.sub(
         r"\((=|>=|<<|<=) ([^)]+)\)", lambda m: f"{m[1].replace('<<', '<')} {m[2].rpartition('-')[0] or m[2]}", text
     )
+    for deb, name in RENAMED.items():
+        found = re.sub(rf"\b{deb}(?= |,|$)", name, found)
     return re.sub(r"\bpython3(-[\w.]+)?(, |$)", "", found).strip(", ")
 
 
@@ -94,6 +101,21 @@ def _kernel(major: int) -> Iterator[Rpm]:
     yield Rpm("chrony", "4.6.1", files={f"{UNITS}/chronyd.service": clock})
     yield Rpm("opencl-filesystem", "1.0")
     yield Rpm("ocl-icd", "2.3.2")
+
+
+def _rdma() -> Iterator[Rpm]:
+    """Debian's own programs, split as EL's rdma-core has them. What the userland has already is left out."""
+    libraries = {"post": "ldconfig"}
+    version = "56.1"  # Debian 13's
+    yield Rpm("numactl-libs", "2.0.19", debs=("libnuma1",), scripts=libraries)
+    yield Rpm("libnl3", "3.7.0", debs=("libnl-3-200", "libnl-route-3-200"), scripts=libraries)
+    yield Rpm("rdma-core", version, requires="libnl3", debs=("rdma-core",))
+    yield Rpm("libibumad", version, requires="rdma-core")  # the userland's, for the simulated fabric
+    yield Rpm("libibverbs", version, requires="rdma-core", debs=("libibverbs1", "ibverbs-providers"), scripts=libraries)
+    yield Rpm("librdmacm", version, requires="rdma-core, libibverbs", debs=("librdmacm1t64",), scripts=libraries)
+    diags = ("infiniband-diags", "libibnetdisc5t64")
+    yield Rpm("infiniband-diags", version, requires="libibumad", debs=diags, scripts=libraries)
+    yield Rpm("perftest", "25.01", requires="libibverbs, libibumad, librdmacm", debs=("perftest",))
 
 
 def _driver(version: str) -> Iterator[Rpm]:

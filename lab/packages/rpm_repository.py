@@ -1,4 +1,5 @@
-"""An EL's signed dnf repositories of stub packages: NVIDIA's with its module streams (`nv`), EPEL's and the system's.
+"""An EL's signed dnf repositories: stub packages of NVIDIA's with its module streams (`nv`), of EPEL's and of the
+system's, with Debian's own RDMA tools.
 
 Cached as .lab/cache/<system>nv-<hash of the recipe>/ and served beside the apt repositories, as
 http://10.78.0.1/<system>/nv/, .../epel/, .../system/ and .../lab.asc (the key of packages and metadata).
@@ -13,7 +14,7 @@ from pathlib import Path
 from lab import names
 from lab.hosts import cache, dressing, rpm, systems
 from lab.hosts.box import Box
-from lab.packages.repository import SERVED
+from lab.packages.repository import SERVED, repo_path, repositories
 from lab.packages.rpm_packages import modules, repository_of, rpm_packages
 from lab.system import LAB_ROOT, run
 
@@ -25,12 +26,13 @@ def path(root: Path, name: str) -> Path:
     """Where the repository of an EL lies (or will lie)."""
     packages = [astuple(package) for package in rpm_packages(_major(name))]
     code = [cache.code_of(function) for function in (_build, _sign, _index, rpm.build)]
-    return cache.path_of(f"{name}nv", root, dressing.path(root, name).name, packages, code)
+    return cache.path_of(f"{name}nv", root, dressing.path(root, name).name, repo_path(root).name, packages, code)
 
 
 def repository(name: str, root: Path = LAB_ROOT) -> Path:
     """Folder of an EL's repository; built now if it isn't there. Several callers at once build it once."""
     dressing.layer(systems.of(name), root)
+    repositories(root)  # Debian's programs
     return cache.built("lab.packages.rpm_repository", root, path(root, name), name)
 
 
@@ -68,7 +70,7 @@ def _build(root: Path, target: Path, name: str) -> None:
     below = ":".join(map(str, dressing.layers(systems.of(name), root)))
     run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
     packages = rpm_packages(_major(name))
-    built = rpm.build(mount, packages)
+    built = rpm.build(mount, packages, repositories(root) / "debian/pool")
     _sign(mount, built)
     where = {package.name: repository_of(package) for package in packages}
     for part in PARTS:

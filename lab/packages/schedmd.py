@@ -1,135 +1,163 @@
-"""Slurm under SchedMD's names: packages as SchedMD's debian/ makes them, around Debian 13's own daemons (STAND-IN: the
-real ones are built by `ironburst packages slurm`). They run where the userland is Debian 13's: debian13, ubuntu2404.
+"""SchedMD's own packages of Slurm, built from SchedMD's source by `ironburst packages slurm` for a suite of Debian that
+is a system's userland. Real, but an Ubuntu's are built on Debian.
 
-Alike: names, relations, units that are enabled and started by a postinst, no user made. Not alike: what the daemons say
-of themselves (slurm-wlm), the plugins' folder, SchedMD's build options; the NSS plugin is empty.
-
-Cached as .lab/cache/schedmd-<hash of the recipe>/ and served as http://10.78.0.1/schedmd/apt/, with its key
-schedmd/lab.asc.
+The source is what Debian's archive has as slurm-wlm's: SchedMD's tarball under another name, with SchedMD's debian/ in
+it. Cached as .lab/cache/schedmd<suite>-<hash of the recipe>/ (a quarter of an hour, once) and served as
+http://10.78.0.1/schedmd<suite>/slurm/, with its key.asc, and .../libraries/: Debian's, which they need.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
+from ironburst.adapters import slurm_build
 from lab import names
-from lab.hosts import cache
+from lab.hosts import cache, rootfs, systems
 from lab.hosts.box import Box
-from lab.packages import apt, repository
-from lab.system import LAB_ROOT, run
+from lab.packages import apt
+from lab.packages.repository import SERVED, mirror
+from lab.system import CHECKOUT, LAB_ROOT, LabError, run
 
-NAME = "schedmd"
-VERSION = "24.11.5-1"
-# SchedMD's package: Debian's that are in it
-PARTS = {
-    "slurm-smd": ("slurm-wlm-basic-plugins", "slurm-wlm-mysql-plugin"),
-    "slurm-smd-client": ("slurm-client",),
-    "slurm-smd-slurmd": ("slurmd",),
-    "slurm-smd-slurmctld": ("slurmctld",),
-    "slurm-smd-slurmdbd": ("slurmdbd",),
-    "slurm-smd-libnss-slurm": (),
-}
-CONFLICTS = {
-    "slurm-smd": "slurm-wlm, slurm-wlm-basic-plugins, slurm-wlm-mysql-plugin",
-    "slurm-smd-client": "slurm-client",
-    "slurm-smd-slurmd": "slurmd",
-    "slurm-smd-slurmctld": "slurmctld",
-    "slurm-smd-slurmdbd": "slurmdbd",
-}
-NOT_SCHEDMDS = ("usr/share/doc", "usr/share/lintian", "etc/init.d", "usr/lib/sysusers.d", "usr/lib/tmpfiles.d")
-# Debian's own, and what its maintainer scripts need
-NOT_A_LIBRARY = re.compile(r"^(slurm|ucf|adduser|systemd)")
-POSTINST = """#!/bin/sh
-# As debhelper writes it. STAND-IN of the lab
-set -e
-[ "$1" = configure ] || exit 0
-deb-systemd-helper enable {unit} > /dev/null || true
-[ ! -d /run/systemd/system ] || {{ systemctl daemon-reload; deb-systemd-invoke {verb} {unit} > /dev/null || true; }}
+VERSION, SOURCE = "24.11.5", "trixie"  # the suite whose source it is
+SHA256 = "e1a5547edd212c38b5e3230a284133f777b32746551f094aaa81cc4af375e332"  # of the tarball as Debian has it
+TOOLS = ["dpkg-dev", "apt-utils", "gnupg", "fakeroot", "build-essential"]
+KEY = "lab@example.invalid"
+# In the chroot: its arguments are the tarball and its SHA-256
+PROGRAM = f"""import os, sys
+from pathlib import Path
+from ironburst.adapters.slurm_build import build
+print(build(Path(sys.argv[1]), sys.argv[2], Path("/repository"), "{KEY}", jobs=os.cpu_count() or 1))
 """
 
 
-def path(root: Path = LAB_ROOT) -> Path:
-    """Where the repository lies (or will lie)."""
-    code = [cache.code_of(function) for function in (_build, _pack, _relations, apt.index, apt.sign)]
-    parts = (VERSION, PARTS, CONFLICTS, NOT_SCHEDMDS, POSTINST)
-    return cache.path_of(NAME, root, repository.repo_path(root).name, parts, code)
+def path(root: Path, suite: str) -> Path:
+    """Where the repository for a suite lies (or will lie)."""
+    code = [cache.code_of(function) for function in (_build, _within, _source, _needs, mirror, *apt.STEPS)]
+    made_by = Path(slurm_build.__file__).read_text()
+    return cache.path_of(
+        f"schedmd{suite}", root, rootfs.base_path(root, suite).name, VERSION, SOURCE, SHA256, TOOLS, made_by, code
+    )
 
 
-def folder(root: Path = LAB_ROOT) -> Path:
-    """The repository; built now (half a minute) if it isn't there."""
-    repository.repositories(root)
-    return cache.built("lab.packages.schedmd", root, path(root))
+def folder(suite: str, root: Path = LAB_ROOT) -> Path:
+    """The repository; built now if it isn't there. Several callers at once build it once."""
+    rootfs.base_image(root, suite)
+    return cache.built("lab.packages.schedmd", root, path(root, suite), suite)
 
 
-def serve(box: Box) -> dict[str, object]:
-    """Put it beside the repositories that the lab serves; its entry of base_apt_repositories."""
-    link = box.dir / repository.SERVED / NAME
+def serve(box: Box, system: str) -> list[dict[str, object]]:
+    """Put them beside the repositories that the lab serves; their entries of base_apt_repositories."""
+    suite = systems.of(system).suite
+    link = box.dir / SERVED / f"schedmd{suite}"
     if not link.exists():
-        link.symlink_to(folder(box.root))
-    url = f"{names.REPOSITORY_URL}/{NAME}"
-    return {
-        "name": NAME,
-        "url": f"{url}/apt",
-        "suite": "stable",
-        "components": ["main"],
-        "key_url": f"{url}/lab.asc",
-        "key_sha256": cache.sha256(link / "lab.asc"),
-    }
+        link.symlink_to(folder(suite, box.root))
+    url = f"{names.REPOSITORY_URL}/{link.name}"
+    keys = {"slurm": f"slurm/{slurm_build.KEY}", "libraries": "lab.asc"}
+    return [
+        {
+            "name": f"schedmd-{part}",
+            "url": f"{url}/{part}",
+            "suite": slurm_build.SUITE,
+            "components": ["main"],
+            "key_url": f"{url}/{key}",
+            "key_sha256": cache.sha256(link / key),
+        }
+        for part, key in keys.items()
+    ]
 
 
-# --- building ---------------------------------------------------------------------------------------------------------
+# --- building: runs in its own mount namespace ------------------------------------------------------------------------
 
 
-def _build(root: Path, target: Path) -> None:
+def _build(root: Path, target: Path, suite: str) -> None:
     new = target.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
-    pool = new / "apt/pool"
-    pool.mkdir(parents=True)
-    debian = repository.repositories(root) / "debian/pool"
-    with tempfile.TemporaryDirectory(prefix="lab-schedmd-") as scratch:
-        for name, parts in PARTS.items():
-            _pack(name, [next(debian.glob(f"{part}_*.deb")) for part in parts], Path(scratch), pool)
-    apt.index(new / "apt", {"Origin": f"lab-{NAME}", "Label": f"lab-{NAME}"})
-    apt.sign(new, ["apt"])
+    up, work, mount = (new / part for part in ("up", "work", "mnt"))
+    for part in (up, work, mount):
+        part.mkdir(parents=True)
+    below = rootfs.base_image(root, suite)
+    run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
+    run(["mount", "-t", "proc", "proc", str(mount / "proc")])
+    _within(mount, suite)
+    shutil.copytree(mount / "repository", new / "slurm")
+    run(["umount", str(mount / "proc")])
+    run(["umount", str(mount)])
+    for part in (up, work, mount):
+        shutil.rmtree(part)
+    (new / "libraries/pool").mkdir(parents=True)
+    mirror(root, new / "libraries/pool", suite, _needs(new / "slurm/pool"))
+    apt.index(new / "libraries", {"Origin": "Debian", "Label": "Debian"})
+    apt.sign(new, ["libraries"])
     new.rename(target)
 
 
-def _pack(name: str, debs: Sequence[Path], scratch: Path, pool: Path) -> None:
-    tree = scratch / name
-    (tree / "DEBIAN").mkdir(parents=True)
-    for deb in debs:
-        run(["dpkg-deb", "-x", str(deb), str(tree)])
-    for gone in NOT_SCHEDMDS:
-        shutil.rmtree(tree / gone, ignore_errors=True)
-    for file in [*tree.glob("usr/*bin/*-wlm")]:  # Debian chooses by update-alternatives
-        file.rename(file.with_name(file.name.removesuffix("-wlm")))
-    if units := sorted(file.name for file in tree.glob("usr/lib/systemd/system/*.service")):
-        postinst = tree / "DEBIAN/postinst"
-        postinst.write_text(POSTINST.format(unit=" ".join(units), verb="restart"))
-        postinst.chmod(0o755)
-    control = {
-        "Package": name,
-        "Version": VERSION,
-        "Architecture": "amd64",
-        "Maintainer": apt.MAINTAINER,
-        "Depends": _relations(name, debs),
-        "Conflicts": CONFLICTS.get(name, ""),
-        "Description": f"STAND-IN of {name}: Debian's daemons under SchedMD's name",
-    }
-    (tree / "DEBIAN/control").write_text("".join(f"{key}: {text}\n" for key, text in control.items() if text))
-    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", str(tree), str(pool)])
+def _within(mount: Path, suite: str) -> None:
+    """Build it in the chroot `mount`, into /repository there."""
+    (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources(suite))
+    shutil.copy("/etc/resolv.conf", mount / "etc/resolv.conf")
+    shutil.copytree(CHECKOUT / "ironburst", mount / "code/ironburst", ignore=shutil.ignore_patterns("__pycache__"))
+    (mount / "code/build.py").write_text(PROGRAM)
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "HOME": "/root", "PYTHONPATH": "/code"}
+    inside = ["nice", "chroot", str(mount)]
+    install = [*inside, "apt-get", "-y", "-qq", "--no-install-recommends"]
+    run([*inside, "apt-get", "update", "-qq"], env=env)
+    run([*install, "install", *TOOLS], env=env)
+    key = [
+        "gpg",
+        "--batch",
+        "--quiet",
+        "--passphrase",
+        "",
+        "--quick-gen-key",
+        f"lab <{KEY}>",
+        "rsa2048",
+        "sign",
+        "never",
+    ]
+    run([*inside, *key], env=env)
+    tarball = _source(mount / "source")
+    # what the build needs, by SchedMD's own list
+    run([*install, "build-dep", f"/source/slurm-{VERSION}"], env=env)
+    run([*inside, "python3", "/code/build.py", f"/source/{tarball.name}", cache.sha256(tarball)], env=env)
+    run([*inside, "gpgconf", "--kill", "all"], env=env)
 
 
-def _relations(name: str, debs: Sequence[Path]) -> str:
-    """Debian's libraries, and SchedMD's own relations."""
-    given = [word.strip() for deb in debs for word in run(["dpkg-deb", "-f", str(deb), "Depends"]).split(",")]
-    libraries = sorted({word for word in given if not NOT_A_LIBRARY.match(word)} - {"munge"})
-    own = [] if name in ("slurm-smd", "slurm-smd-libnss-slurm") else [f"slurm-smd (= {VERSION})"]
-    return ", ".join([*libraries, *own, *(["munge"] if debs else [])])
+def _source(place: Path) -> Path:
+    """SchedMD's tarball in `place`, as SchedMD names it, and unpacked beside it. LabError where it isn't the known
+    one.
+    """
+    unpacked = place / f"slurm-{VERSION}"
+    unpacked.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="lab-slurm-") as scratch:
+        lists = Path(scratch, "sources.list")
+        first = next(line for line in rootfs.apt_sources(SOURCE).splitlines() if line.split()[2] == SOURCE)
+        lists.write_text(f"deb-src{first.removeprefix('deb')}\n")
+        state = Path(scratch, "lists")  # apt empties it
+        state.mkdir()
+        settings = {"Dir::Etc::sourcelist": lists, "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": state}
+        options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+        run(["apt-get", *options, "update", "-qq"])
+        listing = run(["apt-get", *options, "source", "--print-uris", "slurm-wlm"])
+        uris = [line.split()[0].strip("'") for line in listing.splitlines() if ".orig.tar." in line]
+        if not uris or f"_{VERSION}.orig" not in uris[0]:
+            raise LabError(f"Debian's {SOURCE} has another source of Slurm than {VERSION}: name it in {__file__}")
+        original = f"{scratch}/orig.tar.gz"
+        run(["/usr/lib/apt/apt-helper", "download-file", uris[0], original, f"SHA256:{SHA256}"])
+        run(["tar", "-xzf", original, "--strip-components=1", "-C", str(unpacked)])
+    tarball = place / f"slurm-{VERSION}.tar.gz"
+    run(["tar", "-czf", str(tarball), "-C", str(place), unpacked.name])
+    return tarball
+
+
+def _needs(pool: Path) -> list[str]:
+    """What the packages in `pool` depend on beside each other; of alternatives the first."""
+    texts = [run(["dpkg-deb", "--field", str(deb), "Depends"]) for deb in sorted(pool.glob("*.deb"))]
+    first = {re.split(r"[ :|(]", word.strip())[0] for text in texts for word in text.split(",")}
+    return sorted(name for name in first if name and not name.startswith("slurm-smd"))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ DRIVER_VERSIONS = ["580.95.05", "580.105.08", "580.126.09"]
 CUDA_TOOLKITS = {"12-9": "12.9.1", "13-0": "13.0.2"}
 CONTAINER_TOOLKIT_VERSIONS = ["1.17.8", "1.18.0"]
 DCGM_VERSIONS = ["4.4.1", "4.6.0"]
-NCCL_VERSION = "2.30.7"
+NCCL_VERSION, NCCL_RELEASE = "2.30.7", "1+cuda13.0"
 NVLSM_VERSION = "2025.10.5"
 DKMS_VERSION = "1:3.2.2-lab"
 UNITS = "usr/lib/systemd/system"
@@ -170,7 +170,7 @@ def _dcgm(version: str) -> Iterator[StubPackage]:
 
 
 def _nccl() -> Iterator[StubPackage]:
-    version = f"{NCCL_VERSION}-1+cuda13.0"
+    version = f"{NCCL_VERSION}-{NCCL_RELEASE}"
     yield StubPackage("libnccl2", version)
     yield StubPackage("libnccl-dev", version, depends=f"libnccl2 (= {version})")
 

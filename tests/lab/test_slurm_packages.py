@@ -1,6 +1,6 @@
-"""Slurm by SchedMD's packages on a head and a node of another system: a job runs, a second converge changes nothing,
-and a head that is rebuilt takes up its queue and its accounting. The packages are stand-ins around Debian's own daemons
-(lab/packages/schedmd.py); the gate is one, too: no GPU is needed here.
+"""Slurm by SchedMD's packages on a head and a node of each system of Debian's family: a job runs, a second converge
+changes nothing, and a head that is rebuilt takes up its queue and its accounting. The packages are SchedMD's own
+(lab/packages/schedmd.py); the gate is a stand-in: no GPU is needed here.
 """
 
 import json
@@ -15,13 +15,15 @@ from ironburst.software import packages
 from lab import names
 from lab.demo.inside import Inside
 from lab.hosts.spec import bare_metal
-from lab.packages import schedmd
+from lab.packages import apt_repository, schedmd
 from lab.system import wait_for
 from tests import sites
 from tests.playbooks import sample
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-SYSTEM = "ubuntu2404"  # its own Slurm is 23.11
+# Debian 13 has Slurm 24.11 of its own, the others an older one
+SYSTEMS = ("debian12", "debian13", "ubuntu2204", "ubuntu2404")
+CHOSEN = [name for name in SYSTEMS if name in os.environ.get("LAB_SYSTEMS", " ".join(SYSTEMS)).split()]
 UID = 64031  # not Debian's own
 HOSTS = ("head", "dgx01")
 GATE = {
@@ -30,12 +32,17 @@ GATE = {
 }
 
 
+@pytest.fixture(scope="module", params=CHOSEN)
+def system(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def site():
+def site(system):
     with sites.running(f"t-slurm-{os.getpid()}", hall={}) as site:
         known = {name: names.ADDRESSES[name] for name in HOSTS}
         for name in HOSTS:
-            site.start_host(bare_metal(name, system=SYSTEM, hosts=known, files={}))
+            site.start_host(bare_metal(name, system=system, hosts=known, files={}))
         assert set(site.wait(HOSTS, 180).values()) == {"running"}
         for path, text in GATE.items():  # STAND-IN of the role node_health
             site.ssh("dgx01", f"cat > {path} && chmod 755 {path}", stdin=text)
@@ -45,41 +52,31 @@ def site():
 
 
 @pytest.fixture(scope="module")
-def inside(site):
+def inside(site, system):
     inside = Inside(site)
-    publish(inside, "24.11")
+    publish(inside, system, "24.11")
     return inside
 
 
-def publish(inside, release):
+def publish(inside, system, release):
     """The lab's head and a node, with SchedMD's packages."""
     document = sample.lab_document(munge_key=sites.munge_key(inside.site), names=HOSTS).model_dump(mode="json")
     facts = catalog.software_facts()
     for host in document["hosts"]:
         role = "slurm_head" if host["name"] == "head" else "slurm_node"
-        wanted = packages.slurm_packages(SYSTEM, role, release, "schedmd", facts)
-        specs = {each: [] for each in packages.ROLES} | {role: [packages.spec(each, SYSTEM) for each in wanted]}
+        wanted = packages.slurm_packages(system, role, release, "schedmd", facts)
+        specs = {each: [] for each in packages.ROLES} | {role: [packages.spec(each, system) for each in wanted]}
         host["software"] |= {"slurm": release, "slurm_packages": "schedmd", "packages": specs, "container_runtimes": []}
-        host |= {"os": SYSTEM, "roles": ["base", role], "mig": None}
+        host |= {"os": system, "roles": ["base", role], "mig": None}
     document |= {"pools": [], "serial": 1}
     document["scheduler"]["slurm_uid"] = UID
     inside.document.write_text(json.dumps(document))
 
 
 @pytest.fixture(scope="module")
-def play(inside):
-    repositories = [
-        {
-            "name": name,
-            "url": f"http://10.78.0.1/{name}",
-            "suite": "stable",
-            "components": ["main"],
-            "key_url": "http://10.78.0.1/lab.asc",
-            "key_sha256": inside.env["IRONBURST_LAB_KEY_SHA256"],
-        }
-        for name in ("nv", "debian")
-    ]
-    values = {"base_apt_repositories": [*repositories, schedmd.serve(inside.site.box)]}
+def play(inside, system):
+    box = inside.site.box
+    values = {"base_apt_repositories": [*apt_repository.serve(box, system), *schedmd.serve(box, system)]}
 
     def run(*options, ok=True, **more):
         """Of one run: (changed tasks by host, output)."""
@@ -109,7 +106,8 @@ def test_head_and_node_are_set_up(site, applied):
         assert site.ssh(name, "getent passwd slurm").stdout.startswith(f"slurm:x:{UID}:{UID}:")
         shown = site.ssh(name, "dpkg-query -W -f='${Package} ${db:Status-Want}\\n' 'slurm*'").stdout.split("\n")
         assert "slurm-smd hold" in shown
-        assert not [line for line in shown if re.match("slurmd|slurm-(client|wlm)", line)]
+        assert site.ssh(name, "sinfo --version").stdout == f"slurm {schedmd.VERSION}\n"
+        assert not [line for line in shown if re.match("(slurmd|slurm-client|slurm-wlm).* (hold|install)", line)]
     owners = site.ssh("head", "stat -c '%n %U' /var/lib/slurm/slurmctld /var/log/slurm").stdout
     assert owners.count(" slurm") == 2
 

@@ -1,5 +1,6 @@
 """The cloud's stock image: what it takes away from the hall's, and its stand-in for cloud-init."""
 
+import json
 import py_compile
 
 import pytest
@@ -23,7 +24,7 @@ def root(tmp_path, monkeypatch):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    stock.dress(tmp_path)
+    stock.dress(tmp_path, "admin")
     return tmp_path
 
 
@@ -38,11 +39,12 @@ def test_the_login_user_has_sudo_and_no_key(root):
     sudo = root / "etc/sudoers.d/90-cloud-init-users"
     assert sudo.read_text() == "admin ALL=(ALL) NOPASSWD:ALL\n" and sudo.stat().st_mode & 0o777 == 0o440
     assert list((root / "home/admin").iterdir()) == []
+    assert json.loads((root / stock.SETTINGS).read_text())["system_info"]["default_user"]["name"] == "admin"
 
 
 def test_it_is_done_once(root):
     (root / "home/admin/here").write_text("")
-    stock.dress(root)
+    stock.dress(root, "admin")
     assert (root / "home/admin/here").exists() and (root / "etc/passwd").read_text().count("admin:x:") == 1
 
 
