@@ -122,7 +122,9 @@ def _run(command: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str]
 
 def _debs(tarball: Path, scratch: Path, log: Path, key: str, jobs: int) -> list[Path]:  # noqa: ARG001 - as _rpms
     with tarfile.open(tarball) as archive:
-        archive.extractall(scratch, filter="data")
+        # Debian 12's Python 3.11.2 has no filters yet
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        archive.extractall(scratch)
     source = next((path.parent.parent for path in scratch.glob("*/debian/control")), None)
     if not source:
         raise BuildError(f"{tarball.name} has no debian folder: SchedMD's tarballs have one from 23.11 on")

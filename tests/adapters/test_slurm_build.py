@@ -119,6 +119,15 @@ def test_packages_are_built_into_a_repository_that_apt_takes(tmp_path, keyring, 
     assert not list(repository.glob(".build-*"))
 
 
+def test_a_python_without_filters_of_archives_builds_too(tmp_path, keyring, monkeypatch):
+    """Debian 12's is 3.11.2."""
+    extract = tarfile.TarFile.extractall
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.setattr(tarfile.TarFile, "extractall", lambda self, path: extract(self, path))
+    path, sha256 = tarball(tmp_path)
+    assert build(path, sha256, tmp_path / "repo", OWNER).version == "24.11.9"
+
+
 def test_another_tarball_than_the_declared_one_leaves_nothing(tmp_path, capsys):
     path, sha256 = tarball(tmp_path)
     with path.open("ab") as file:

@@ -133,6 +133,9 @@ def test_a_rebuilt_head_takes_up_its_queue_and_its_accounting(site, play, applie
     waiting = alice(site, f"{submit} --hold --wrap true")
     running = alice(site, f"{submit} --time=9 --wrap 'sleep 400'")
     seen(site, f"squeue -h -j {running} -o %T", "RUNNING")
+    # slurmctld writes its state some seconds after a change; a backup has what is written
+    site.ssh("head", f"touch /run/submitted; scontrol update jobid={waiting} comment=saved")
+    seen(site, "find /var/lib/slurm/slurmctld/job_state -newer /run/submitted", "job_state")
     site.ssh("head", "systemctl start ironburst-slurm-backup.service", timeout=60)
     kept = site.ssh("head", "ls -d /var/backups/ironburst/slurm/*Z").stdout.split()[-1]
     # what a new machine doesn't have: the state, the database
