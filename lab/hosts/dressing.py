@@ -53,7 +53,7 @@ def layer(system: System, root: Path = LAB_ROOT) -> Path:
 def path(root: Path, name: str) -> Path:
     """Where the dressing of a system lies (or will lie)."""
     system = systems.of(name)
-    code = [cache.code_of(function) for function in (_build, _furnish, _as_el)]
+    code = [cache.code_of(function) for function in (_build, dress, _furnish, _as_el)]
     parts = (DNF, HIDDEN, TOOLS, DNF_CONF, USERLAND) if system.family == "rhel" else ()
     return cache.path_of(
         name, root, rootfs.base_path(root, system.suite).name, sorted(system.files.items()), parts, code
@@ -71,13 +71,18 @@ def _build(root: Path, target: Path, name: str) -> None:
         folder.mkdir(parents=True)
     below = rootfs.base_image(root, system.suite)
     run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
-    if system.family == "rhel":
-        _as_el(system, mount)
-    _furnish(mount, system.files)
+    dress(system, mount)
     run(["umount", str(mount)])
     for folder in (work, mount):
         shutil.rmtree(folder)
     new.rename(target)
+
+
+def dress(system: System, mount: Path) -> None:
+    """Make the Debian in `mount` that system."""
+    if system.family == "rhel":
+        _as_el(system, mount)
+    _furnish(mount, system.files)
 
 
 def _furnish(mount: Path, files: dict[str, str]) -> None:
@@ -103,6 +108,8 @@ def _as_el(system: System, mount: Path) -> None:
     run([*inside, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *DNF], env=env)
     run([*inside, "systemctl", "disable", "-q", "firewalld", "chrony"])
     major = system.name.removeprefix("rhel")
+    (mount / "usr/bin/sh").unlink()
+    (mount / "usr/bin/sh").symlink_to("bash")
     # Debian's rpm would keep another database for each user (~/.rpmdb)
     macros = f"%_dbpath /var/lib/rpm\n%dist .el{major}\n%rhel {major}\n"
     _furnish(mount, {"etc/rpm/macros": macros, "etc/dnf/dnf.conf": DNF_CONF})

@@ -19,13 +19,15 @@ OPTIONS = [
 ]
 SCRIPTS = ("pre", "post", "preun", "postun")
 # Of a Debian package: what an EL's has elsewhere or not at all
-NOT_ELS = ("usr/share/doc", "usr/share/man", "usr/share/lintian", "usr/share/bug", "usr/share/doc-base", "etc/init.d")
+SHARED = ("doc", "man", "lintian", "bug", "doc-base")
+NOT_ELS = (*(f"usr/share/{name}" for name in SHARED), "etc/init.d", "etc/mysql")
 
 
 @dataclass(frozen=True)
 class Rpm:
     """One package. `files` is {path without leading /: text}; a text that begins with #! is executable. `debs` are
-    Debian's packages whose files it has, too. `scripts` are shell lines by scriptlet (pre, post, preun, postun).
+    Debian's packages whose files it has, too; `taken` are paths of the root that builds. `scripts` are shell lines by
+    scriptlet (pre, post, preun, postun).
     """
 
     name: str
@@ -38,6 +40,7 @@ class Rpm:
     obsoletes: str = ""
     files: dict[str, str] = field(default_factory=dict)
     debs: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
     scripts: dict[str, str] = field(default_factory=dict)
     dist: bool = True  # whether the distribution is behind the release
 
@@ -62,7 +65,7 @@ class Rpm:
         for name in SCRIPTS:
             if name in self.scripts:
                 lines += [f"%{name}", self.scripts[name].replace("%", "%%")]
-        listed = f" -f /{TOP}/{self.name}-{self.version}.files" if self.files or self.debs else ""
+        listed = f" -f /{TOP}/{self.name}-{self.version}.files" if self.files or self.debs or self.taken else ""
         return "\n".join([*lines, f"%files{listed}"]) + "\n"
 
 
@@ -77,6 +80,9 @@ def build(root: Path, packages: Sequence[Rpm], pool: Path | None = None) -> list
         folder.mkdir(parents=True)
         if package.debs and pool:
             _unpack(package.debs, pool, folder)
+        for name in package.taken:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, folder / name, follow_symlinks=False)
         for name, text in package.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)

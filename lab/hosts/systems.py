@@ -83,6 +83,7 @@ def _rocky(version: str, codename: str) -> System:
         "etc/rocky-release": text,
         "etc/redhat-release": "-> rocky-release",
         "etc/system-release": "-> rocky-release",
+        "etc/ld.so.conf.d/lib64.conf": "/usr/lib64\n",
         # the distribution's default: a package's unit is off until somebody enables it
         "usr/lib/systemd/system-preset/99-default-disable.preset": "disable *\n",
     }

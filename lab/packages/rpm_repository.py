@@ -25,7 +25,7 @@ PARTS = ("nv", "epel", "system")
 def path(root: Path, name: str) -> Path:
     """Where the repository of an EL lies (or will lie)."""
     packages = [astuple(package) for package in rpm_packages(_major(name))]
-    code = [cache.code_of(function) for function in (_build, _sign, _index, rpm.build)]
+    code = [cache.code_of(function) for function in (_build, make_key, sign, index, rpm.build)]
     return cache.path_of(f"{name}nv", root, dressing.path(root, name).name, repo_path(root).name, packages, code)
 
 
@@ -71,14 +71,15 @@ def _build(root: Path, target: Path, name: str) -> None:
     run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
     packages = rpm_packages(_major(name))
     built = rpm.build(mount, packages, repositories(root) / "debian/pool")
-    _sign(mount, built)
+    make_key(mount)
+    sign(mount, built)
     where = {package.name: repository_of(package) for package in packages}
     for part in PARTS:
         (mount / "srv" / part).mkdir(parents=True)
     for each in built:
         shutil.move(f"{mount}{each}", mount / "srv" / where[Path(each).name.rsplit("-", 2)[0]])
     for part in PARTS:
-        _index(mount, part, modules(packages, _major(name)) if part == "nv" else "")
+        index(mount, part, modules(packages, _major(name)) if part == "nv" else "")
     run(["chroot", str(mount), "env", "HOME=/root", "gpgconf", "--kill", "all"])
     shutil.copytree(mount / "srv", new / "served")
     run(["umount", str(mount)])
@@ -90,18 +91,22 @@ def _build(root: Path, target: Path, name: str) -> None:
     new.rename(target)
 
 
-def _sign(mount: Path, built: list[str]) -> None:
-    """Sign packages with a new key, and put its public half beside them."""
-    inside = ["chroot", str(mount), "env", "HOME=/root"]
-    gpg = [*inside, "gpg", "--quiet", "--batch", "--yes"]
+def make_key(mount: Path) -> None:
+    """A new key in the root `mount`, and its public half as /srv/lab.asc there."""
+    gpg = ["chroot", str(mount), "env", "HOME=/root", "gpg", "--quiet", "--batch", "--yes"]
     run([*gpg, "--passphrase", "", "--quick-gen-key", OWNER, "rsa2048", "sign", "never"])
     (mount / "srv").mkdir(exist_ok=True)
     run([*gpg, "--armor", "--output", "/srv/lab.asc", "--export"])
+
+
+def sign(mount: Path, built: list[str]) -> None:
+    """Sign packages (paths in `mount`) with that key."""
+    inside = ["chroot", str(mount), "env", "HOME=/root"]
     run([*inside, "rpmsign", "--define", f"_gpg_name {OWNER}", "--addsign", *built])
 
 
-def _index(mount: Path, part: str, modules_yaml: str) -> None:
-    """A repository's metadata, with module streams if it has some, signed with the same key, which goes away."""
+def index(mount: Path, part: str, modules_yaml: str = "") -> None:
+    """The metadata of /srv/<part>, with module streams if it has some, signed with the same key."""
     inside = ["chroot", str(mount), "env", "HOME=/root"]
     run([*inside, "createrepo_c", "--quiet", f"/srv/{part}"])
     if modules_yaml:

@@ -2,8 +2,9 @@
 is a system's userland. Real, but an Ubuntu's are built on Debian.
 
 The source is what Debian's archive has as slurm-wlm's: SchedMD's tarball under another name, with SchedMD's debian/ in
-it. Cached as .lab/cache/schedmd<suite>-<hash of the recipe>/ (a quarter of an hour, once) and served as
-http://10.78.0.1/schedmd<suite>/slurm/, with its key.asc, and .../libraries/: Debian's, which they need.
+it. Another release is built from a tarball that somebody has. Cached as .lab/cache/schedmd<suite>-<hash of the recipe>/
+(a quarter of an hour, once) and served as http://10.78.0.1/schedmd<suite>/slurm/, with its key.asc, and .../libraries/:
+Debian's, which they need.
 """
 
 from __future__ import annotations
@@ -34,32 +35,34 @@ print(build(Path(sys.argv[1]), sys.argv[2], Path("/repository"), "{KEY}", jobs=o
 """
 
 
-def path(root: Path, suite: str) -> Path:
-    """Where the repository for a suite lies (or will lie)."""
-    code = [cache.code_of(function) for function in (_build, _within, _source, _needs, mirror, *apt.STEPS)]
+def path(root: Path, suite: str, tarball: str = "") -> Path:
+    """Where the repository for a suite lies (or will lie), of the known release or of a tarball's."""
+    code = [cache.code_of(function) for function in (_build, _within, source, _needs, mirror, *apt.STEPS)]
     made_by = Path(slurm_build.__file__).read_text()
-    return cache.path_of(
-        f"schedmd{suite}", root, rootfs.base_path(root, suite).name, VERSION, SOURCE, SHA256, TOOLS, made_by, code
-    )
+    base = rootfs.base_path(root, suite).name
+    of = (cache.sha256(Path(tarball)),) if tarball else (VERSION, SOURCE, SHA256)
+    kind = f"schedmd{'given' if tarball else ''}{suite}"
+    return cache.path_of(kind, root, base, *of, TOOLS, made_by, code)
 
 
-def folder(suite: str, root: Path = LAB_ROOT) -> Path:
+def folder(suite: str, tarball: str = "", root: Path = LAB_ROOT) -> Path:
     """The repository; built now if it isn't there. Several callers at once build it once."""
     rootfs.base_image(root, suite)
-    return cache.built("lab.packages.schedmd", root, path(root, suite), suite)
+    which = (suite, tarball) if tarball else (suite,)
+    return cache.built("lab.packages.schedmd", root, path(root, *which), *which)
 
 
-def serve(box: Box, system: str) -> list[dict[str, object]]:
+def serve(box: Box, system: str, tarball: str = "") -> list[dict[str, object]]:
     """Put them beside the repositories that the lab serves; their entries of base_apt_repositories."""
-    suite = systems.of(system).suite
-    link = box.dir / SERVED / f"schedmd{suite}"
+    found = folder(systems.of(system).suite, tarball, box.root)
+    link = box.dir / SERVED / found.name.split("-")[0]
     if not link.exists():
-        link.symlink_to(folder(suite, box.root))
+        link.symlink_to(found)
     url = f"{names.REPOSITORY_URL}/{link.name}"
     keys = {"slurm": f"slurm/{slurm_build.KEY}", "libraries": "lab.asc"}
     return [
         {
-            "name": f"schedmd-{part}",
+            "name": f"{link.name}-{part}",
             "url": f"{url}/{part}",
             "suite": slurm_build.SUITE,
             "components": ["main"],
@@ -73,7 +76,7 @@ def serve(box: Box, system: str) -> list[dict[str, object]]:
 # --- building: runs in its own mount namespace ------------------------------------------------------------------------
 
 
-def _build(root: Path, target: Path, suite: str) -> None:
+def _build(root: Path, target: Path, suite: str, tarball: str = "") -> None:
     new = target.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
     up, work, mount = (new / part for part in ("up", "work", "mnt"))
@@ -82,10 +85,10 @@ def _build(root: Path, target: Path, suite: str) -> None:
     below = rootfs.base_image(root, suite)
     run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={below},upperdir={up},workdir={work}", str(mount)])
     run(["mount", "-t", "proc", "proc", str(mount / "proc")])
-    _within(mount, suite)
+    _within(mount, suite, tarball)
     shutil.copytree(mount / "repository", new / "slurm")
-    run(["umount", str(mount / "proc")])
-    run(["umount", str(mount)])
+    # lazily: what apt's and gpg's helpers left may end a moment later
+    run(["umount", "--recursive", "--lazy", str(mount)])
     for part in (up, work, mount):
         shutil.rmtree(part)
     (new / "libraries/pool").mkdir(parents=True)
@@ -95,7 +98,7 @@ def _build(root: Path, target: Path, suite: str) -> None:
     new.rename(target)
 
 
-def _within(mount: Path, suite: str) -> None:
+def _within(mount: Path, suite: str, given: str) -> None:
     """Build it in the chroot `mount`, into /repository there."""
     (mount / "etc/apt/sources.list").write_text(rootfs.apt_sources(suite))
     shutil.copy("/etc/resolv.conf", mount / "etc/resolv.conf")
@@ -119,14 +122,19 @@ def _within(mount: Path, suite: str) -> None:
         "never",
     ]
     run([*inside, *key], env=env)
-    tarball = _source(mount / "source")
+    if given:
+        (mount / "source").mkdir()
+        tarball = Path(shutil.copy(given, mount / "source"))
+        run(["tar", "-xf", str(tarball), "-C", str(mount / "source")])
+    else:
+        tarball = source(mount / "source")
     # what the build needs, by SchedMD's own list
-    run([*install, "build-dep", f"/source/slurm-{VERSION}"], env=env)
+    run([*install, "build-dep", f"/source/{re.sub('[.]tar[.].*', '', tarball.name)}"], env=env)
     run([*inside, "python3", "/code/build.py", f"/source/{tarball.name}", cache.sha256(tarball)], env=env)
     run([*inside, "gpgconf", "--kill", "all"], env=env)
 
 
-def _source(place: Path) -> Path:
+def source(place: Path) -> Path:
     """SchedMD's tarball in `place`, as SchedMD names it, and unpacked beside it. LabError where it isn't the known
     one.
     """

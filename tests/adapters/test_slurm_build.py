@@ -1,6 +1,7 @@
 """`ironburst packages slurm` with a small tarball of Slurm's shape, the real dpkg-buildpackage, gpg and apt."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tarfile
@@ -184,3 +185,28 @@ def test_missing_tools_are_named_by_their_packages(tmp_path, monkeypatch):
     with pytest.raises(BuildError, match="rpm-build, rpm-sign, createrepo_c, gnupg2 is not installed here"):
         build(path, sha256, tmp_path / "repo", OWNER)
     assert not (tmp_path / "repo").exists() and isinstance(tmp_path, Path)
+
+
+def program(folder, name, text):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_on_an_el_what_the_build_lacks_is_named_also_what_the_spec_leaves_out_in_silence(
+    tmp_path, keyring, monkeypatch
+):
+    """STAND-INS of rpmbuild and rpm, with the real ones' words; tests/lab/test_slurm_packages.py has the real ones."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    failed = "error: Failed build dependencies:\\n\\tpam-devel is needed by slurm-24.11.9-1.el9.x86_64\\n"
+    program(tools, "rpmbuild", f"echo \"$@\" > {tmp_path}/asked; printf '{failed}' >&2; exit 11")
+    program(tools, "rpm", "[ \"$3\" != 'pkgconfig(lua)' ]")  # pmix-devel is there
+    for name in ("rpmsign", "createrepo_c"):
+        program(tools, name, "exit 1")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm_build, "family", lambda: "rhel")
+    path, sha256 = tarball(tmp_path)
+    with pytest.raises(BuildError, match="needs are not installed: pam-devel, lua-devel; install them"):
+        build(path, sha256, tmp_path / "repo", OWNER)
+    assert left(tmp_path / "repo") == ["build.log"] and "--with pmix" in (tmp_path / "asked").read_text()

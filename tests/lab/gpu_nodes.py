@@ -16,7 +16,7 @@ from lab import names
 from lab.demo.inside import Inside
 from lab.hosts import fabric, rootfs, systems
 from lab.hosts.spec import bare_metal, cloud
-from lab.packages import apt_repository, rpm_repository
+from lab.packages import apt_repository, rpm_repository, schedmd, schedmd_rpms
 from tests.playbooks.sample import POOL_ZONES, REPOSITORY
 
 ADDRESSES = {name: f"10.78.0.{30 + number}" for number, name in enumerate(sorted(systems.SYSTEMS))}
@@ -79,15 +79,22 @@ class Systems:
                 self.repositories[name] = {"base_apt_repositories": apt_repository.serve(site.box, name)}
         assert set(site.wait(("head", *self.chosen), 180).values()) == {"running"}
 
-    def declare(self, roles=tuple(ROLES), **software):
-        """Publish a document in which each host has `roles`, and a pool of its system, too."""
+    def serve_slurm(self):
+        """SchedMD's packages of Slurm beside the other repositories, from now on."""
+        for name, variables in self.repositories.items():
+            of = schedmd_rpms if systems.of(name).family == "rhel" else schedmd
+            for entries in variables.values():
+                entries += of.serve(self.site.box, name)
+
+    def declare(self, roles=tuple(ROLES), more_in_images=(), **software):
+        """Publish a document in which each host has `roles`, and a pool of its system, too: it and `more_in_images`."""
         hosts, pools = [], []
         for name in self.chosen:
             path = self.site.dir / "run" / f"Pulumi.{name}.yaml"
             path.write_text(yaml.safe_dump(declared(name, **software)))
             built = build.build(load.load(path), build.Observed(pool_zones={"p5": POOL_ZONES}))
             hosts.append(built.host(name).model_copy(update={"roles": list(roles)}))
-            pools.append(built.pools[0].model_copy(update={"name": name, "roles": list(roles)}))
+            pools.append(built.pools[0].model_copy(update={"name": name, "roles": [*roles, *more_in_images]}))
         document.publish(built.model_copy(update={"hosts": hosts, "pools": pools}), self.inside.document)
 
     def play(self, *options, playbook="playbooks/site.yml", ok=True, **variables):

@@ -1,29 +1,33 @@
-"""Slurm by SchedMD's packages on a head and a node of each system of Debian's family: a job runs, a second converge
-changes nothing, and a head that is rebuilt takes up its queue and its accounting. The packages are SchedMD's own
-(lab/packages/schedmd.py); the gate is a stand-in: no GPU is needed here.
+"""Slurm by SchedMD's packages on a head and a node of each system: a job runs, a second converge changes nothing, and a
+head that is rebuilt takes up its queue and its accounting. The packages are SchedMD's own (lab/packages/schedmd.py,
+schedmd_rpms.py); the gate is a stand-in: no GPU is needed here.
 """
 
 import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from ironburst import catalog
+from ironburst.adapters import slurm_build
 from ironburst.software import packages
 from lab import names
 from lab.demo.inside import Inside
+from lab.hosts import cache, systems
 from lab.hosts.spec import bare_metal
-from lab.packages import apt_repository, schedmd
+from lab.packages import apt_repository, rpm_repository, schedmd, schedmd_rpms
 from lab.system import wait_for
 from tests import sites
 from tests.playbooks import sample
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 # Debian 13 has Slurm 24.11 of its own, the others an older one
-SYSTEMS = ("debian12", "debian13", "ubuntu2204", "ubuntu2404")
+SYSTEMS = ("debian12", "debian13", "ubuntu2204", "ubuntu2404", "rhel9", "rhel10")
 CHOSEN = [name for name in SYSTEMS if name in os.environ.get("LAB_SYSTEMS", " ".join(SYSTEMS)).split()]
+NEWER = os.environ.get("LAB_SLURM_TARBALL", "")
 UID = 64031  # not Debian's own
 HOSTS = ("head", "dgx01")
 GATE = {
@@ -76,7 +80,10 @@ def publish(inside, system, release):
 @pytest.fixture(scope="module")
 def play(inside, system):
     box = inside.site.box
-    values = {"base_apt_repositories": [*apt_repository.serve(box, system), *schedmd.serve(box, system)]}
+    if systems.of(system).family == "rhel":
+        values = {"base_dnf_repositories": [*rpm_repository.serve(box, system), *schedmd_rpms.serve(box, system)]}
+    else:
+        values = {"base_apt_repositories": [*apt_repository.serve(box, system), *schedmd.serve(box, system)]}
 
     def run(*options, ok=True, **more):
         """Of one run: (changed tasks by host, output)."""
@@ -88,6 +95,7 @@ def play(inside, system):
         recap = re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", said.rpartition("PLAY RECAP")[2], re.MULTILINE)
         return {host: int(changed) for host, changed in recap}, said
 
+    run.values = values
     return run
 
 
@@ -100,14 +108,26 @@ def alice(site, line):
     return site.ssh("head", f"cd /shared && runuser -u alice -- {line}", timeout=60).stdout.strip()
 
 
-def test_head_and_node_are_set_up(site, applied):
+HELD = {  # what prints the packages of Slurm that stay as they are
+    "debian": "dpkg-query -W -f='${Package} ${db:Status-Want}\\n' 'slurm*' | grep ' hold$' | cut -d' ' -f1",
+    "rhel": "dnf -q versionlock list | sed 's/-0:.*//'",
+}
+WANTED = {
+    "debian": {
+        "head": {"slurm-smd", "slurm-smd-client", "slurm-smd-slurmctld", "slurm-smd-slurmdbd"},
+        "dgx01": {"slurm-smd", "slurm-smd-client", "slurm-smd-slurmd", "slurm-smd-libnss-slurm"},
+    },
+    "rhel": {"head": {"slurm", "slurm-slurmctld", "slurm-slurmdbd"}, "dgx01": {"slurm", "slurm-slurmd"}},
+}
+
+
+def test_head_and_node_are_set_up(site, applied, system):
     assert applied["head"] > 10 and applied["dgx01"] > 5
     for name in HOSTS:
         assert site.ssh(name, "getent passwd slurm").stdout.startswith(f"slurm:x:{UID}:{UID}:")
-        shown = site.ssh(name, "dpkg-query -W -f='${Package} ${db:Status-Want}\\n' 'slurm*'").stdout.split("\n")
-        assert "slurm-smd hold" in shown
+        family = systems.of(system).family
+        assert set(site.ssh(name, HELD[family]).stdout.split()) == WANTED[family][name]
         assert site.ssh(name, "sinfo --version").stdout == f"slurm {schedmd.VERSION}\n"
-        assert not [line for line in shown if re.match("(slurmd|slurm-client|slurm-wlm).* (hold|install)", line)]
     owners = site.ssh("head", "stat -c '%n %U' /var/lib/slurm/slurmctld /var/log/slurm").stdout
     assert owners.count(" slurm") == 2
 
@@ -147,6 +167,36 @@ def test_a_rebuilt_head_takes_up_its_queue_and_its_accounting(site, play, applie
     assert site.ssh("head", f"sacct -nX -P -j {done} -o state,user").stdout.strip() == "COMPLETED|alice"
     assert play("--limit", "head", slurm_head_restore=kept)[0] == {"head": 0}
     site.ssh("head", f"scancel {waiting} {running}")
+
+
+@pytest.mark.skipif(
+    not NEWER, reason="LAB_SLURM_TARBALL names no tarball of a newer Slurm: the archive has one release"
+)
+def test_a_newer_release_keeps_what_runs_and_what_waits(site, play, applied, inside, system):
+    """By the roles, head first, under a running job. The tarball is SchedMD's, or one of a tag of its repository."""
+    if systems.of(system).family == "rhel":
+        pytest.skip("a given tarball is built for Debian's family only")
+    version = slurm_build.checked(Path(NEWER), cache.sha256(Path(NEWER)))
+    submit = "sbatch --parsable -A research -o /dev/null"
+    running = alice(site, f"{submit} --time=9 --wrap 'sleep 400'")
+    waiting = alice(site, f"{submit} --hold --wrap true")
+    seen(site, f"squeue -h -j {running} -o %T", "RUNNING")
+    publish(inside, system, version.rpartition(".")[0])
+    more = {"base_apt_repositories": [*play.values["base_apt_repositories"], *schedmd.serve(site.box, system, NEWER)]}
+    _, said = play("--limit", "dgx01", ok=False, slurm_host_controller_timeout=10, **more)
+    assert "converge the head first" in " ".join(said.split())
+    play("--limit", "head", **more)
+    assert site.ssh("head", "sinfo --version").stdout == f"slurm {version}\n"
+    assert site.ssh("dgx01", "slurmd -V").stdout == f"slurm {schedmd.VERSION}\n"
+    seen(site, f"squeue -h -j {running} -o '%T %N'", "RUNNING dgx01")
+    play("--limit", "dgx01", **more)
+    assert site.ssh("dgx01", "slurmd -V").stdout == f"slurm {version}\n"
+    queue = site.ssh("head", "squeue -h -o '%i %T %r'").stdout.splitlines()
+    assert sorted(queue) == sorted([f"{waiting} PENDING JobHeldUser", f"{running} RUNNING None"])
+    assert "idle" in site.ssh("head", "sinfo -h -o %T").stdout or "mix" in site.ssh("head", "sinfo -h -o %T").stdout
+    assert play(**more)[0] == {"head": 0, "dgx01": 0}
+    site.ssh("head", f"scancel {running}; scontrol release {waiting}")
+    seen(site, f"sacct -nX -j {waiting} -o state", "COMPLETED")
 
 
 def test_a_user_of_another_number_is_told(site, play, applied, inside):

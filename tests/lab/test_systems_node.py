@@ -1,6 +1,6 @@
 """The roles of a GPU node, but Slurm's, on each system: installed, again without a change, upgraded; and the image of
-such a node. The solvers, pins and locks are the systems' own; the packages are stubs, and an Ubuntu or EL is Debian's
-userland (lab/hosts/systems.py).
+such a node, Slurm in it (tests/lab/test_slurm_packages.py runs that). The solvers, pins and locks are the systems' own;
+the packages are stubs, Slurm's are SchedMD's, and an Ubuntu or EL is Debian's userland (lab/hosts/systems.py).
 """
 
 import os
@@ -8,6 +8,7 @@ import os
 import pytest
 
 from lab.hosts import systems
+from lab.packages import schedmd
 from tests import sites
 from tests.lab.gpu_nodes import ADDRESSES, BAKERS, Systems
 
@@ -102,8 +103,14 @@ def test_a_newer_driver_replaces_all_of_it(hall, first):
     assert {name: counts["changed"] for name, counts in hall.play()[0].items()} == dict.fromkeys(CHOSEN, 0)
 
 
+@pytest.fixture(scope="module")
+def with_slurm(hall, first):
+    hall.serve_slurm()
+    hall.declare(driver=NEWER, slurm_packages="schedmd", more_in_images=["slurm_node"])
+
+
 @each
-def test_the_image_of_such_a_node_is_baked_and_boots(hall, first, name):
+def test_the_image_of_such_a_node_is_baked_and_boots(hall, with_slurm, name):
     told = hall.builder(name)
     variables = {f"image_{key}": value for key, value in told.items()}
     assert hall.play(playbook="playbooks/image.yml", **variables)[0][f"image-{name}"]["failed"] == 0
@@ -115,4 +122,5 @@ def test_the_image_of_such_a_node_is_baked_and_boots(hall, first, name):
     smi = "nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u"
     assert hall.says(instance, smi) == NEWER
     assert hall.says(instance, "systemctl is-enabled nvidia-dcgm nvidia-persistenced") == "enabled\nenabled"
+    assert hall.says(instance, "slurmd -V") == f"slurm {schedmd.VERSION}"
     hall.site.destroy_host(instance)
