@@ -182,7 +182,7 @@ def _beside(root: Path, mount: Path, system: systems.System, rpms: list[str]) ->
             },
             scripts={
                 "pre": user.format("mysql"),
-                "post": "install -d -o mysql -g mysql -m 0755 /var/lib/mysql /etc/my.cnf.d",
+                "post": "install -d -m 0755 /etc/my.cnf.d; install -d -o mysql -g mysql -m 0755 /var/lib/mysql",
             },
         ),
     ]
