@@ -11,12 +11,14 @@ from ironburst.burst import explain
 from ironburst.burst.headroom import Charge, Headroom, named
 from ironburst.burst.snapshot import CoolDown, Node, Pool
 
+CODES = frozenset(("max_nodes", "cool_down", "closed", "budget"))
+
 
 @dataclass(frozen=True)
 class Obstacle:
     """Why an offer is closed for now."""
 
-    code: str
+    code: str  # of CODES
     text: str
     look_again_s: float | None = None
 

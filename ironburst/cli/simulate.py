@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ironburst.burst import explain
@@ -22,13 +23,16 @@ from ironburst.replay.simulate import play
 from ironburst.replay.traces import Trace
 
 BOUND_S = 30.0
+MONTH_S = 30 * 86400
 
 
 DESCRIPTION = (
     "Play a trace of jobs (Slurm's accounting, or a CSV with submit_s, duration_s, num_gpus; also .xz) through the "
-    "controller's own decision on the home nodes and pools of a stack file: waits, money, and how far the rent is from "
-    "what no policy can beat within the same waits. Boots, whole instances, minimum billing, idle leases and spot "
-    f"interruptions count; the monthly budget doesn't. {site_options.EXIT_CODES}"
+    "controller's own decision on the home nodes and pools of a stack file: the waits as they were recorded (Slurm's "
+    "Start, a CSV's start_s), with home alone, and with rent; money; for which late jobs nothing was rented, and why; "
+    "and how far the rent is from what no policy can beat within the same waits. Boots, whole instances, minimum "
+    "billing, idle leases and spot interruptions count; the monthly budget stops nothing here, and is said where it "
+    f"would be passed. {site_options.EXIT_CODES}"
 )
 WAITS = {
     "mean_h": "mean wait",
@@ -37,6 +41,23 @@ WAITS = {
     "max_h": "maximum",
     "gpu_hour_weighted_h": "by GPU-hours",
 }  # as they are shown
+COLUMNS = {"recorded": "as recorded", "home_only": "home only", "with_rent": "with rent"}
+# Why nothing was rented for a late job, by the policy's code: said behind a number
+NOT_RENTED = {
+    "max_nodes": "too few of the pools' nodes were free to rent",
+    "cool_down": "the cloud had refused lately",
+    "closed": "the cheapest pool that was right was closed for now",
+    "no_time_limit": "no time limit",
+    "too_large": "more CPUs, memory or GPUs a node than a rented one has",
+    "too_many_nodes": "more nodes than a pool has",
+    "too_long": "a time limit over the pools' max_run",
+    "outlives": "a time limit beyond the end of what is bought",
+    "deadline": "too late for the deadline in every pool",
+    "no_price": "no known price",
+    "spot_gang": "only spot is offered, and it has more nodes than spot_max_nodes",
+    "spot_no_requeue": "only spot is offered, and it may not be requeued",
+    "pool": "the pools can't be rented from as they are declared",
+}
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -71,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     played = played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
     wall_s = time.monotonic() - began
     said = gather(trace, declared, played)
+    said["home_only"] = home_only(trace, declared)
     said |= {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
@@ -93,8 +115,20 @@ def played_on(trace: Trace, declared: Declared, progress: Callable[[int, int], N
         raise BadInput(str(error)) from None
 
 
+def home_only(trace: Trace, declared: Declared) -> dict[str, Any]:
+    """The waits had nothing been rented, of the jobs that home can run."""
+    fits = trace.gpus <= declared.home.nodes * declared.home.gpus
+    ours = trace.take(fits)
+    said: dict[str, Any] = {"jobs": len(ours), "never": int((~fits).sum()), "waits": None}
+    if len(ours):
+        played = play(ours, declared.home, declared.policy, replace(declared.cloud, pools=()))
+        said["waits"] = asdict(results.waits(ours, played.start_s))
+    return said
+
+
 def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
-    """Everything that is shown but the bound, as JSON values."""
+    """Everything that is shown but the bound and `home_only`, as JSON values."""
+    recorded = results.recorded(trace)
     home, leases, policy = declared.home, played.bills, declared.policy
     by_market: dict[str, float] = {}
     for bill in leases:
@@ -113,6 +147,8 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
         "run_times": "known" if trace.limit_s is None else "limits",
         "rented_jobs": int(played.rented.sum()),
         "rented_gpu_hours": float(trace.gpu_hours[played.rented].sum()),
+        "not_rented": dict(Counter(played.not_rented.values())),
+        "recorded": {"jobs": recorded[0], "waits": asdict(recorded[1])} if recorded else None,
         "waits": asdict(results.waits(trace, played.start_s)),
         "usd": {
             "total": played.total_usd,
@@ -122,12 +158,29 @@ def gather(trace: Trace, declared: Declared, played: Played) -> dict[str, Any]:
             "idle": played.idle_usd,
             "prices_as_of": declared.prices_as_of,
         },
+        "budget": _budget(trace, declared, played),
         "leases": len(leases),
         "lease_hours": sum(bill.to_s - bill.from_s for bill in leases) / 3600,
         "refusals": played.refusals,
         "interruptions": int(played.interruptions.sum()),
         "decisions": played.decisions,
     }
+
+
+def _budget(trace: Trace, declared: Declared, played: Played) -> dict[str, Any] | None:
+    """What 30 days from the first submit on cost, lease by lease as they begin, against a month's budget; None: there
+    is none.
+    """
+    if declared.usd_per_month is None:
+        return None
+    by_month: dict[int, float] = {}
+    for bill in played.bills:
+        if not bill.prepaid:
+            month = int((bill.from_s - trace.submit_s[0]) // MONTH_S)
+            by_month[month] = by_month.get(month, 0.0) + bill.usd
+    passed = sum(usd > declared.usd_per_month for usd in by_month.values())
+    most = max(by_month.values(), default=0.0)
+    return {"usd_per_month": declared.usd_per_month, "months": len(by_month), "passed": passed, "most_usd": most}
 
 
 def bounded(trace: Trace, declared: Declared, played: Played, budget_s: float) -> dict[str, Any]:
@@ -160,13 +213,37 @@ def picture(trace: Trace, declared: Declared, played: Played) -> str:
 def lines(said: dict[str, Any]) -> list[str]:
     """What `gather` and the bound come to, for people."""
     out = [*_heading(said), "", *_rent(said)]
-    out += [f"{word:22}{said['waits'][name]:,.3f} h" for name, word in WAITS.items()]
+    if (budget := said["budget"]) and budget["passed"]:
+        most = f"the dearest cost {explain.usd(budget['most_usd'])}; the controller stops renting there"
+        months = f"in {budget['passed']} of {explain.plural(budget['months'], 'month')} with rent"
+        out.append(f"{'budget passed':22}{months} ({explain.usd(budget['usd_per_month'])} each; {most})")
+    out += [f"{'not rented for':22}{count:,}: {_why(code)}" for code, count in said["not_rented"].items()]
+    out += _columns(said)
     if said["interruptions"] or said["refusals"]:
         out.append(f"{'interruptions':22}{said['interruptions']:,} jobs; refused launches: {said['refusals']:,}")
-    if bound := said["bound"]:
-        ratio = "-" if bound["ratio"] is None else f"{bound['ratio']:.2f}"
+    if (bound := said["bound"]) and bound["ratio"] is not None:
         none = f"no policy rents fewer than {bound['rented_gpu_hours']:,.0f} GPU-hours within the same five waits"
-        out.append(f"{'rented / bound':22}{ratio} ({none})")
+        gain = f"so at most {1 - 1 / max(bound['ratio'], 1):.0%} of the rent could be saved by deciding otherwise"
+        out += ["", f"{'rented / bound':22}{bound['ratio']:.2f} ({none}, {gain})"]
+    return out
+
+
+def _why(code: str) -> str:
+    return NOT_RENTED.get(code, code.replace("_", " "))
+
+
+def _columns(said: dict[str, Any]) -> list[str]:
+    """The waits side by side, and of how many jobs they are where that isn't all."""
+    kinds = {"recorded": said["recorded"], "home_only": said["home_only"], "with_rent": said}
+    shown = {COLUMNS[kind]: each for kind, each in kinds.items() if each and each["waits"]}
+    out = ["", f"{'wait':22}" + "".join(f"{title:>14}" for title in shown)]
+    for name, word in WAITS.items():
+        values = [explain.duration(3600 * each["waits"][name]) for each in shown.values()]
+        out.append(f"{word:22}" + "".join(f"{value:>14}" for value in values))
+    if never := said["home_only"]["never"]:
+        out.append(f"home only is without {explain.plural(never, 'job')} that no home node has room for.")
+    if said["recorded"] and said["recorded"]["jobs"] < said["jobs"]:
+        out.append(f"As recorded is of the {said['recorded']['jobs']:,} jobs whose start the trace knows.")
     return out
 
 

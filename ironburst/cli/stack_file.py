@@ -28,6 +28,7 @@ class Declared:
     policy: Policy
     cloud: Cloud
     prices_as_of: str | None
+    usd_per_month: float | None  # the budget
 
 
 def declared(path: Path, kind: str | None = None) -> Declared:
@@ -50,6 +51,7 @@ def declared(path: Path, kind: str | None = None) -> Declared:
         policy=replace(policy_view.policy(cluster), home_partition=HOME, other_homes=()),
         cloud=Cloud(pools, cool_down_s=float(cluster.burst.cool_down_s)),
         prices_as_of=min(ages, default=None),
+        usd_per_month=cluster.budget.usd_per_month if cluster.budget else None,
     )
 
 

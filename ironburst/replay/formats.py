@@ -31,6 +31,7 @@ class Job(NamedTuple):
     user: str = ""
     limit_s: float = math.nan
     deadline_s: float = math.nan
+    start_s: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def plain(row: Row) -> Job | str:
         row.values.get("user", ""),
         row.optional("limit_s") or math.nan,  # 0: none, as Slurm has it
         row.optional("deadline_s"),
+        row.optional("start_s"),
     )
 
 
@@ -93,7 +95,8 @@ def sacct(row: Row) -> Job | str | None:
     if "." in row.values.get("JobIDRaw", ""):
         return None
     state = row.values.get("State", "").split(" ")[0]  # "CANCELLED by 1001"
-    if state == "PENDING" or _sacct_time(row, "Start") is None:
+    start = _sacct_time(row, "Start")
+    if state == "PENDING" or start is None:
         return NOT_STARTED
     if state in ("RUNNING", "SUSPENDED", "RESIZING"):
         return RUNNING
@@ -108,7 +111,7 @@ def sacct(row: Row) -> Job | str | None:
     limit = row.values.get("TimelimitRaw", "")  # minutes, or one of Slurm's words for "none of its own"
     limit_s = math.nan if limit in ("", "UNLIMITED", "Partition_Limit") else 60 * row.number("TimelimitRaw") or math.nan
     queue = row.values.get("Partition") or row.values.get("Account", "")
-    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s)
+    return Job(submit, elapsed, gpus, queue, row.values.get("User", ""), limit_s, start_s=start)
 
 
 def _sacct_time(row: Row, name: str) -> float | None:

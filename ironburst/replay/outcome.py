@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -71,6 +72,8 @@ class Played:
     `start_s`: the first time that it started; `end_s`: when it was done; `rented`: it ran on rented nodes (at last), in
     the pool `pool` (empty: at home); `usd`: its share of what the leases cost while jobs were on them; `interruptions`:
     how often it lost its nodes.
+    `not_rented`: {job: why nothing was rented for it when it was late (a code of burst.Wait or burst.Infeasible), as it
+    was said last}, of those that ran at home.
     `bills`: the leases, in the order of their end; `prepaid_usd`: for prepaid pools, used or not. `decisions`: how
     often the policy was asked; `refusals`: how often the provider had no capacity.
     """
@@ -85,6 +88,7 @@ class Played:
     bills: tuple[Bill, ...] = ()
     prepaid_usd: float = 0.0
     refusals: int = 0
+    not_rented: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def total_usd(self) -> float:

@@ -42,6 +42,17 @@ def of_hours(trace: Trace, hours: Floats) -> Waits:
     return Waits(float(hours.mean()), float(p50), float(p95), float(p99), float(p999), float(hours.max()), weighted)
 
 
+def recorded(trace: Trace) -> tuple[int, Waits] | None:
+    """(jobs whose start the trace knows, their waits then); None where it knows none. A start before the submit, as a
+    requeued job's can be, is a wait of 0.
+    """
+    if trace.start_s is None:
+        return None
+    known = trace.take(~np.isnan(trace.start_s))
+    assert known.start_s is not None
+    return len(known), waits(known, np.maximum(known.start_s, known.submit_s))
+
+
 @dataclass(frozen=True, eq=False)
 class Curves:
     """GPUs over time, each a mean over one of POINTS equal parts of it.

@@ -17,7 +17,7 @@ import math
 from bisect import insort
 from collections.abc import Callable
 
-from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide
+from ironburst.burst import Budget, Decision, Job, Node, Policy, Snapshot, decide, refusals
 from ironburst.replay.at_once import AtOnce
 from ironburst.replay.home import HOME, Home, HomeNodes, Parts
 from ironburst.replay.jobs import Jobs
@@ -73,6 +73,7 @@ class _Play:
         self.running: dict[int, tuple[Job, ...]] = {}  # at home
         self.on_leases: dict[int, Job] = {}
         self.came_s = math.inf  # when a job came that had to wait, since the last decision
+        self.not_rented: dict[int, str] = {}  # why, of late jobs, as it was said last
         self.looks: list[tuple[float, int]] = []  # (moment, at which job): what the last decision asked for
         self.names = [f"home-{n}" for n in range(home.nodes)]
         whole_node = self.jobs.resources[home.gpus]
@@ -213,6 +214,8 @@ class _Play:
         snapshot = self._snapshot()
         decision = decide(self.shown(snapshot) if self.shown else snapshot, self.policy)
         self.decisions += 1
+        self.not_rented |= {each.job: each.code for each in decision.infeasible}
+        self.not_rented |= {wait.job: wait.code for wait in decision.waits if wait.code in refusals.CODES}
         rented = set(self.rented.apply(decision, self.pending))
         for number in rented:
             self.on_leases[number] = self.pending.pop(number)
@@ -259,6 +262,7 @@ class _Play:
             bills=tuple(rented.bills),
             prepaid_usd=rented.prepaid_usd,
             refusals=rented.refusals,
+            not_rented={job: code for job, code in sorted(self.not_rented.items()) if not fates.rented[job]},
         )
 
 

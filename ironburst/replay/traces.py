@@ -40,8 +40,9 @@ class Trace:
 
     `submit_s`, `duration_s` (float64, seconds) and `gpus` (int64, at least 1) are always known. The others are None
     where the trace knows them for no job; `limit_s` (the time limit that the user gave) and `deadline_s` (on the clock
-    of `submit_s`) are NaN where it doesn't know them for one job; `requeue` (bool): the user allows that it is started
-    again (None: all do). `left_out`: how many jobs of the file aren't here, by reason.
+    of `submit_s`) are NaN where it doesn't know them for one job, as is `start_s`, when it began there; `requeue`
+    (bool): the user allows that it is started again (None: all do). `left_out`: how many jobs of the file aren't here,
+    by reason.
     """
 
     submit_s: Floats
@@ -52,10 +53,11 @@ class Trace:
     limit_s: Floats | None = None
     deadline_s: Floats | None = None
     requeue: Flags | None = None
+    start_s: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("submit_s", "duration_s", "limit_s", "deadline_s"):
+        for name in ("submit_s", "duration_s", "limit_s", "deadline_s", "start_s"):
             if (values := getattr(self, name)) is not None:
                 object.__setattr__(self, name, np.asarray(values, float))
         object.__setattr__(self, "gpus", np.asarray(self.gpus, np.int64))
@@ -93,10 +95,11 @@ class Trace:
             limit_s=None if self.limit_s is None else self.limit_s[chosen],
             deadline_s=None if self.deadline_s is None else self.deadline_s[chosen],
             requeue=None if self.requeue is None else np.asarray(self.requeue)[chosen],
+            start_s=None if self.start_s is None else self.start_s[chosen],
         )
 
 
-_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue")
+_PER_JOB = ("submit_s", "duration_s", "gpus", "queue", "user", "limit_s", "deadline_s", "requeue", "start_s")
 
 
 def _picked(names: tuple[str, ...] | None, positions: Integers) -> tuple[str, ...] | None:
@@ -113,6 +116,7 @@ def in_order(
     limit_s: ArrayLike | None = None,
     deadline_s: ArrayLike | None = None,
     requeue: ArrayLike | None = None,
+    start_s: ArrayLike | None = None,
     left_out: Mapping[str, int] | None = None,
 ) -> Trace:
     """A Trace of these columns, sorted by submit; jobs of the same instant keep their order."""
@@ -126,6 +130,7 @@ def in_order(
         limit_s=None if limit_s is None else np.asarray(limit_s)[order],
         deadline_s=None if deadline_s is None else np.asarray(deadline_s)[order],
         requeue=None if requeue is None else np.asarray(requeue)[order],
+        start_s=None if start_s is None else np.asarray(start_s)[order],
         left_out=left_out or {},
     )
 
@@ -203,7 +208,7 @@ def _trace(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]
     if not jobs:
         why = "".join(f"; left out: {count} ({reason})" for reason, count in left_out.items())
         raise TraceError(f"{path} has no job that could be played again{why}")
-    submit, duration, gpus, queue, user, limit, deadline = zip(*jobs, strict=True)
+    submit, duration, gpus, queue, user, limit, deadline, start = zip(*jobs, strict=True)
     return in_order(
         submit,
         duration,
@@ -212,5 +217,6 @@ def _trace(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]
         user=user if any(user) else None,
         limit_s=limit if not np.isnan(limit).all() else None,
         deadline_s=deadline if not np.isnan(deadline).all() else None,
+        start_s=start if not np.isnan(start).all() else None,
         left_out=dict(left_out),
     )

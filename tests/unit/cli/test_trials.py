@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -48,6 +49,47 @@ def test_simulate_says_waits_money_and_the_distance_to_the_bound(trace, tmp_path
     assert all(words in text for words in ("by GPU-hours", "rented / bound", "paid"))
 
 
+def test_simulate_shows_the_waits_as_recorded_with_home_alone_and_with_rent(trace, tmp_path, capsys):
+    lines = trace.read_text().splitlines()
+    starts = ["start_s", "30", "", "150", "97200", "110000"]  # one is not known, one is before its submit
+    trace.write_text("".join(f"{line},{start}\n" for line, start in zip(lines, starts, strict=True)))
+    argv = ["simulate", str(trace), "--config", STACK, "--bound-seconds", "0"]
+    assert cli.main([*argv, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["recorded"]["jobs"] == 4 and said["recorded"]["waits"]["max_h"] == pytest.approx(2)
+    assert said["recorded"]["waits"]["mean_h"] == pytest.approx((30 + 0 + 7200 + 0) / 4 / 3600)
+    alone = said["home_only"]
+    assert (alone["jobs"], alone["never"]) == (5, 0)  # the small ones wait for the large one
+    assert (
+        alone["waits"]["max_h"] == pytest.approx((108000 - 60) / 3600)
+        and alone["waits"]["max_h"] > said["waits"]["max_h"]
+    )
+    assert cli.main(argv) == 0
+    text = capsys.readouterr().out
+    assert "as recorded     home only     with rent" in text and "1 d 5 h" in text
+    assert "As recorded is of the 4 jobs whose start the trace knows." in text and "budget passed" not in text
+    trace.write_text("submit_s,duration_s,num_gpus\n0,3600,8\n")
+    assert cli.main(argv) == 0
+    assert "as recorded" not in capsys.readouterr().out
+
+
+def test_simulate_says_why_nothing_was_rented_and_what_passes_the_budget(tmp_path, capsys):
+    stack = tmp_path / "Pulumi.prod.yaml"
+    stack.write_text(re.sub(r"usd_per_month: \d+", "usd_per_month: 5", Path(STACK).read_text()))
+    path = tmp_path / "jobs.csv"
+    # ten days with the whole home; a job over the max_run of the pool that is wide enough; one that is rented for
+    path.write_text("submit_s,duration_s,num_gpus\n0,864000,64\n60,216000,40\n120,7200,8\n")
+    argv = ["simulate", str(path), "--config", str(stack), "--bound-seconds", "0"]
+    assert cli.main([*argv, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["not_rented"] == {"too_long": 1} and said["rented_jobs"] == 1
+    assert said["budget"]["passed"] == 1 and said["budget"]["most_usd"] == pytest.approx(said["usd"]["total"])
+    assert cli.main(argv) == 0
+    shown = capsys.readouterr().out
+    assert "1: a time limit over the pools' max_run" in shown and "budget passed" in shown
+    assert "in 1 of 1 month with rent ($5.00 each" in shown
+
+
 def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
     path = tmp_path / "sacct.txt"
     path.write_text(SACCT)
@@ -55,6 +97,8 @@ def test_simulate_reads_slurms_accounting_with_its_limits(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["jobs"] == 2 and said["run_times"] == "limits" and said["left_out"] == {"never started": 1}
     assert said["bound"] is None
+    assert said["recorded"] == {"jobs": 2, "waits": said["recorded"]["waits"]}
+    assert said["recorded"]["waits"]["max_h"] == pytest.approx(1 / 3600)
 
 
 def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
