@@ -17,7 +17,6 @@ from lab.aws.testing import live
 from tests.adapters.bakes import BASE, P5, changing, cloud, images, made_images, nothing_left, parameter, server, world
 
 __all__ = ["cloud", "images", "server", "world"]
-BEFORE = signal.getsignal(signal.SIGINT)  # ignored where the tests are a shell's background job
 
 
 @pytest.fixture
@@ -65,6 +64,7 @@ def verb(world, server, tmp_path, monkeypatch):
 def test_the_command(verb, world, tmp_path, capsys):
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    before = signal.getsignal(signal.SIGINT)
     assert verb.call(ssh_key=str(key), user="rocky") == 0
     out = json.loads(capsys.readouterr().out)
     assert out["image"] == parameter(world) and out["parameter"] == "/ironburst/lab/p5/image"
@@ -73,7 +73,7 @@ def test_the_command(verb, world, tmp_path, capsys):
     assert not Path(verb.variables.pop("image_known_hosts")).exists()  # gone with the build
     assert verb.variables == {"image_pool": "p5", "image_user": "rocky", "ansible_ssh_private_key_file": str(key)}
     assert verb.user_data["ssh_authorized_keys"] == [key.with_suffix(".pub").read_text().strip()]
-    assert signal.getsignal(signal.SIGINT) is BEFORE
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_build_has_a_key_of_its_own_that_nobody_keeps(verb, world):
