@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     said |= {"trace": arguments.trace.name, "config": str(arguments.config), "wall_s": wall_s}
     said["bound"] = bounded(trace, declared, played, arguments.bound_seconds) if arguments.bound_seconds else None
     if arguments.out:
-        trials.write(arguments.out, "simulation", said, picture(trace, declared, played))
+        trials.write(arguments.out, "simulation", said, picture(trace, declared, played), lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 

@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         "rented_price_from": source,
     }
     if arguments.out:
-        trials.write(arguments.out, "size", said, picture(sized))
+        trials.write(arguments.out, "size", said, picture(sized), lines(said))
     print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
     return 0
 

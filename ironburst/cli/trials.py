@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,8 +28,9 @@ def add_inputs(parser: argparse.ArgumentParser, config_help: str, trace_help: st
 
 
 def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
-    """--out, for NAME.json and NAME.svg, and --json."""
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write {name}.json and {name}.svg there")
+    """--out, for what `write` writes, and --json."""
+    files = f"{name}.html (what is printed, with the pictures), {name}.json and {name}.svg"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write {files} there")
     parser.add_argument("--json", action="store_true", help="machine-readable")
 
 
@@ -64,9 +66,16 @@ def make(folder: Path | None) -> None:
             tempfile.TemporaryFile(dir=folder).close()  # it may be written to
 
 
-def write(folder: Path, name: str, said: dict[str, Any], svg: str) -> None:
-    """NAME.json and NAME.svg. Raises BadInput."""
+def write(folder: Path, name: str, said: dict[str, Any], svg: str, lines: Sequence[str]) -> None:
+    """NAME.json, NAME.svg, and both as a page, NAME.html: `lines` are what is printed. Raises BadInput."""
+    text = "\n".join(lines)
+    page = (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>ironburst {name}: {escape(lines[0])}</title>\n'
+        f'<body style="font-family: sans-serif; margin: 2em"><h1>ironburst {name}</h1>\n'
+        f'<pre style="white-space: pre-wrap">{escape(text)}</pre>\n{svg}</body></html>\n'
+    )
     with _writing(folder):
+        (folder / f"{name}.html").write_text(page)
         (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
         (folder / f"{name}.svg").write_text(svg)
 

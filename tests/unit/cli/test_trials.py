@@ -1,5 +1,6 @@
 """The verbs that try a cluster on a trace: `simulate` and `size`."""
 
+import html
 import io
 import json
 import re
@@ -45,6 +46,8 @@ def test_simulate_says_waits_money_and_the_distance_to_the_bound(trace, tmp_path
     ET.fromstring((out / "simulation.svg").read_text())
     assert cli.main(argv) == 0
     text = capsys.readouterr().out
+    page = (out / "simulation.html").read_text()
+    assert html.escape(text.strip()) in page and (out / "simulation.svg").read_text() in page and "src=" not in page
     assert "prod: 8 home nodes of 8 GPUs; wait target 20 min on average" in text
     assert all(words in text for words in ("by GPU-hours", "rented / bound", "paid"))
 
