@@ -49,6 +49,12 @@ COLUMNS = (
 )
 
 
+UNLIKE_SIMULATE = (
+    "Unlike simulate: one pool, on demand, with nodes for every job and no max_run; jobs without a time limit have the "
+    "longest one; where a wait is wanted, each row has the most patient policy that keeps it; a long history is sampled."
+)
+
+
 def add_parser(subparsers: Subparsers) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
@@ -164,7 +170,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         wanted = [(name, limit) for name, limit in said["wanted"].items() if limit is not None]
         asked = " and ".join(f"{name[:3]} of {limit:g} h" for name, limit in wanted)
         out += ["", f"no candidate keeps the wanted waits ({asked}): allow more, or give more --nodes"]
-    return out
+    return [*out, "", UNLIKE_SIMULATE]
 
 
 def _heading(said: dict[str, Any]) -> list[str]:

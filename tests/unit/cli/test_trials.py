@@ -118,6 +118,7 @@ def test_size_prints_the_break_even_curve(trace, tmp_path, capsys):
     assert cli.main([*argv[:-2], "--wait-p95", "0.0001", "--nodes", "0"]) == 0
     text = capsys.readouterr().out
     assert "no candidate keeps the wanted waits (p95 of 0.0001 h)" in text and "waits too long" in text
+    assert text.splitlines()[-1].startswith("Unlike simulate: one pool, on demand")
 
 
 def test_size_of_a_long_history_says_that_it_is_a_sample(tmp_path, capsys):
