@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from ironburst.burst import explain
@@ -121,7 +121,7 @@ def home_only(trace: Trace, declared: Declared) -> dict[str, Any]:
     ours = trace.take(fits)
     said: dict[str, Any] = {"jobs": len(ours), "never": int((~fits).sum()), "waits": None}
     if len(ours):
-        played = play(ours, declared.home, declared.policy, replace(declared.cloud, pools=()))
+        played = play(ours, declared.home, None)
         said["waits"] = asdict(results.waits(ours, played.start_s))
     return said
 

@@ -51,7 +51,7 @@ COLUMNS = (
 
 UNLIKE_SIMULATE = (
     "Unlike simulate: one pool, on demand, with nodes for every job and no max_run; jobs without a time limit have the "
-    "longest one; where a wait is wanted, each row has the most patient policy that keeps it; a long history is sampled."
+    "longest one; where a wait is wanted, each row has the most patient policy that keeps it; a long trace is sampled."
 )
 
 

@@ -33,12 +33,12 @@ Shown = Callable[[Snapshot], Snapshot]
 def play(
     trace: Trace,
     home: Home,
-    policy: Policy,
+    policy: Policy | None,
     cloud: Cloud | None = None,
     progress: Progress | None = None,
     shown: Shown | None = None,
 ) -> Played:
-    """Play a trace on owned nodes and what the policy rents.
+    """Play a trace on owned nodes and what the policy rents (None: nothing).
 
     `cloud`: the pools that may be rented, and how their provider behaves (ironburst.replay.provider); then all is
     counted in USD. None: renting starts at once and has no limit, and what is counted is GPU-hours. `progress`: called
@@ -56,7 +56,7 @@ class _Play:
         self,
         trace: Trace,
         home: Home,
-        policy: Policy,
+        policy: Policy | None,
         cloud: Cloud | None,
         progress: Progress | None,
         shown: Shown | None,
@@ -199,18 +199,20 @@ class _Play:
         """
         while self.looks and self.looks[0][1] not in self.pending:
             heapq.heappop(self.looks)
-        if not self.queue:
+        if not self.queue or self.policy is None:
             self.came_s = math.inf
         moment = min(self.came_s, self.looks[0][0] if self.looks else math.inf)
         return moment if math.isinf(moment) else math.ceil(moment / self.home.tick_s) * self.home.tick_s
 
     def _decision_is_due(self) -> bool:
-        return self.rented.wants_decision() or (bool(self.queue) and self.now_s >= self._asks_s())
+        wants = self.rented.wants_decision() or (bool(self.queue) and self.now_s >= self._asks_s())
+        return wants and self.policy is not None
 
     def _decide(self) -> bool:
         """Ask the policy; what it rents for leaves the queue now. Whether any does."""
         for number in self.rented.take_done():
             self._learn(self.on_leases.pop(number))
+        assert self.policy is not None
         snapshot = self._snapshot()
         decision = decide(self.shown(snapshot) if self.shown else snapshot, self.policy)
         self.decisions += 1
