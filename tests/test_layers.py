@@ -81,6 +81,7 @@ RIGHTS = {
     "lab.kubernetes_plugin": "google pulumi pulumi_kubernetes requests yaml lab.provider",
     "lab.packages": "yaml lab.hosts lab.names lab.system",
     "lab.packages.schedmd": ":adapters lab.hosts lab.names lab.packages lab.system",
+    "lab.packages.schedmd_rpms": ":adapters lab.hosts lab.names lab.packages lab.system",
     "lab.hall": ":document lab.names lab.system",
     "lab.site": "lab.hosts lab.names lab.packages lab.system",
     "lab.demo": ":adapters :controller :document :ports lab.hosts lab.names lab.packages lab.site lab.system",
