@@ -29,10 +29,11 @@ OF_A_STREAM = (
     "nvidia-kmod-common",
 )
 # What is not NVIDIA's: of EPEL, and of the system's own repositories
-EPEL = ("dkms", "opencl-filesystem", "ocl-icd", "apptainer", "apptainer-suid")
+EPEL = ("dkms", "opencl-filesystem", "ocl-icd", "apptainer", "apptainer-suid", "python3-boto3")
 SYSTEM = (
     *("kernel-devel", "linux-firmware", "ca-certificates", "pciutils", "chrony", "python3-dnf-plugin-versionlock"),
     *("numactl-libs", "libnl3", "rdma-core", "libibumad", "libibverbs", "librdmacm", "infiniband-diags", "perftest"),
+    "nftables",
 )
 
 
@@ -44,6 +45,7 @@ def rpm_packages(major: int) -> list[Rpm]:
         *(of_deb(package) for package in alike),
         *_kernel(major),
         *_rdma(),
+        *_rented(),
         Rpm("libnccl-static", debs.NCCL_VERSION, debs.NCCL_RELEASE, requires="libnccl-devel", dist=False),
     ]
 
@@ -116,6 +118,16 @@ def _rdma() -> Iterator[Rpm]:
     diags = ("infiniband-diags", "libibnetdisc5t64")
     yield Rpm("infiniband-diags", version, requires="libibumad", debs=diags, scripts=libraries)
     yield Rpm("perftest", "25.01", requires="libibverbs, libibumad, librdmacm", debs=("perftest",))
+
+
+def _rented() -> Iterator[Rpm]:
+    """Debian's own programs that a rented node has beside the others; Python's modules where the userland's Python
+    finds them.
+    """
+    filters = ("nftables", "libnftables1", "libnftnl11", "libjansson4")
+    yield Rpm("nftables", "1.1.3", debs=filters, scripts={"post": "ldconfig"})
+    sdk = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six", "certifi")
+    yield Rpm("python3-boto3", "1.37.9", debs=tuple(f"python3-{name}" for name in sdk))
 
 
 def _driver(version: str) -> Iterator[Rpm]:
