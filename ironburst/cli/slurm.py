@@ -34,13 +34,14 @@ def add_parser(subparsers: Subparsers) -> None:
     inner = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     snippet = inner.add_parser(
         "snippet",
-        help="the lines for slurm.conf and gres.conf, and the two programs",
+        help="the lines for slurm.conf and gres.conf, the two programs, the controller's unit",
         description="Print what rented nodes need in a Slurm that ironburst doesn't manage: lines for slurm.conf and "
-        "gres.conf, and the two programs that slurmctld calls. Nothing is changed. Exit code 0: printed; 2: bad input.",
+        "gres.conf, the two programs that slurmctld calls, the controller's unit, and a script that puts all but the "
+        "lines in place. Nothing is changed. Exit code 0: printed; 2: bad input.",
         epilog="example: ironburst slurm snippet stacks/Pulumi.prod.yaml --folder snippet",
     )
     snippet.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.prod.yaml")
-    snippet.add_argument("--folder", type=Path, help="write slurm.conf, gres.conf and the programs there instead")
+    snippet.add_argument("--folder", type=Path, help="write the parts there instead")
     snippet.set_defaults(func=run)
 
 
@@ -48,32 +49,89 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the parts, or write them."""
     cluster = document(arguments.stack_file)
-    conf, gres = "\n".join(slurm_conf(cluster)) + "\n", "\n".join(gres_conf(cluster)) + "\n"
-    parts = {"slurm.conf": conf, "gres.conf": gres} | {name: slurm_programs.text(name) for name in slurm_programs.NAMES}
+    found = parts(cluster)
     if arguments.folder:
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        for name, text in parts.items():
+        for name, text in found.items():
             (arguments.folder / name).write_text(text)
-        for name in slurm_programs.NAMES:
-            (arguments.folder / name).chmod(0o755)
-        print(f"{arguments.folder}: {', '.join(parts)}; nothing else was changed")
-        return 0
-    for name, text in parts.items():
-        where = f"{FOLDER}/{name} on the head, mode 0755" if name in slurm_programs.NAMES else f"add to {name}"
-        print(f"##### {where}\n{text}")
-    print("\n".join(AFTERWARDS))
+            (arguments.folder / name).chmod(0o755 if text.startswith("#!") else 0o644)
+        print(f"{arguments.folder}: {', '.join(found)}; nothing else was changed")
+    else:
+        for name, text in found.items():
+            print(f"##### {WHERE.get(name, name)}\n{text}")
+    print("\n".join(_afterwards(cluster)))
     return 0
 
 
-AFTERWARDS = (
-    "##### afterwards, on the head",
-    f"# ln -s ironburst-suspend {FOLDER}/ironburst-resume-fail",
-    "# useradd --system ironburst; sacctmgr add user ironburst account=root adminlevel=Administrator",
-    "# install -d -o ironburst -g slurm -m 0775 /var/spool/ironburst",
-    "# install -d -o ironburst -g slurm -m 0755 /var/spool/ironburst/leases",
-    "# restart slurmctld (new nodes need it), then drain the burst nodes before any job sees them:",
-    '# scontrol update nodename=NODES state=drain reason="no lease"',
-)
+WHERE = {
+    "slurm.conf": "add to slurm.conf",
+    "gres.conf": "add to gres.conf",
+    "hosts": "of /etc/hosts on the head",
+    "ironburst-resume": f"{FOLDER}/ironburst-resume on the head, mode 0755",
+    "ironburst-suspend": f"{FOLDER}/ironburst-suspend on the head, mode 0755",
+    "ironburst.service": "/etc/systemd/system/ironburst.service on the head",
+    "install.sh": "install.sh: puts all but slurm.conf and gres.conf there, from a folder with them (--folder)",
+}
+
+
+def parts(cluster: ClusterDocument) -> dict[str, str]:
+    """{name: text} of all that is added."""
+    unit = slurm_programs.text(slurm_programs.UNIT).replace("CLUSTER", cluster.cluster)
+    return {
+        "slurm.conf": "\n".join(slurm_conf(cluster)) + "\n",
+        "gres.conf": "\n".join(gres_conf(cluster)) + "\n",
+        "hosts": "\n".join(hosts(cluster)) + "\n",
+        **{name: slurm_programs.text(name) for name in slurm_programs.NAMES},
+        slurm_programs.UNIT: unit,
+        "install.sh": INSTALL,
+    }
+
+
+def _afterwards(cluster: ClusterDocument) -> Iterator[str]:
+    nodes = ",".join(node for pool in its_pools(cluster) for node in pool.nodes)
+    yield "##### in this order, on the head"
+    yield "# 1. join the lines to slurm.conf and gres.conf"
+    yield "# 2. sh install.sh"
+    yield "# 3. new nodes need a restart, and take no jobs before somebody rents them:"
+    yield f'# systemctl restart slurmctld && scontrol update nodename={nodes} state=drain reason="no lease"'
+    yield "# 4. program, document and credentials of the controller: docs/how-to/controller.md"
+
+
+BEGIN, END = "# BEGIN ironburst: nodes that may be rented", "# END ironburst: nodes that may be rented"
+NOWHERE = "233.252.0.1"
+"""of MCAST-TEST-NET: Slurm asks for the address of a node that hasn't registered, and must be told at once (ADR 23)"""
+
+
+def hosts(cluster: ClusterDocument) -> Iterator[str]:
+    """Lines of /etc/hosts on the head."""
+    yield BEGIN
+    yield from (f"{NOWHERE} {node}" for pool in its_pools(cluster) for node in pool.nodes)
+    yield END
+
+
+INSTALL = f"""#!/bin/sh
+# By `ironburst slurm snippet`. On the head, as root: what belongs beside the lines of slurm.conf and gres.conf.
+# It may be run again
+set -eu
+cd "$(dirname "$0")"
+slurm=$(scontrol show config | sed -n 's/^SlurmUser *= *\\([^(]*\\)(.*/\\1/p')
+install -m 0755 ironburst-resume ironburst-suspend {FOLDER}/
+ln -sf ironburst-suspend {FOLDER}/ironburst-resume-fail
+id ironburst > /dev/null 2>&1 \\
+    || useradd --system --home-dir /var/lib/ironburst --no-create-home --shell /usr/sbin/nologin ironburst
+# the controller writes permits; Slurm's programs read them, and write what Slurm asked for
+install -d -o ironburst -g "$(id -gn "$slurm")" -m 0775 /var/spool/ironburst
+install -d -o ironburst -g "$(id -gn "$slurm")" -m 0755 /var/spool/ironburst/leases
+install -d -m 0755 /etc/ironburst /srv/ironburst
+install -d -o ironburst -g ironburst -m 0700 /etc/ironburst/aws
+install -m 0644 ironburst.service /etc/systemd/system/
+systemctl daemon-reload
+sed -i '/^{BEGIN}$/,/^{END}$/d' /etc/hosts
+cat hosts >> /etc/hosts
+# changing nodes needs an administrator, who has no jobs here
+sacctmgr -n show user ironburst | grep -q . \\
+    || sacctmgr -i add user ironburst account=root adminlevel=Administrator maxsubmitjobs=0
+"""
 
 
 def slurm_conf(cluster: ClusterDocument) -> Iterator[str]:

@@ -40,8 +40,11 @@ def test_it_writes_the_parts_into_a_folder(stack, tmp_path, capsys):
     assert cli.main(["slurm", "snippet", str(stack), "--folder", str(tmp_path / "out")]) == 0
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
         "gres.conf",
+        "hosts",
+        "install.sh",
         "ironburst-resume",
         "ironburst-suspend",
+        "ironburst.service",
         "slurm.conf",
     ]
     assert (
@@ -60,9 +63,25 @@ def test_the_programs_are_those_of_the_role(name):
     assert slurm_programs.text(name) == of_role.replace(" Written by Ansible (role slurm_head)", "")
 
 
-def test_the_settings_are_those_of_the_role(stack, capsys):
-    assert cli.main(["slurm", "snippet", str(stack)]) == 0
-    said = capsys.readouterr().out
+def test_the_unit_and_the_names_are_those_of_the_role(stack, tmp_path):
+    assert cli.main(["slurm", "snippet", str(stack), "--folder", str(tmp_path / "out")]) == 0
+    unit, defaults = (ROLE / "templates/ironburst.service.j2").read_text(), variables("defaults") | variables("vars")
+    given = {"controller_document": "/srv/ironburst/beside.json"}
+    for name in ("controller_user", "controller_document", "controller_program"):
+        value = given.get(name) or defaults[f"slurm_head_{name}"]
+        unit = unit.replace(f"{{{{ slurm_head_{name} }}}}", value)
+    assert (tmp_path / "out/ironburst.service").read_text() == unit.split("\n", 1)[1]
+    names = (tmp_path / "out/hosts").read_text().splitlines()
+    assert names[1:-1] == [f"{defaults['slurm_head_nowhere']} {node}" for node in ("p5-1", "p5-2")]
+
+
+def variables(folder):
+    return yaml.safe_load((ROLE / folder / "main.yml").read_text())
+
+
+def test_the_settings_are_those_of_the_role(stack, tmp_path):
+    assert cli.main(["slurm", "snippet", str(stack), "--folder", str(tmp_path / "out")]) == 0
+    said = (tmp_path / "out/slurm.conf").read_text()
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     template = (ROLE / "templates/slurm.conf.j2").read_text()
     for key, name in (("ResumeTimeout", "resume_timeout"), ("SuspendTimeout", "suspend_timeout")):

@@ -1,0 +1,179 @@
+"""A Slurm that was set up by hand, without ironburst, gets rented nodes by the printed lines and one script: jobs of
+its own users, who change nothing, run on them. Nodes that aren't managed are never contacted.
+"""
+
+import json
+import os
+import sys
+
+import pytest
+import yaml
+
+from ironburst.adapters.pulumi import Pulumi
+from ironburst.document import read
+from lab import names
+from lab.demo import burst, converge, declare, giveback, service
+from lab.site import Site
+from lab.system import CHECKOUT, wait_for
+from tests import sites
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+STACK, NODES = "lab-beside", ("dgx01", "dgx02")
+STACK_FILE = CHECKOUT / "stacks" / f"Pulumi.{STACK}.yaml"
+# As its administrator wrote it. These hosts have no cgroup controllers
+SLURM_CONF = f"""\
+ClusterName=campus
+SlurmctldHost=head({names.ADDRESSES["head"]})
+SlurmUser=slurm
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+ReturnToService=1
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStorageEnforce=associations
+NodeName=dgx01 NodeAddr={names.ADDRESSES["dgx01"]} CPUs=16 RealMemory=1000 Gres=gpu:h100:8
+NodeName=dgx02 NodeAddr={names.ADDRESSES["dgx02"]} CPUs=16 RealMemory=1000 Gres=gpu:h100:8
+PartitionName=gpu Nodes=dgx01,dgx02 Default=YES DefaultTime=30 MaxTime=1440 DefMemPerCPU=50
+"""
+SLURMDBD_CONF = """\
+DbdHost=localhost
+SlurmUser=slurm
+StorageType=accounting_storage/mysql
+StorageLoc=campus
+StorageUser=slurm
+LogFile=/var/log/slurm/slurmdbd.log
+"""
+GRES_CONF = "NodeName=dgx[01-02] Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"
+DATABASE = "create database campus; create user slurm@localhost; grant all on campus.* to slurm@localhost"
+SQL = f"mariadb -e '{DATABASE}'"
+SAVED = {
+    "nodes": "scontrol show node --json",
+    "partitions": "scontrol show partition --json",
+    "sinfo": "sinfo --json",
+    "accounts": "sacctmgr show account --json",
+}
+
+
+def install(*packages):
+    return (
+        "echo 'deb [trusted=yes] http://10.78.0.1/debian stable main' > /etc/apt/sources.list.d/campus.list; "
+        "apt-get update -qq; export DEBIAN_FRONTEND=noninteractive; "
+        f"apt-get install -y -qq --no-install-recommends {' '.join(packages)} > /dev/null"
+    )
+
+
+def put(site, host, path, text, owner="root", mode="0644"):
+    site.ssh(host, f"install -D -o {owner} -m {mode} /dev/stdin {path}", stdin=text)
+
+
+@pytest.fixture(scope="module")
+def inside():
+    sites.need_lab()
+    site = Site(f"t-beside-{os.getpid()}")
+    try:
+        inside = declare.start_world(site, print)
+        inside.stack = STACK
+        yield inside
+    finally:
+        site.down()
+    assert not any(site.box.leftovers().values())
+
+
+@pytest.fixture(scope="module")
+def campus(inside):
+    """Head and two nodes, by hand."""
+    site = inside.site
+    key = inside.run([sys.executable, "-c", READ_SECRET, declare.MUNGE_SECRET]).strip()
+    for host in ("head", *NODES):
+        wanted = ("slurmctld", "slurmdbd", "mariadb-server") if host == "head" else ("slurmd",)
+        site.ssh(host, install(*wanted, "slurm-client", "munge"), timeout=300)
+        site.ssh(host, "base64 -d > /etc/munge/munge.key; systemctl restart munge", stdin=key)
+        put(site, host, "/etc/slurm/slurm.conf", SLURM_CONF)
+        put(site, host, "/etc/slurm/gres.conf", GRES_CONF)
+        put(site, host, "/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
+    put(site, "head", "/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, "slurm", "0600")
+    site.ssh("head", f"systemctl restart mariadb; {SQL}; systemctl restart slurmdbd")
+    answers = "sacctmgr -i add cluster campus > /dev/null 2>&1; sacctmgr -n show cluster | grep campus"
+    wait_for(lambda: site.ssh("head", answers, check=False).stdout, 30, "slurmdbd", pause=0.5)
+    site.ssh("head", "systemctl restart slurmctld")
+    site.ssh("head", "sacctmgr -i add account physics && sacctmgr -i add user alice account=physics", check=False)
+    for node in NODES:
+        site.ssh(node, f"touch {' '.join(f'/dev/nvidia{n}' for n in range(8))}; systemctl restart slurmd")
+    idle = "sinfo -h -N -o '%N %t'"
+    wanted = [f"{node} idle" for node in NODES]
+    wait_for(lambda: site.ssh("head", idle, check=False).stdout.split("\n")[:-1] == wanted, 60, "two nodes", pause=0.5)
+    return site
+
+
+READ_SECRET = (
+    "import boto3, sys; client = boto3.client('secretsmanager');"
+    "print(client.get_secret_value(SecretId=sys.argv[1])['SecretString'])"
+)
+
+
+def logins(site, host):
+    """How many ssh sessions were opened there, this one among them."""
+    said = "journalctl -q -o cat -t sshd -t sshd-session | grep -c '^Accepted '"
+    return int(site.ssh(host, said, check=False).stdout)
+
+
+def submit(head, gpus, seconds):
+    line = f"sbatch --parsable -N 1 --gres=gpu:{gpus} -c 1 --time=10 --wrap 'hostname; sleep {seconds}'"
+    return int(head.alice(line))
+
+
+def test_init_reads_what_is_there(campus, inside, tmp_path):
+    for name, command in SAVED.items():
+        (tmp_path / f"{name}.json").write_text(campus.ssh("head", command).stdout)
+    path = tmp_path / "Pulumi.new.yaml"
+    where = ["--name", "beside", "--head", names.ADDRESSES["head"], "--budget", "2000", "--output", str(path)]
+    inside.run(inside.ironburst("init", "--from-slurm", str(tmp_path), *where))
+    written, declared = (yaml.safe_load(each.read_text())["config"]["ironburst:cluster"] for each in (path, STACK_FILE))
+    assert written["halls"][0]["nodes"] == declared["halls"][0]["nodes"]
+    for key in ("managed", "head", "home_partition"):
+        assert written["scheduler"][key] == declared["scheduler"][key]
+
+
+def test_the_snippet_is_enough(campus, inside, tmp_path):
+    site = campus
+    pulumi = declare.declare(inside, declare.choose_engine("embedded")[1], print)
+    assert isinstance(pulumi, Pulumi)
+    assert read(inside.document).managed_hosts() == []
+    folder = site.dir / "shared" / "snippet"
+    inside.run(inside.ironburst("slurm", "snippet", str(STACK_FILE), "--folder", str(folder)))
+    before = {node: logins(site, node) for node in NODES}
+
+    lines = {name: (folder / name).read_text() for name in ("slurm.conf", "gres.conf")}
+    put(site, "head", "/etc/slurm/slurm.conf", SLURM_CONF + lines["slurm.conf"].replace("GresTypes=gpu\n", ""))
+    put(site, "head", "/etc/slurm/gres.conf", GRES_CONF + lines["gres.conf"])
+    print(site.ssh("head", "sh /shared/snippet/install.sh && sh /shared/snippet/install.sh").stdout)
+    drain = "scontrol update nodename=p5-1,p5-2 state=drain reason='no lease'"
+    site.ssh("head", "systemctl restart slurmctld")
+    wait_for(lambda: site.ssh("head", drain, check=False).returncode == 0, 30, "slurmctld", pause=0.5)
+
+    converge._bake(inside, "p5", print)
+    service.install(inside)
+    service.start(inside, "controller")
+    ledger = wait_for(lambda: burst.open_ledger(inside), 60, "the controller")
+    head = burst.Head(inside)
+    jobs = [submit(head, 8, 60), submit(head, 8, 60), submit(head, 8, 5)]
+
+    def ended():
+        queue = head.queue()
+        return all(burst.over(queue.get(job)) for job in jobs) and not ledger.leases()
+
+    wait_for(ended, 300, f"three jobs (see {site.log('controller')})", pause=0.5)
+    accounted = json.loads(head.root(f"sacct -X --json -j {','.join(map(str, jobs))}"))["jobs"]
+    assert {job["job_id"]: job["state"]["current"] for job in accounted} == {job: ["COMPLETED"] for job in jobs}
+    assert {job["nodes"] for job in accounted} == {*NODES, "p5-1"}
+    assert [lease.node for lease in ledger.leases(open_only=False)] == ["p5-1"]
+    # this look itself
+    assert {node: logins(site, node) - before[node] for node in NODES} == dict.fromkeys(NODES, 1)
+    inside.run([*inside.head_prefix(), "systemctl stop ironburst"])
+    left = giveback.give_back(inside, pulumi, ledger, print, (declare.MUNGE_SECRET, "beside", declare.KEY_PAIR))
+    assert not any(left.values())
