@@ -18,9 +18,9 @@ from lab.system import CHECKOUT, wait_for
 from tests import sites
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
-STACK, NODES = "lab-beside", ("dgx01", "dgx02")
+STACK, NODES, PLATFORM = "lab-beside", ("dgx01", "dgx02"), "generic-hgx-h100-8-gpu"
 STACK_FILE = CHECKOUT / "stacks" / f"Pulumi.{STACK}.yaml"
-# As its administrator wrote it. These hosts have no cgroup controllers
+# As its administrator wrote it. These hosts have no cgroup controllers, and this machine's CPUs
 SLURM_CONF = f"""\
 ClusterName=campus
 SlurmctldHost=head({names.ADDRESSES["head"]})
@@ -32,6 +32,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
+SlurmdParameters=config_overrides
 ReturnToService=1
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
@@ -89,13 +90,15 @@ def campus(inside):
     """Head and two nodes, by hand."""
     site = inside.site
     key = inside.run([sys.executable, "-c", READ_SECRET, declare.MUNGE_SECRET]).strip()
-    for host in ("head", *NODES):
-        wanted = ("slurmctld", "slurmdbd", "mariadb-server") if host == "head" else ("slurmd",)
-        site.ssh(host, install(*wanted, "slurm-client", "munge"), timeout=300)
-        site.ssh(host, "base64 -d > /etc/munge/munge.key; systemctl restart munge", stdin=key)
+    for node in NODES:
+        site.ssh(node, f"touch {' '.join(f'/dev/nvidia{n}' for n in range(8))}")
+    for host in ("head", *NODES):  # settings first: a slurmd without any waits 90 s for them while it is installed
         put(site, host, "/etc/slurm/slurm.conf", SLURM_CONF)
         put(site, host, "/etc/slurm/gres.conf", GRES_CONF)
         put(site, host, "/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
+        wanted = ("slurmctld", "slurmdbd", "mariadb-server") if host == "head" else ("slurmd",)
+        site.ssh(host, install(*wanted, "slurm-client", "munge"), timeout=300)
+        site.ssh(host, "base64 -d > /etc/munge/munge.key; systemctl restart munge", stdin=key)
     put(site, "head", "/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, "slurm", "0600")
     site.ssh("head", f"systemctl restart mariadb; {SQL}; systemctl restart slurmdbd")
     answers = "sacctmgr -i add cluster campus > /dev/null 2>&1; sacctmgr -n show cluster | grep campus"
@@ -103,7 +106,7 @@ def campus(inside):
     site.ssh("head", "systemctl restart slurmctld")
     site.ssh("head", "sacctmgr -i add account physics && sacctmgr -i add user alice account=physics", check=False)
     for node in NODES:
-        site.ssh(node, f"touch {' '.join(f'/dev/nvidia{n}' for n in range(8))}; systemctl restart slurmd")
+        site.ssh(node, "systemctl restart slurmd")
     idle = "sinfo -h -N -o '%N %t'"
     wanted = [f"{node} idle" for node in NODES]
     wait_for(lambda: site.ssh("head", idle, check=False).stdout.split("\n")[:-1] == wanted, 60, "two nodes", pause=0.5)
@@ -131,7 +134,18 @@ def test_init_reads_what_is_there(campus, inside, tmp_path):
     for name, command in SAVED.items():
         (tmp_path / f"{name}.json").write_text(campus.ssh("head", command).stdout)
     path = tmp_path / "Pulumi.new.yaml"
-    where = ["--name", "beside", "--head", names.ADDRESSES["head"], "--budget", "2000", "--output", str(path)]
+    where = [
+        "--name",
+        "beside",
+        "--head",
+        names.ADDRESSES["head"],
+        "--budget",
+        "2000",
+        "--platform",
+        f"h100={PLATFORM}",
+        "--output",
+        str(path),
+    ]
     inside.run(inside.ironburst("init", "--from-slurm", str(tmp_path), *where))
     written, declared = (yaml.safe_load(each.read_text())["config"]["ironburst:cluster"] for each in (path, STACK_FILE))
     assert written["halls"][0]["nodes"] == declared["halls"][0]["nodes"]
@@ -143,7 +157,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     site = campus
     pulumi = declare.declare(inside, declare.choose_engine("embedded")[1], print)
     assert isinstance(pulumi, Pulumi)
-    assert read(inside.document).managed_hosts() == []
+    assert read(inside.document).managed_hosts == []
     folder = site.dir / "shared" / "snippet"
     inside.run(inside.ironburst("slurm", "snippet", str(STACK_FILE), "--folder", str(folder)))
     before = {node: logins(site, node) for node in NODES}
