@@ -40,6 +40,7 @@ VERBS = (
     "tick",
     "run",
     "reap",
+    "report",
     "replay",
     "simulate",
     "size",

@@ -12,6 +12,7 @@ from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
+from ironburst.controller.shadow import Shadow
 from ironburst.controller.tick import Controller, Report
 from ironburst.document import ClusterDocument
 
@@ -36,12 +37,19 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--keep-mb", type=float, default=recorder.KEEP_MB, help="and up to this size (default: %(default)g)"
     )
+    told = (
+        "decide, write down and explain, and rent nothing: no call of a cloud, no change in the queue. Its ledger is "
+    )
+    told += "its own (default: shadow/ledger.sqlite beside the controller's); what comes of it: `ironburst report`"
+    parser.add_argument("--shadow", action="store_true", help=told)
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
+    if arguments.shadow:
+        arguments.ledger = site_options.shadow_ledger_path(arguments)
     reader = site_options.document_reader(arguments)
     document, clock = reader(), SystemClock()
     connection = scheduler.Connection(arguments)
@@ -59,7 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     ticks = recorder.Recorder(site_options.ticks_path(arguments), arguments.keep_days, arguments.keep_mb)
     with site_options.own_ledger(arguments) as ledger:
-        controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, clock, ticks)
+        if arguments.shadow:
+            if ledger.leases(open_only=False):
+                wrong = "is the ledger of a controller that rents: give another --ledger, or none"
+                raise site_options.BadInput(f"{arguments.ledger} {wrong}")
+            controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
+            print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
+        else:
+            controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
             document = reader()
@@ -67,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
                 controller.tell("stale", reader.stale)
             try:
                 controller.scheduler = connection.follow(document)
-                controller.karpenter = connection.karpenter
+                if isinstance(controller, Controller):
+                    controller.karpenter = connection.karpenter
             except site_options.BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
             return document

@@ -58,6 +58,11 @@ def ledger_path(arguments: argparse.Namespace) -> Path:
     return arguments.ledger or Path(os.environ.get("IRONBURST_LEDGER") or LEDGER)
 
 
+def shadow_ledger_path(arguments: argparse.Namespace) -> Path:
+    """The ledger of a controller that rents nothing: as given, or in a folder of its own beside the real one's."""
+    return arguments.ledger or ledger_path(arguments).parent / "shadow" / "ledger.sqlite"
+
+
 def ticks_path(arguments: argparse.Namespace) -> Path:
     """The folder of what was decided from what, beside the ledger."""
     return ledger_path(arguments).with_name("ticks")

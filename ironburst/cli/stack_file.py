@@ -35,8 +35,12 @@ def declared(path: Path, kind: str | None = None) -> Declared:
     """The home nodes, pools and policy of a stack file; `kind`: of which scheduler, where it has two. Raises
     BadInput.
     """
-    cluster = document(path)
-    scheduler = _chosen(path, cluster, kind)
+    return declared_in(document(path), str(path), kind)
+
+
+def declared_in(cluster: ClusterDocument, path: str, kind: str | None = None) -> Declared:
+    """The same of a document, which was read from `path`. Raises BadInput."""
+    scheduler = chosen(cluster, path, kind)
     home = [host for host in cluster.hosts if host.partition == scheduler.home_partition]
     sizes = {host.gpu.count for host in home if host.gpu}
     if len(sizes) != 1:
@@ -55,7 +59,8 @@ def declared(path: Path, kind: str | None = None) -> Declared:
     )
 
 
-def _chosen(path: Path, cluster: ClusterDocument, kind: str | None) -> Scheduler:
+def chosen(cluster: ClusterDocument, path: str, kind: str | None) -> Scheduler:
+    """The scheduler of this kind, or the only one. Raises BadInput."""
     kinds = [each.kind for each in cluster.schedulers]
     if kind is None and len(kinds) > 1:
         raise BadInput(f"{path} has two schedulers, and a trace is of one queue: give --scheduler {' or '.join(kinds)}")

@@ -28,10 +28,15 @@ def add_inputs(parser: argparse.ArgumentParser, config_help: str, trace_help: st
 
 
 def add_outputs(parser: argparse.ArgumentParser, name: str) -> None:
-    """--out, for what `write` writes, and --json."""
+    """--out, and --json."""
+    add_out(parser, name)
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+
+
+def add_out(parser: argparse.ArgumentParser, name: str) -> None:
+    """--out, for what `write` writes."""
     files = f"{name}.html (what is printed, with the pictures), {name}.json and {name}.svg"
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"write {files} there")
-    parser.add_argument("--json", action="store_true", help="machine-readable")
 
 
 def read(path: Path) -> Trace:

@@ -8,8 +8,9 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
-from ironburst.controller.tick import Controller, Report
+from ironburst.controller.tick import Report
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.ports import CloudError, SchedulerError, Uptime
 
@@ -49,8 +50,18 @@ class SystemClock:
         return self._stop.is_set()
 
 
+class Ticking(Protocol):
+    """A Controller, or its Shadow."""
+
+    def tick(self, document: ClusterDocument) -> Report:
+        """One tick."""
+
+    def tell(self, kind: str, text: str) -> None:
+        """An event for as long as the same holds."""
+
+
 def run(
-    controller: Controller,
+    controller: Ticking,
     clock: SystemClock,
     read: Callable[[], ClusterDocument],
     told: Callable[[Report | Exception], None],

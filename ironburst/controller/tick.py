@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ironburst.burst import Decision, Job, Policy, Snapshot, decide, to_json
+from ironburst.burst import Decision, Snapshot, decide
 from ironburst.controller import (
     ceilings,
     clock_repair,
@@ -23,7 +24,6 @@ from ironburst.controller import (
     rebuild,
     records,
     retention,
-    runtime_store,
     shares,
     sightings,
     unstarted,
@@ -32,7 +32,8 @@ from ironburst.controller.apply import acts, apply, recheck
 from ironburst.controller.brake import Brake
 from ironburst.controller.heartbeat import Heartbeat
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.recorder import Recorder, RecordError
+from ironburst.controller.logbook import Logbook
+from ironburst.controller.recorder import Recorder
 from ironburst.controller.records import EventRow
 from ironburst.controller.site import Site, Told, pool_images
 from ironburst.document import ClusterDocument
@@ -54,6 +55,21 @@ class Report:
     dropped: tuple[str, ...]
     events: tuple[EventRow, ...] = field(default=())
 
+    @classmethod
+    def of(
+        cls,
+        began: float,
+        snapshot: Snapshot,
+        decision: Decision,
+        ledger: Ledger,
+        leases: dict[str, int],
+        dropped: Sequence[str] = (),
+    ) -> Report:
+        """With the events since `began`."""
+        pending = sum(job.pending for job in snapshot.jobs)
+        running = sum(bool(job.on) for job in snapshot.jobs)
+        return cls(began, pending, running, leases, decision, tuple(dropped), tuple(ledger.events(began)))
+
 
 @dataclass
 class Controller:
@@ -65,12 +81,14 @@ class Controller:
     clock: Clock
     recorder: Recorder | None = None
     karpenter: Karpenter | None = None
-    _on_nodes: dict[int, Job] = field(default_factory=dict, init=False)  # at the last tick
-    _looked_s: float = field(default=0.0, init=False)
     _said: bool = field(default=False, init=False)  # this process has told the next one what it knows
     _heartbeat: Heartbeat = field(default_factory=Heartbeat, init=False)
     _told: Told = field(default_factory=Told, init=False)
     _brake: Brake = field(default_factory=Brake, init=False)
+    _logbook: Logbook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._logbook = Logbook(self.ledger, self.recorder)
 
     def tick(self, document: ClusterDocument) -> Report:
         """Raises SchedulerError or CloudError if the queue or the instances can't be seen at all; nothing is decided
@@ -116,7 +134,7 @@ class Controller:
             raise
         for text in observation.unreadable:
             site.tell("trouble", text)
-        self._learn(observation)
+        self._logbook.learn(observation, self.clock.now())
         shown = karpenter.look(site)
         rebuild.run(site, observation, heard)
         if not self._said:
@@ -136,7 +154,7 @@ class Controller:
         policy = policy_view.policy(document, observation.silent)
         snapshot = policy_view.snapshot(site, observation, images)
         decision = decide(snapshot, policy)
-        self._record(policy, snapshot, decision, observation)
+        self._logbook.write(policy, snapshot, decision, observation)
         checked, dropped = decision, list[str]()
         if acts(decision):
             observation = self.scheduler.observe()
@@ -162,14 +180,6 @@ class Controller:
         told, way = self._told, self.karpenter
         return Site(document, self.scheduler, self.cloud, self.ledger, self.clock, instances, told, late_s, way)
 
-    def _learn(self, observation: Observation) -> None:
-        """Run times of the jobs that have ended since the last tick of this process."""
-        now = self.clock.now()
-        seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
-        if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now):
-            runtime_store.learn(self.ledger, ended)
-        self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now
-
     def _carry_on(self, site: Site, observation: Observation) -> Observation:
         """Go on with what was just decided: the scheduler's answer to a
         power_up comes within its power_save_interval.
@@ -183,36 +193,8 @@ class Controller:
             stale = leases.advance(site, observation)
         return self.scheduler.observe() if stale else observation
 
-    def _record(self, policy: Policy, snapshot: Snapshot, decision: Decision, observation: Observation) -> None:
-        """Each job's decision into the ledger; the whole tick to the recorder."""
-        now, jobs = snapshot.now_s, {job.id: job for job in snapshot.jobs}
-        before = self.ledger.in_queue()
-        with self.ledger.transaction():
-            self.ledger.saw_jobs(snapshot.jobs, now)
-            for gone in before - jobs.keys():
-                if not observation.unseen_job(gone):
-                    self.ledger.left_queue(gone, now)
-            for wait in decision.waits:
-                figures = {
-                    "start_s": wait.start_s,
-                    "usd": wait.usd,
-                    "run_s": wait.run_s,
-                    "alternatives": to_json(wait.alternatives),
-                }
-                said = json.dumps(figures, separators=(",", ":"))
-                self.ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
-            for item in decision.infeasible:
-                self.ledger.decided(item.job, "infeasible", item.code, item.text, now)
-        if self.recorder:
-            try:
-                self.recorder.record(policy, snapshot, decision)
-            except RecordError as error:  # it is written down for later; what is decided goes on
-                self.ledger.event("trouble", str(error), now)
-
     def _report(self, began: float, snapshot: Snapshot, decision: Decision, dropped: list[str]) -> Report:
         states: dict[str, int] = {}
         for lease in self.ledger.leases():
             states[lease.state] = states.get(lease.state, 0) + 1
-        pending = sum(job.pending for job in snapshot.jobs)
-        running = sum(bool(job.on) for job in snapshot.jobs)
-        return Report(began, pending, running, states, decision, tuple(dropped), tuple(self.ledger.events(began)))
+        return Report.of(began, snapshot, decision, self.ledger, states, dropped)

@@ -18,7 +18,7 @@ OF_ALL = ("serial", "region", "scheduler", "filesystem", "subnet_managers", "dat
 
 
 def keeper(document: Mapping[str, Any]) -> str | None:
-    """The host that has the whole: the head, or the first one where there is none; None: no host is declared."""
+    """The host that has the whole: the head, or the first one where there is none; None: no host is managed."""
     names = [host["name"] for host in document["hosts"] if host.get("managed", True)]
     head = _head(document)
     return str(head) if head in names else next(iter(names), None)
@@ -39,9 +39,12 @@ def scheduler_of(document: Mapping[str, Any], kind: str) -> dict[str, Any]:
 def of_all(document: Mapping[str, Any]) -> dict[str, Any]:
     """Variables that every host has."""
     small = {f"cluster_{key}": document[key] for key in OF_ALL}
-    names = {"cluster_name": document["cluster"], "cluster_keeper": keeper(document)}
+    its = keeper(document)
+    names = {"cluster_name": document["cluster"], "cluster_keeper": its or "localhost"}
     every = schedulers(document)
-    return {**names, "cluster_schedulers": every, **small, "cluster_scheduler": every[0]}
+    # without a host, a play on the machine that runs it (image.yml) reads them there
+    whole = {} if its else of_keeper(document) | {"cluster_software": document["software"]}
+    return {**names, "cluster_schedulers": every, **small, "cluster_scheduler": every[0], **whole}
 
 
 def of_keeper(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironburst.replay.bound import WaitLimits
+from ironburst.replay.outcome import Played
 from ironburst.replay.traces import Flags, Floats, Trace
 
 POINTS = 400  # of a curve over time
@@ -51,6 +52,43 @@ def recorded(trace: Trace) -> tuple[int, Waits] | None:
     known = trace.take(~np.isnan(trace.start_s))
     assert known.start_s is not None
     return len(known), waits(known, np.maximum(known.start_s, known.submit_s))
+
+
+@dataclass(frozen=True)
+class OfAccount:
+    """What was rented for an account, and the mean waits of its jobs (hours): as recorded, if that is known, and as
+    they were played.
+    """
+
+    account: str
+    jobs: int
+    rented_jobs: int
+    rented_gpu_hours: float
+    recorded_mean_h: float | None
+    mean_h: float
+
+
+def by_account(trace: Trace, played: Played) -> list[OfAccount]:
+    """Most rented GPU-hours first. Jobs without an account count as their user's."""
+    unknown = ("",) * len(trace)
+    names = np.array(
+        [queue or user or "-" for queue, user in zip(trace.queue or unknown, trace.user or unknown, strict=True)]
+    )
+    rows = []
+    for name in sorted(set(names.tolist())):
+        its = names == name
+        rented, was = its & played.rented, recorded(trace.take(its))
+        rows.append(
+            OfAccount(
+                name,
+                jobs=int(its.sum()),
+                rented_jobs=int(rented.sum()),
+                rented_gpu_hours=float(trace.gpu_hours[rented].sum()),
+                recorded_mean_h=was[1].mean_h if was else None,
+                mean_h=waits(trace.take(its), played.start_s[its]).mean_h,
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.rented_gpu_hours, row.account))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """No host's variables grow with the hosts, but one's; and what looked the others up there finds what it needs."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from test_inventory import ansible_inventory, decoded
 
 from benchmarks.hosts import observed
 from ironburst import document as documents
+from ironburst.cli import stack_file
 from ironburst.config import load
 from ironburst.document import build
 
@@ -44,6 +46,23 @@ def test_the_listing_grows_as_the_hosts_do(tmp_path):
     """With the square of the hosts it has 10 times the bytes for 4 times as many."""
     few, many = (listing(of_size(tmp_path / f"{count}.json", count)) for count in (6, 24))
     assert 3 < len(many) / len(few) < 5
+
+
+def test_without_a_managed_host_an_image_can_be_baked_all_the_same(tmp_path):
+    """Beside somebody else's Slurm, or with rented nodes only: no host is there to keep the pools."""
+    path = tmp_path / "document.json"
+    documents.publish(stack_file.document(REPOSITORY / "stacks/Pulumi.lab-beside.yaml"), path)
+    assert "localhost" not in decoded(listing(path))["_meta"]["hostvars"], "`hosts: all` would converge this machine"
+    program = Path(sys.executable).with_name("ansible-playbook")
+    given = ("image_address=192.0.2.1", "image_user=admin", "image_known_hosts=none", "image_pool=p6")
+    done = subprocess.run(
+        [program, "-i", "inventory/lab", "playbooks/image.yml", *(word for each in given for word in ("-e", each))],
+        cwd=REPOSITORY,
+        env={**os.environ, "IRONBURST_DOCUMENT": str(path), "ANSIBLE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "the document's pools are p5." in " ".join(done.stdout.split()), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("make", [lambda path: of_size(path, 3), kubernetes])

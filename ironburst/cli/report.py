@@ -1,0 +1,89 @@
+"""`ironburst report --shadow`: what a controller in shadow saw, and what renting would have made of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ironburst.burst import explain
+from ironburst.cli import Subparsers, simulate, site_options, stack_file, trials
+from ironburst.cli.site_options import BadInput
+from ironburst.controller import recorder
+from ironburst.controller.recorder import RecordError
+from ironburst.naming import SCHEDULERS
+from ironburst.replay import results, seen
+from ironburst.replay.formats import TraceError
+
+DESCRIPTION = (
+    "What `ironburst run --shadow` saw: its jobs, as they started and ended, played with rent, as `simulate` plays "
+    "a trace: for whom it would have rented, for how much, and what the waits would have become. The ticks of a "
+    f"controller that rents can be reported on, too. {site_options.EXIT_CODES}"
+)
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "report",
+        help="what a controller in shadow would have rented, for whom, for how much",
+        description=DESCRIPTION,
+        epilog="example: ironburst report --shadow --document /srv/ironburst/prod.json --out last-week",
+    )
+    parser.add_argument(
+        "--shadow", action="store_true", required=True, help="of the jobs that were seen; the only kind"
+    )
+    told = "recorded ticks (default: those of the shadow, beside its ledger)"
+    parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=told)
+    told = "home, pools and policy are this file's (default: the document's)"
+    parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=told)
+    parser.add_argument("--scheduler", choices=tuple(SCHEDULERS), help="whose queue, where the site has both")
+    site_options.add(parser, needs_scheduler=False)
+    trials.add_out(parser, "shadow")
+    parser.set_defaults(func=run)
+
+
+@site_options.guarded
+def run(arguments: argparse.Namespace) -> int:
+    """Play what was seen, and print what it comes to. A damaged file of ticks is told, and left out."""
+    where = arguments.config or arguments.document or "the document"
+    cluster = stack_file.document(arguments.config) if arguments.config else site_options.read_document(arguments)
+    partition = stack_file.chosen(cluster, str(where), arguments.scheduler).home_partition
+    declared = stack_file.declared_in(cluster, str(where), arguments.scheduler)
+    folder = arguments.folder or site_options.shadow_ledger_path(arguments).with_name("ticks")
+    trials.make(arguments.out)
+    damaged: list[RecordError] = []
+    began = time.monotonic()
+    try:
+        trace = seen.trace((tick.snapshot for tick in recorder.ticks(folder, damaged.append)), partition)
+    except TraceError as error:
+        raise BadInput(f"{folder}: {error}") from None
+    for wrong in damaged:
+        print(f"ironburst: {wrong}", file=sys.stderr)
+    played = simulate.played_on(trace, declared, trials.bar(sys.stderr, "jobs"))
+    said = simulate.gather(trace, declared, played)
+    said["home_only"] = simulate.home_only(trace, declared)
+    said |= {"trace": str(folder), "config": str(where), "wall_s": time.monotonic() - began, "bound": None}
+    said["damaged"] = [str(wrong) for wrong in damaged]
+    said["accounts"] = [asdict(each) for each in results.by_account(trace, played)]
+    printed = [*simulate.lines(said), *_table(said["accounts"])]
+    if arguments.out:
+        trials.write(arguments.out, "shadow", said, simulate.picture(trace, declared, played), printed)
+    print(json.dumps(said) if arguments.json else "\n".join(printed))
+    return 2 if damaged else 0
+
+
+def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield ""
+    yield f"{'account':22}{'jobs':>10}{'rented for':>14}{'GPU-hours':>14}{'mean wait':>14}{'with rent':>14}"
+    for row in rows:
+        was, now = (
+            "-" if row[key] is None else explain.duration(3600 * row[key]) for key in ("recorded_mean_h", "mean_h")
+        )
+        hours = f"{row['rented_gpu_hours']:,.0f}"
+        yield f"{row['account'][:21]:22}{row['jobs']:>10,}{row['rented_jobs']:>14,}{hours:>14}{was:>14}{now:>14}"

@@ -1,0 +1,53 @@
+"""What a controller writes down of each tick: what it learned of jobs, and what was decided of them."""
+
+from __future__ import annotations
+
+import json
+
+from ironburst.burst import Decision, Job, Policy, Snapshot, to_json
+from ironburst.controller import runtime_store
+from ironburst.controller.ledger import Ledger
+from ironburst.controller.recorder import Recorder, RecordError
+from ironburst.ports import Observation
+
+
+class Logbook:
+    """Into the ledger, and the whole tick to the recorder, if there is one."""
+
+    def __init__(self, ledger: Ledger, recorder: Recorder | None) -> None:
+        self._ledger, self._recorder = ledger, recorder
+        self._on_nodes: dict[int, Job] = {}  # at the last tick
+        self._looked_s = 0.0
+
+    def learn(self, observation: Observation, now_s: float) -> None:
+        """Run times of the jobs that have ended since the last tick of this process."""
+        seen = {id: job for id, job in self._on_nodes.items() if not observation.unseen_job(id)}
+        if ended := runtime_store.ended(seen, self._looked_s, observation.jobs, now_s):
+            runtime_store.learn(self._ledger, ended)
+        self._on_nodes, self._looked_s = {job.id: job for job in observation.jobs if job.on}, now_s
+
+    def write(self, policy: Policy, snapshot: Snapshot, decision: Decision, observation: Observation) -> None:
+        """Each job's decision, and the tick."""
+        ledger, now, jobs = self._ledger, snapshot.now_s, {job.id: job for job in snapshot.jobs}
+        before = ledger.in_queue()
+        with ledger.transaction():
+            ledger.saw_jobs(snapshot.jobs, now)
+            for gone in before - jobs.keys():
+                if not observation.unseen_job(gone):
+                    ledger.left_queue(gone, now)
+            for wait in decision.waits:
+                figures = {
+                    "start_s": wait.start_s,
+                    "usd": wait.usd,
+                    "run_s": wait.run_s,
+                    "alternatives": to_json(wait.alternatives),
+                }
+                said = json.dumps(figures, separators=(",", ":"))
+                ledger.decided(wait.job, "wait", wait.code, wait.text, now, wait.look_again_s, said)
+            for item in decision.infeasible:
+                ledger.decided(item.job, "infeasible", item.code, item.text, now)
+        if self._recorder:
+            try:
+                self._recorder.record(policy, snapshot, decision)
+            except RecordError as error:  # it is written down for later; what is decided goes on
+                ledger.event("trouble", str(error), now)
