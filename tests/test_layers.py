@@ -36,7 +36,7 @@ RIGHTS = {
     "ironburst.files": "",
     "ironburst.secrets": "boto3 botocore",
     "ironburst.signals": "",
-    "ironburst.slurm_programs": "",
+    "ironburst.slurm_programs": ":document :naming",
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
     "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",

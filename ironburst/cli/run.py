@@ -6,9 +6,11 @@ import argparse
 import json
 import signal
 import sys
+from pathlib import Path
 
+from ironburst import document
 from ironburst.adapters.aws import Aws
-from ironburst.cli import Subparsers, scheduler, site_options
+from ironburst.cli import Subparsers, scheduler, site_options, stack_file
 from ironburst.cli.tick import as_json, lines
 from ironburst.controller import loop, recorder, retention
 from ironburst.controller.loop import SystemClock
@@ -42,18 +44,36 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     told += "its own (default: shadow/ledger.sqlite beside the controller's); what comes of it: `ironburst report`"
     parser.add_argument("--shadow", action="store_true", help=told)
+    told = "with --shadow: decide for this file's cluster; no document, and no `pulumi up`, is needed"
+    parser.add_argument("--config", type=Path, metavar="STACK_FILE", help=told)
     parser.set_defaults(func=run)
+
+
+class Declaration:
+    """A stack file as a document, for as long as nothing of it exists: read once."""
+
+    stale = ""
+
+    def __init__(self, path: Path):
+        self._document = stack_file.document(path)
+
+    def __call__(self) -> ClusterDocument:
+        """The same at each call."""
+        return self._document
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
     """Tick until told to stop."""
+    if arguments.config and not arguments.shadow:
+        raise site_options.BadInput("--config is for --shadow: what is rented is declared by a published document")
     if arguments.shadow:
         arguments.ledger = site_options.shadow_ledger_path(arguments)
-    reader = site_options.document_reader(arguments)
-    document, clock = reader(), SystemClock()
+    reader: document.Reader | Declaration
+    reader = Declaration(arguments.config) if arguments.config else site_options.document_reader(arguments)
+    declared, clock = reader(), SystemClock()
     connection = scheduler.Connection(arguments)
-    queue = connection.follow(document)
+    queue = connection.follow(declared)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.stop())
 
@@ -74,19 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
             controller: Controller | Shadow = Shadow(queue, ledger, clock, ticks)
             print(f"ironburst: shadow: nothing is rented or changed; {arguments.ledger}", file=sys.stderr, flush=True)
         else:
-            controller = Controller(queue, Aws(document.region or "us-east-1"), ledger, clock, ticks)
+            controller = Controller(queue, Aws(declared.region or "us-east-1"), ledger, clock, ticks)
 
         def read() -> ClusterDocument:
-            document = reader()
+            declared = reader()
             if reader.stale:
                 controller.tell("stale", reader.stale)
             try:
-                controller.scheduler = connection.follow(document)
+                controller.scheduler = connection.follow(declared)
                 if isinstance(controller, Controller):
                     controller.karpenter = connection.karpenter
             except site_options.BadInput as error:  # who is rented for already goes on
                 controller.tell("needs_a_person", f"the schedulers of before count on: {error}")
-            return document
+            return declared
 
         loop.run(controller, clock, read, told)
     return 0

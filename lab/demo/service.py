@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ironburst import document
 from lab.demo import rights
 from lab.demo.inside import Inside
 from lab.system import CHECKOUT
@@ -29,9 +30,10 @@ def install(inside: Inside) -> None:
     """Program, document and settings; the head was converged before. LabError."""
     settings = {name: value for name, value in inside.env.items() if name.startswith("AWS_") and "KEY" not in name}
     settings |= {"IRONBURST_LEDGER": LEDGER, "AWS_PROFILE": rights.PROFILE}
+    cluster = document.read(inside.document).cluster
     files = {
         "opt/ironburst/.venv/bin/ironburst": (PROGRAM, 0o755),
-        "srv/ironburst/lab.json": (inside.document.read_text(), 0o644),
+        f"srv/ironburst/{cluster}.json": (inside.document.read_text(), 0o644),
         "etc/ironburst/controller.env": ("".join(f"{name}={value}\n" for name, value in settings.items()), 0o600),
         "etc/ironburst/aws/config": (inside.aws_config.read_text(), 0o400),
         "etc/systemd/system/ironburst.service.d/lab.conf": (

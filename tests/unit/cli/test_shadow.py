@@ -39,7 +39,10 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "Aws", None)
     monkeypatch.setattr(run, "SystemClock", lambda: clock)
     monkeypatch.setattr(cli.run.scheduler, "Slurm", lambda prefix: slurm)
-    return type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    yield type("Site", (), {"clock": clock, "slurm": slurm, "folder": tmp_path})
+    for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+        signal.signal(number, handler)
 
 
 def watched(site, monkeypatch, hours=HOURS):
@@ -54,12 +57,7 @@ def watched(site, monkeypatch, hours=HOURS):
 
     monkeypatch.setattr(site.clock, "wait", wait)
     monkeypatch.setattr(FakeClock, "stopped", property(lambda clock: clock.now() > end), raising=False)
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    try:
-        assert cli.main(["run", "--shadow"]) == 0
-    finally:
-        for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
-            signal.signal(number, handler)
+    assert cli.main(["run", "--shadow"]) == 0
     return jobs
 
 
@@ -136,6 +134,18 @@ def test_a_ledger_that_rents_is_not_shadows(site, capsys):
     path = world.path
     assert cli.main(["run", "--shadow", "--ledger", str(path)]) == 2
     assert "is the ledger of a controller that rents: give another --ledger, or none" in capsys.readouterr().err
+
+
+def test_a_stack_file_is_enough(site, monkeypatch, capsys):
+    """Before anything is in a cloud, there is no document."""
+    monkeypatch.delenv("IRONBURST_DOCUMENT")
+    end = site.clock.now() + 60
+    monkeypatch.setattr(FakeClock, "stopped", property(lambda clock: clock.now() > end), raising=False)
+    monkeypatch.setattr(site.clock, "wait", lambda seconds: setattr(site.clock, "at", site.clock.at + 60))
+    assert cli.main(["run", "--shadow", "--config", str(STACK)]) == 0
+    assert list(ticks(site.folder / "shadow" / "ticks"))
+    assert cli.main(["run", "--config", str(STACK)]) == 2
+    assert "--config is for --shadow" in capsys.readouterr().err
 
 
 def test_no_ticks_are_a_sentence(site, capsys):
