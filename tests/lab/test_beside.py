@@ -173,7 +173,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     converge._bake(inside, "p5", print)
     service.install(inside)
     service.start(inside, "controller")
-    ledger = wait_for(lambda: burst.open_ledger(inside), 60, "the controller")
+    ledger = wait_for(lambda: burst.open_ledger(inside), 60, f"the controller (see {site.log('controller')})")
     head = burst.Head(inside)
     jobs = [submit(head, 8, 60), submit(head, 8, 60), submit(head, 8, 5)]
 
