@@ -42,6 +42,7 @@ PACKAGES = [
     "infiniband-diags",
     "opensm",
     "perftest",
+    "python3-argcomplete",
     "python3-boto3",
     "gnupg",
     "gpgv",
