@@ -31,7 +31,7 @@ RIGHTS = {
     "ironburst.catalog": "yaml",
     "ironburst.config": "pydantic yaml :catalog :files :naming :secrets :software",
     "ironburst.document": "pydantic :catalog :config :files :naming :software",
-    "ironburst.doctor": ":catalog :config :document :naming :ports :secrets",  # pure
+    "ironburst.doctor": ":catalog :config :document :naming :ports :secrets :slurm_programs :software",  # pure
     # tools of this machine
     "ironburst.files": "",
     "ironburst.secrets": "boto3 botocore",

@@ -207,6 +207,10 @@ class Slurm:
                 f"`{shlex.join(command)}` answered something other than JSON ({error}): {text[:80]!r}"
             ) from None
 
+    def show(self, *command: str) -> str:
+        """What a command there that changes nothing says. Raises SchedulerError."""
+        return self._call(*command)
+
     def _call(self, *command: str, stdin: str = "") -> str:
         done = self._run(*command, stdin=stdin)
         if done.returncode:

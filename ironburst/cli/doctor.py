@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,12 +14,16 @@ from pathlib import Path
 
 from ironburst import document
 from ironburst.adapters.aws_doctor import AwsAccount
+from ironburst.adapters.slurm import Slurm
+from ironburst.adapters.slurm_doctor import Head
 from ironburst.cli import Subparsers
 from ironburst.cli.site_options import BadInput, guarded
+from ironburst.cli.stack_file import document as stack_document
 from ironburst.cli.stack_file import valid
 from ironburst.config.load import allowed_accounts
 from ironburst.config.models import ClusterConfig
-from ironburst.doctor import aws
+from ironburst.config.scheduler_models import Slurm as SlurmConfig
+from ironburst.doctor import aws, slurm
 from ironburst.doctor.finding import Finding
 from ironburst.doctor.site import Site
 from ironburst.document import ClusterDocument
@@ -33,8 +38,9 @@ A line is ok, warn (it works, and something is about to go wrong or is not as de
 not be asked, and the line says which right lacks. With --json the findings are a list of check, looked_at, state, \
 seen, todo.
 
-The caller's credentials are asked with, as boto3 finds them. The launches are dry runs, as the controller's role \
-where the caller may take it. One question, for the cost allocation tag, costs a cent.
+AWS is asked with the caller's credentials, as boto3 finds them. The launches are dry runs, as the controller's role \
+where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head of a Slurm, commands \
+run that only show.
 
 example: ironburst doctor stacks/Pulumi.prod.yaml --aws --document /srv/ironburst/prod.json"""
 
@@ -52,6 +58,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("stack_file", type=Path, help="as in stacks/Pulumi.lab.yaml")
     told = "only AWS: credentials, quotas, zones, images, rights, hall link, secret, billing, capacity "
     parser.add_argument("--aws", action="store_true", help=told + "(default: all that doctor knows, which is AWS)")
+    told = "only a Slurm that isn't managed: has it what `ironburst slurm snippet` prints? Asked on its head"
+    parser.add_argument("--slurm", action="store_true", help=told)
+    told = "what to put before commands on the head, such as 'ssh head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
+    parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
     told = "the published ClusterDocument (default: $IRONBURST_DOCUMENT); without one, launches and queues are unknown"
     parser.add_argument("--document", type=Path, default=None, help=told)
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
@@ -62,18 +72,8 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Look, and say what was seen as it comes."""
     config = valid(arguments.stack_file)
-    if config.cloud is None:
-        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
-    site = Site(
-        config=config,
-        cloud=config.cloud,
-        account=AwsAccount(config.cloud.region),
-        now=datetime.now(UTC),
-        document=_document(arguments, config),
-        accounts=allowed_accounts(arguments.stack_file),
-    )
     findings = []
-    for finding in aws.examine(site):
+    for finding in _examine(arguments, config):
         findings.append(finding)
         if not arguments.json:
             print("\n".join(_lines(finding)), flush=True)
@@ -84,6 +84,31 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(_summary(findings))
     return 0 if ok else 3
+
+
+def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
+    """What is asked for; nothing said: AWS, and a Slurm that isn't managed. Raises BadInput."""
+    every = not (arguments.aws or arguments.slurm)
+    beside = isinstance(config.scheduler, SlurmConfig) and not config.scheduler.managed
+    if arguments.slurm and not beside:
+        raise BadInput(
+            f"{arguments.stack_file} declares no Slurm that isn't managed: `ironburst converge --check` looks"
+        )
+    if config.cloud is None and not arguments.slurm:
+        raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
+    if config.cloud and (arguments.aws or every):
+        site = Site(
+            config=config,
+            cloud=config.cloud,
+            account=AwsAccount(config.cloud.region),
+            now=datetime.now(UTC),
+            document=_document(arguments, config),
+            accounts=allowed_accounts(arguments.stack_file),
+        )
+        yield from aws.examine(site)
+    if beside and (arguments.slurm or every):
+        prefix = shlex.split(arguments.slurm_prefix or os.environ.get("IRONBURST_SLURM_PREFIX") or "")
+        yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))
 
 
 def _document(arguments: argparse.Namespace, config: ClusterConfig) -> ClusterDocument | None:

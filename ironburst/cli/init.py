@@ -18,10 +18,11 @@ from ironburst.cli.site_options import BadInput, guarded
 from ironburst.config.finding import ConfigError
 from ironburst.config.ranges import compact
 from ironburst.config.stack import load_valid
+from ironburst.software import slurm_upgrade
 
 SYSTEMS = ("ubuntu2404", "debian13", "debian12", "ubuntu2204", "rhel9")
-RELEASES = ("21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
-"""of Slurm, in their order"""
+RELEASES = slurm_upgrade.RELEASES[slurm_upgrade.RELEASES.index("21.08") :]
+"""of Slurm, whose answers can be read"""
 _Size = tuple[str, int, int, int]  # GPU type, GPUs, CPUs, MiB
 
 
@@ -233,17 +234,17 @@ def _rented(arguments: argparse.Namespace, platform: str) -> tuple[str, int]:
 
 
 def _slurm(release: str, wanted: str | None) -> tuple[str, str]:
-    """System and Slurm of rented nodes: slurmd may be as old as two releases before slurmctld's. Raises BadInput."""
+    """System and Slurm of rented nodes: slurmctld takes older ones than itself. Raises BadInput."""
     if release not in RELEASES:
         what = f"Slurm {release} isn't known" if release else "the answers don't say Slurm's release"
         raise BadInput(f"{what}: this reads answers of {RELEASES[0]} to {RELEASES[-1]}")
-    packages, at = catalog.software_extra()["slurm_packages"], RELEASES.index(release)
-    for each in reversed(RELEASES[max(0, at - 2) : at + 1]):
+    packages = catalog.software_extra()["slurm_packages"]
+    for each in (release, *reversed(slurm_upgrade.reads(release))):
         for os in [wanted] if wanted else SYSTEMS:
             if each in [*packages["distribution"]["releases"].get(os, ()), *packages["schedmd"]["releases"]]:
                 return os, each
     systems = wanted or ", ".join(SYSTEMS)
-    raise BadInput(f"Slurm {release}: no packages of it, or of the two releases before, are known for {systems}")
+    raise BadInput(f"Slurm {release}: no packages of it, or of those before that it takes, are known for {systems}")
 
 
 def _zones(region: str, kind: str) -> list[str]:

@@ -1,0 +1,165 @@
+"""Has a Slurm that isn't managed all that `ironburst slurm snippet` prints? Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ironburst import naming, slurm_programs
+from ironburst.doctor.finding import Finding, answered
+from ironburst.document import ClusterDocument, PoolDocument
+from ironburst.slurm_programs import snippet
+from ironburst.software import slurm_upgrade
+
+USER = "ironburst"
+SPOOLS = {"/var/spool/ironburst": "775", "/var/spool/ironburst/leases": "755"}
+JOIN = "join the lines of `ironburst slurm snippet` to slurm.conf and gres.conf, and restart slurmctld"
+INSTALL = "run the install.sh of `ironburst slurm snippet STACK --folder FOLDER` on the head"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A file or folder on the head: whose, its mode in octal, and a file's SHA-256."""
+
+    owner: str
+    mode: str
+    sha256: str = ""
+
+
+class SlurmHead(Protocol):
+    """The head with slurmctld. Every question raises Unasked where it gets no answer."""
+
+    def config(self) -> Mapping[str, str]:
+        """`scontrol show config`, {key: value}."""
+
+    def nodes(self) -> Mapping[str, Mapping[str, str]]:
+        """`scontrol show node`, {name: {key: value}}."""
+
+    def admin_level(self, user: str) -> str:
+        """Of a user in the accounting database; empty: not there."""
+
+    def held(self, paths: Sequence[str]) -> Mapping[str, Held]:
+        """Those of these that are there, by path."""
+
+    def addresses(self, names: Sequence[str]) -> Mapping[str, str]:
+        """What its /etc/hosts says of these names."""
+
+
+def examine(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    """Every finding as it comes."""
+    yield from answered("slurm.conf", "settings", lambda: _settings(cluster, head))
+    yield from answered("nodes", "nodes that may be rented", lambda: _nodes(cluster, head))
+    yield from answered("names", "nodes that may be rented", lambda: _names(cluster, head))
+    yield from answered("programs", "the head", lambda: _programs(cluster, head))
+    yield from answered("rights", USER, lambda: _rights(head))
+
+
+def _settings(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    config = head.config()
+    for line in snippet.slurm_conf(cluster):
+        key, _, wanted = line.partition("=")
+        if line.startswith(("#", "NodeName", "PartitionName")):
+            continue
+        seen = config.get(key, "")
+        if key in ("SlurmctldParameters", "GresTypes"):
+            missing = [each for each in wanted.split(",") if each not in seen.split(",")]
+        else:
+            missing = [] if seen.split()[:1] == [wanted] else [wanted]
+        if missing:
+            yield Finding("slurm.conf", key, "fail", f"is {seen or 'not set'}, without {','.join(missing)}", JOIN)
+        else:
+            yield Finding("slurm.conf", key, "ok", seen)
+    yield _release(cluster, config.get("SLURM_VERSION", ""))
+
+
+def _release(cluster: ClusterDocument, version: str) -> Finding:
+    """slurmctld takes a slurmd of its own release and of those that it reads, and none that is newer."""
+    runs, wanted = ".".join(version.split(".")[:2]), cluster.software.slurm or ""
+    seen = f"slurmctld is {version or 'of an unknown release'}, rented nodes get {wanted}"
+    if runs not in slurm_upgrade.RELEASES:
+        return Finding(
+            "slurm.conf", "release", "unknown", seen, "look whether it takes this slurmd (`scontrol version`)"
+        )
+    if wanted in (takes := (*slurm_upgrade.reads(runs), runs)):
+        return Finding("slurm.conf", "release", "ok", seen)
+    todo = f"declare software.slurm as one of {', '.join(takes)}, then lock, publish and bake again"
+    return Finding("slurm.conf", "release", "fail", seen, todo)
+
+
+def _nodes(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    known = head.nodes()
+    for pool in snippet.its_pools(cluster):
+        wrong = {name: said for name in pool.nodes if (said := _wrong(pool, known.get(name)))}
+        if wrong:
+            name, said = next(iter(wrong.items()))
+            more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            yield Finding("nodes", f"pool {pool.name}", "fail", f"{name} {said}{more}", JOIN)
+        else:
+            yield Finding("nodes", f"pool {pool.name}", "ok", f"{len(pool.nodes)} in partition {pool.partition}")
+
+
+def _wrong(pool: PoolDocument, node: Mapping[str, str] | None) -> str:
+    """What of a node isn't as it is declared; empty: nothing."""
+    if node is None:
+        return "isn't there"
+    gres = f"gpu:{naming.gpu_type(pool.gpu.model)}:{pool.gpu.count}"
+    wanted = {"CPUTot": str(pool.slurm.cpus), "RealMemory": str(pool.slurm.memory_mb), "Gres": gres}
+    for key, value in wanted.items():
+        if node.get(key, "").partition("(")[0] != value:
+            return f"has {key}={node.get(key, '')}, declared is {value}"
+    if "CLOUD" not in node.get("State", "").split("+"):
+        return f"is in state {node.get('State', '')}, not CLOUD"
+    if pool.partition not in node.get("Partitions", "").split(","):
+        return f"isn't in partition {pool.partition}"
+    return ""
+
+
+def _names(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    names = [node for pool in snippet.its_pools(cluster) for node in pool.nodes]
+    seen = head.addresses(names)
+    if missing := [name for name in names if name not in seen]:
+        said = f"/etc/hosts doesn't know {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
+        yield Finding("names", "/etc/hosts", "warn", f"{said}: slurmctld waits for a resolver", INSTALL)
+    else:
+        yield Finding("names", "/etc/hosts", "ok", f"{len(names)} names")
+
+
+def _programs(cluster: ClusterDocument, head: SlurmHead) -> Iterator[Finding]:
+    texts = snippet.parts(cluster)
+    wanted = {f"{snippet.FOLDER}/{name}": name for name in slurm_programs.NAMES}
+    wanted |= {f"{snippet.FOLDER}/ironburst-resume-fail": "ironburst-suspend"}
+    unit = f"/etc/systemd/system/{slurm_programs.UNIT}"
+    held = head.held([*wanted, unit, *SPOOLS])
+    for path, name in wanted.items():
+        there = held.get(path)
+        if there is None:
+            yield Finding("programs", path, "fail", "isn't there", INSTALL)
+        elif there.sha256 != hashlib.sha256(texts[name].encode()).hexdigest():
+            yield Finding("programs", path, "fail", "is another one than this version's", INSTALL)
+        elif not int(there.mode, 8) & 0o111:
+            yield Finding("programs", path, "fail", f"can't be run (mode {there.mode})", INSTALL)
+        else:
+            yield Finding("programs", path, "ok", "is this version's")
+    for path, mode in SPOOLS.items():
+        there = held.get(path)
+        seen = f"{there.owner}, mode {there.mode}" if there else "isn't there"
+        if there is None or (there.owner, there.mode) != (USER, mode):
+            yield Finding("programs", path, "fail", seen, INSTALL)
+        else:
+            yield Finding("programs", path, "ok", seen)
+    if unit in held:
+        yield Finding("programs", unit, "ok", "is there")
+    else:
+        yield Finding("programs", unit, "warn", "isn't there", f"{INSTALL}, or run the controller by another unit")
+
+
+def _rights(head: SlurmHead) -> Iterator[Finding]:
+    level = head.admin_level(USER)
+    if level == "Administrator":
+        yield Finding("rights", USER, "ok", "is an administrator of Slurm")
+    else:
+        seen = f"has AdminLevel {level}" if level else "isn't known to the accounting database"
+        todo = f"{INSTALL}; changing nodes needs AdminLevel=Administrator"
+        yield Finding("rights", USER, "fail", seen, todo)
