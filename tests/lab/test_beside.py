@@ -4,6 +4,7 @@ its own users, who change nothing, run on them. Nodes that aren't managed are ne
 
 import json
 import os
+import shlex
 import sys
 
 import pytest
@@ -165,23 +166,31 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     lines = {name: (folder / name).read_text() for name in ("slurm.conf", "gres.conf")}
     put(site, "head", "/etc/slurm/slurm.conf", SLURM_CONF + lines["slurm.conf"].replace("GresTypes=gpu\n", ""))
     put(site, "head", "/etc/slurm/gres.conf", GRES_CONF + lines["gres.conf"])
+    looked = ["doctor", str(STACK_FILE), "--slurm", "--slurm-prefix", shlex.join(inside.head_prefix())]
+    assert "fail     slurm.conf: ResumeProgram" in inside.run(inside.ironburst(*looked), ok=(3,))
     print(site.ssh("head", "sh /shared/snippet/install.sh && sh /shared/snippet/install.sh").stdout)
     drain = "scontrol update nodename=p5-1,p5-2 state=drain reason='no lease'"
     site.ssh("head", "systemctl restart slurmctld")
     wait_for(lambda: site.ssh("head", drain, check=False).returncode == 0, 30, "slurmctld", pause=0.5)
 
+    print(inside.run(inside.ironburst(*looked)))
     converge._bake(inside, "p5", print)
+    for market in ("spot", "on-demand"):
+        place = {"instance_type": burst.TYPE, "zone": "us-east-1a", "market": market}
+        declare.control(inside, "POST", "/lab/capacity", **place, count=2)
     service.install(inside)
     service.start(inside, "controller")
     ledger = wait_for(lambda: burst.open_ledger(inside), 60, f"the controller (see {site.log('controller')})")
     head = burst.Head(inside)
-    jobs = [submit(head, 8, 60), submit(head, 8, 60), submit(head, 8, 5)]
+    jobs = [submit(head, 8, 90), submit(head, 8, 90), submit(head, 8, 5)]
 
     def ended():
         queue = head.queue()
         return all(burst.over(queue.get(job)) for job in jobs) and not ledger.leases()
 
     wait_for(ended, 300, f"three jobs (see {site.log('controller')})", pause=0.5)
+    print(*(f"{event.kind} {event.job}: {event.text}" for event in ledger.events()), sep="\n")
+    print(*(f"{row.job} {row.code}: {row.text}" for row in ledger.decisions()), sep="\n")
     accounted = json.loads(head.root(f"sacct -X --json -j {','.join(map(str, jobs))}"))["jobs"]
     assert {job["job_id"]: job["state"]["current"] for job in accounted} == {job: ["COMPLETED"] for job in jobs}
     assert {job["nodes"] for job in accounted} == {*NODES, "p5-1"}
