@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from ironburst.adapters.slurm_values import expand, number
@@ -196,6 +197,7 @@ def _job(raw: dict[str, Any]) -> Job:
     state = base_state(_words(raw["job_state"]))
     count = max(1, int(number(raw["node_count"]) or 1))
     asked = tres(raw.get("tres_alloc_str") or raw["tres_req_str"])
+    asked = asked if asked.gpus else replace(asked, gpus=_uncounted_gpus(raw, count))
     start, limit = number(raw["start_time"]), number(raw["time_limit"])
     eligible, end = number(raw.get("eligible_time", 0)), number(raw["end_time"])
     finite = limit is not None and math.isfinite(limit) and limit > 0
@@ -307,6 +309,19 @@ def tres(text: str) -> Resources:
     slices = sum(count for name, count in types.items() if _SLICE.fullmatch(name))
     gpus = max(0, int(values.get("gres/gpu", sum(types.values()))) - slices)
     return Resources(gpus, int(values.get("cpu", 0)), _mebibytes(values.get("mem", "0")))
+
+
+def _uncounted_gpus(raw: dict[str, Any], nodes: int) -> int:
+    """GPUs that a job asks for where accounting counts none (AccountingStorageTRES without gres/gpu, which is Slurm's
+    default). Those by socket aren't known: how many sockets a node of it has, isn't said.
+    """
+
+    def asked(key: str) -> int:
+        found = re.findall(r"\bgpu(?::([^:,=]*[^:,=\d][^:,=]*))?(?:[:=](\d+))?(?=,|$)", str(raw.get(key) or ""))
+        return sum(int(count or 1) for type, count in found if not _SLICE.fullmatch(type))
+
+    tasks = int(number(raw.get("tasks", 0)) or nodes)
+    return asked("tres_per_node") * nodes or asked("tres_per_job") or asked("tres_per_task") * tasks
 
 
 def _mebibytes(text: str) -> int:

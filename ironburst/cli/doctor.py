@@ -39,8 +39,8 @@ not be asked, and the line says which right lacks. With --json the findings are 
 seen, todo.
 
 AWS is asked with the caller's credentials, as boto3 finds them. The launches are dry runs, as the controller's role \
-where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head of a Slurm, commands \
-run that only show.
+where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head of a Slurm, \
+commands run that only show.
 
 example: ironburst doctor stacks/Pulumi.prod.yaml --aws --document /srv/ironburst/prod.json"""
 

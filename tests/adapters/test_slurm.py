@@ -252,6 +252,29 @@ def test_memory_and_typed_gpus():
     assert slurm_json.tres("cpu=1,mem=512K") == Resources(0, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "each"),
+    [
+        ({"tres_per_node": "gres/gpu:8"}, 8),
+        ({"tres_per_node": "gres:gpu:h100:4"}, 4),
+        ({"tres_per_node": "gres/gpu"}, 1),
+        ({"tres_per_job": "gres/gpu:a100=16"}, 8),
+        ({"tres_per_task": "cpu=1,gres/gpu:2", "tasks": {"set": True, "infinite": False, "number": 4}}, 4),
+        ({"tres_per_node": "gres/gpu:1g.10gb:2"}, 0),
+        ({"tres_per_node": "gres/shard:8"}, 0),
+        ({"tres_per_node": ""}, 0),
+    ],
+)
+def test_gpus_that_accounting_does_not_count(asked, each):
+    """slurm.conf's own default: AccountingStorageTRES has no gres/gpu. As 24.11 answers then."""
+    answer = load("24.11", "squeue")
+    raw = next(job for job in answer["jobs"] if "PENDING" in job["job_state"])
+    raw |= {"node_count": {"set": True, "infinite": False, "number": 2}, "tres_per_job": "", "tres_per_task": ""}
+    raw |= {"tres_req_str": "cpu=2,mem=50M,node=2,billing=2", "tres_alloc_str": "", "tres_per_node": ""} | asked
+    (job,) = slurm_json.jobs(answer | {"jobs": [raw]})
+    assert job.each.gpus == each
+
+
 def test_a_mig_slice_is_no_gpu():
     assert slurm_json.tres("cpu=4,mem=1G,gres/gpu=20,gres/gpu:1g.10gb=12,gres/gpu:h100=6,gres/gpu:3g.40gb=2").gpus == 6
     assert slurm_json.tres("cpu=1,mem=1G,gres/gpu:1g.10gb=1").gpus == 0
