@@ -90,16 +90,18 @@ def inside():
 def campus(inside):
     """Head and two nodes, by hand."""
     site = inside.site
-    key = inside.run([sys.executable, "-c", READ_SECRET, declare.MUNGE_SECRET]).strip()
     for node in NODES:
         site.ssh(node, f"touch {' '.join(f'/dev/nvidia{n}' for n in range(8))}")
+    key = ""
     for host in ("head", *NODES):  # settings first: a slurmd without any waits 90 s for them while it is installed
         put(site, host, "/etc/slurm/slurm.conf", SLURM_CONF)
         put(site, host, "/etc/slurm/gres.conf", GRES_CONF)
         put(site, host, "/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
         wanted = ("slurmctld", "slurmdbd", "mariadb-server") if host == "head" else ("slurmd",)
         site.ssh(host, install(*wanted, "slurm-client", "munge"), timeout=300)
+        key = key or site.ssh(host, "base64 -w 0 /etc/munge/munge.key").stdout  # as Debian's package made it
         site.ssh(host, "base64 -d > /etc/munge/munge.key; systemctl restart munge", stdin=key)
+    inside.run([sys.executable, "-c", PUT_SECRET, declare.MUNGE_SECRET], stdin=key)
     put(site, "head", "/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, "slurm", "0600")
     site.ssh("head", f"systemctl restart mariadb; {SQL}; systemctl restart slurmdbd")
     answers = "sacctmgr -i add cluster campus > /dev/null 2>&1; sacctmgr -n show cluster | grep campus"
@@ -114,9 +116,10 @@ def campus(inside):
     return site
 
 
-READ_SECRET = (
-    "import boto3, sys; client = boto3.client('secretsmanager');"
-    "print(client.get_secret_value(SecretId=sys.argv[1])['SecretString'])"
+# As `aws secretsmanager put-secret-value --secret-binary` does
+PUT_SECRET = (
+    "import base64, boto3, sys; client = boto3.client('secretsmanager');"
+    "client.put_secret_value(SecretId=sys.argv[1], SecretBinary=base64.b64decode(sys.stdin.read()))"
 )
 
 
@@ -182,7 +185,7 @@ def test_the_snippet_is_enough(campus, inside, tmp_path):
     service.start(inside, "controller")
     ledger = wait_for(lambda: burst.open_ledger(inside), 60, f"the controller (see {site.log('controller')})")
     head = burst.Head(inside)
-    jobs = [submit(head, 8, 90), submit(head, 8, 90), submit(head, 8, 5)]
+    jobs = [submit(head, 8, 200), submit(head, 8, 200), submit(head, 8, 5)]
 
     def ended():
         queue = head.queue()
