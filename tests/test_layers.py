@@ -49,7 +49,7 @@ RIGHTS = {
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :karpenter_port :kubernetes_rights "
     ":naming :node_states :ports :service :shares :signals :software ansible_runner boto3 botocore cryptography "
     "kubernetes requests sushy urllib3 yaml",
-    "ironburst.cli": "argcomplete ironburst yaml",
+    "ironburst.cli": "argcomplete ironburst rich yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :catalog :config :document :kubernetes_rights "

@@ -11,7 +11,7 @@ from typing import Any
 from ironburst import naming
 from ironburst.burst import Infeasible, Wait, explain, from_json, sentence
 from ironburst.burst.sentence import Asked
-from ironburst.cli import Subparsers, site_options
+from ironburst.cli import Subparsers, shown, site_options
 from ironburst.controller.ledger import Ledger
 from ironburst.controller.records import DecisionRow, EventRow, LeaseRow
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
     else:
-        print("\n\n".join("\n".join(lines(each)) for each in said))
+        print("\n\n".join("\n".join(shown.wrapped(lines(each), shown.width())) for each in said))
     return 0
 
 

@@ -140,7 +140,8 @@ def _text(arguments: argparse.Namespace, site: SlurmSite) -> tuple[str, list[str
         "      managed: false",
         f'      head: "{arguments.head}"',
         f'      home_partition: "{partition}"',
-        "      # the site's own munge key, which rented nodes join with: put it there",
+        "      # the site's own munge key, which rented nodes join with. On a host that has it: aws secretsmanager",
+        f"      # create-secret --name ironburst/{arguments.name}/munge-key --secret-binary fileb:///etc/munge/munge.key",
         f"      munge_key: aws-secretsmanager:ironburst/{arguments.name}/munge-key",
         f"    burst: {{wait_target: {arguments.wait}}}",
     ]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from ironburst import naming
 from ironburst.burst import Job, Node, explain
 from ironburst.burst.snapshot import Ceiling
-from ironburst.cli import Subparsers, karpenter_status, scheduler, site_options
+from ironburst.cli import Subparsers, karpenter_status, scheduler, shown, site_options
+from ironburst.config import ranges
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
@@ -20,6 +25,12 @@ from ironburst.controller.records import LeaseRow
 from ironburst.document import Budget, ClusterDocument
 from ironburst.ports import Observation
 
+QUEUE = ("job", "state", "user", "GPUs", "where", "why")
+HOME = ("node", "GPUs", "state", "reason")
+RENTED = ("node", "state", "what", "paid", "instance")
+Look: TypeAlias = Callable[..., list[str]]
+"""shown.table for one terminal"""
+WATCH_S = 2.0
 LATE_S, LATE_TICKS = 120.0, 6
 """a controller that hasn't ticked for so long, and for so many ticks, is said to be silent"""
 
@@ -35,12 +46,31 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog="example: ironburst status --json | jq .money",
     )
     site_options.add(parser)
+    told = f"again every so many seconds, until Ctrl-C (default: {WATCH_S:g})"
+    parser.add_argument("--watch", type=float, nargs="?", const=WATCH_S, default=None, metavar="S", help=told)
     parser.set_defaults(func=run)
 
 
 @site_options.guarded
 def run(arguments: argparse.Namespace) -> int:
-    """Say how things are now."""
+    """Say how things are now; with --watch again and again."""
+    if arguments.watch is None:
+        return _once(arguments)
+    if not 0.5 <= arguments.watch < float("inf"):
+        raise site_options.BadInput(f"--watch {arguments.watch:g}: write seconds, 0.5 or more")
+    with suppress(KeyboardInterrupt):
+        while True:
+            print(CLEAR, end="")
+            _once(arguments)
+            sys.stdout.flush()
+            time.sleep(arguments.watch)
+    return 0
+
+
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def _once(arguments: argparse.Namespace) -> int:
     document = site_options.read_document(arguments)
     queue = scheduler.connect(arguments, document)
     try:
@@ -52,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     said = gather(document, queue.observe(), ledger, time.time())
     kept = usage(site_options.ticks_path(arguments))
     said["ticks"] = {**asdict(kept), "mb_a_day": kept.mb_a_day}
-    print(json.dumps(said) if arguments.json else "\n".join(lines(said)))
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(json.dumps(said) if arguments.json else "\n".join(lines(said, shown.width(), colour)))
     if said["silent"]:
         print(f"ironburst: {said['unreadable'][0]}", file=sys.stderr)
     if said["late_s"] is not None:
@@ -172,56 +203,68 @@ def _job(job: Job, ledger: Ledger | None) -> dict[str, Any]:
     }
 
 
-def lines(said: dict[str, Any]) -> list[str]:
-    """What `gather` gathered, for people."""
+def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = False) -> list[str]:
+    """What `gather` gathered, for people, in so many columns."""
     last = said["last_tick"]
     ago = f"last tick {explain.duration(said['at_s'] - last['at_s'])} ago" if last else "no controller has run yet"
     several = len(said["schedulers"]) > 1
-    sides = [line for kind in said["schedulers"] for line in _side(said, kind, f" of {naming.SCHEDULERS[kind]}")]
-    return [
-        f"cluster {said['cluster']}, document {said['serial']}, {ago}",
-        *([_late(said)] if said["late_s"] is not None else []),
-        "",
-        *(sides if several else _side(said, None)),
-        "rented",
-        *([_lease_line(lease) for lease in said["leases"]] or ["  nothing"]),
+    look = partial(shown.table, columns=columns, colour=colour)
+    sides = [line for kind in said["schedulers"] for line in _side(said, look, kind, f" of {naming.SCHEDULERS[kind]}")]
+    below = [
         *map(karpenter_status.line, said["karpenter"]),
         *[_closed_line(place) for place in said["closed"]],
         _money_line(said["money"]),
         *[_ceiling_line(row) for row in said["money"]["ceilings"] if row["kind"] == "day" or row["account"]],
         *([_disk_line(said["ticks"])] if said["ticks"]["files"] else []),
     ]
+    return [
+        f"cluster {said['cluster']}, document {said['serial']}, {ago}",
+        *shown.wrapped([_late(said)] if said["late_s"] is not None else [], columns),
+        "",
+        *(sides if several else _side(said, look, None)),
+        "rented",
+        *(_rented(said, look) if said["leases"] else ["  nothing"]),
+        *shown.wrapped(below, columns),
+    ]
 
 
-def _side(said: dict[str, Any], kind: str | None, whose: str = "") -> list[str]:
+def _side(said: dict[str, Any], look: Look, kind: str | None, whose: str = "") -> list[str]:
     """The queue and home of one scheduler; `kind` None: there is only one."""
     if kind in said["silent"]:
         return [f"queue{whose}: no answer"]
     queue, home = ([item for item in said[key] if kind in (None, item["scheduler"])] for key in ("queue", "home"))
-    jobs = [_job_line(job) for job in queue] or ["  empty"]
-    return [f"queue{whose}", *jobs, f"home{whose}", *[_home_line(node) for node in home]]
+    jobs = look(QUEUE, [_job_row(job, said["at_s"]) for job in queue], right=("job", "GPUs")) if queue else []
+    nodes = look(HOME, [_home_row(node) for node in home], right=("GPUs",)) if home else ["  no node"]
+    return [f"queue{whose}", *(jobs or ["  empty"]), f"home{whose}", *nodes]
 
 
-def _job_line(job: dict[str, Any]) -> str:
-    where = ",".join(job["on"]) or "-"
-    who = f"{_called(job):>7} {job['state']:<10} {job['user']:<10}"
-    return f"  {who} {job['gpus']:>3} GPUs  {where:<16} {job['why']}"
+def _job_row(job: dict[str, Any], now_s: float) -> list[str]:
+    where = ranges.compact(job["on"])
+    waits = "" if job["waits_since_s"] is None else f"waits {explain.duration(max(0.0, now_s - job['waits_since_s']))}"
+    return [_called(job), job["state"], job["user"], str(job["gpus"]), where or waits, job["why"]]
+
+
+def _home_row(node: dict[str, Any]) -> list[str]:
+    return [node["node"], f"{node['gpus_used']}/{node['gpus']}", "+".join(node["states"]), node["reason"]]
+
+
+def _rented(said: dict[str, Any], look: Look) -> list[str]:
+    rows = [
+        [
+            lease["node"],
+            lease["state"],
+            f"{lease['instance_type']} {lease['market']} {lease['zone'] or '(no zone yet)'}",
+            explain.usd(lease["usd"]),
+            lease["instance_id"] or "-",
+        ]
+        for lease in said["leases"]
+    ]
+    return look(RENTED, rows, right=("paid",))
 
 
 def _called(job: dict[str, Any]) -> str:
     """As people call it: Slurm's number; a pod's or a gang's name, for its number is nobody's."""
     return str(job["called"]) if job["scheduler"] == "slurm" else str(job["name"])
-
-
-def _home_line(node: dict[str, Any]) -> str:
-    states = "+".join(node["states"])
-    return f"  {node['node']:<12} {node['gpus_used']}/{node['gpus']} GPUs  {states} {node['reason']}".rstrip()
-
-
-def _lease_line(lease: dict[str, Any]) -> str:
-    place = f"{lease['instance_type']} {lease['market']} {lease['zone'] or '(no zone yet)'}"
-    what = f"{lease['instance_id'] or '-'}  {explain.usd(lease['usd'])}"
-    return f"  {lease['node']:<8} {lease['state']:<11} {place}  {what}"
 
 
 def _closed_line(closed: dict[str, Any]) -> str:

@@ -207,6 +207,8 @@ def _trace(path: Path, columns: list[str], lines: Iterator[tuple[int, list[str]]
             jobs.append(job)
     if not jobs:
         why = "".join(f"; left out: {count} ({reason})" for reason, count in left_out.items())
+        if to_job is formats.sacct and formats.NO_GPU in left_out:
+            why += "; sacct knows GPUs only of jobs that ran while slurm.conf had AccountingStorageTRES=gres/gpu"
         raise TraceError(f"{path} has no job that could be played again{why}")
     submit, duration, gpus, queue, user, limit, deadline, start = zip(*jobs, strict=True)
     return in_order(

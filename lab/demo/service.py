@@ -12,7 +12,7 @@ from lab.demo import rights
 from lab.demo.inside import Inside
 from lab.system import CHECKOUT
 
-NEEDS = ("python3-argcomplete", "python3-boto3", "python3-numpy", "python3-pydantic", "python3-yaml")
+NEEDS = tuple(f"python3-{name}" for name in ("argcomplete", "boto3", "numpy", "pydantic", "rich", "yaml"))
 PROGRAM = '#!/bin/sh\nPYTHONPATH=/opt/ironburst exec /usr/bin/python3 -m ironburst.cli "$@"\n'
 # In the shared folder, so that the demo reads it beside the controller
 LEDGER = "/shared/ironburst/ledger.sqlite"

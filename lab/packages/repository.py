@@ -73,6 +73,7 @@ PACKAGES = [
     "python3-venv",
     "python3-numpy",
     "python3-pydantic",
+    "python3-rich",
     "libpam-slurm-adopt",
     "sssd-ldap",
     "sssd-tools",

@@ -32,28 +32,13 @@ NEEDS_NO_CHECKOUT = (
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built from a copy: a build leaves files beside the sources."""
-    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "ironburst", source / "ironburst", ignore=shutil.ignore_patterns("__pycache__"))
-    argv = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", built, source]
-    subprocess.run(argv, check=True, timeout=120)
-    (path,) = built.glob("*.whl")
-    return path
-
-
-@pytest.fixture(scope="module")
-def run(wheel, tmp_path_factory):
+def run(installed, tmp_path_factory):
     """The installed command, in a folder of its own."""
-    site, folder = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
+    folder = tmp_path_factory.mktemp("work")
     shutil.copy(ROOT / "stacks" / "Pulumi.lab.yaml", folder / "stack.yaml")
     jobs = (f"{3600 * n},{1800 + 600 * (n % 5)},{1 + n % 8}" for n in range(40))
     (folder / "jobs.csv").write_text("\n".join(("submit_s,duration_s,num_gpus", *jobs)))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(site)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(installed)}
 
     def command(*argv):
         program = "import sys, ironburst.cli; sys.exit(ironburst.cli.main())"

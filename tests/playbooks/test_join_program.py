@@ -1,5 +1,6 @@
 """The join program of rented nodes against a metadata service and a Secrets Manager of its own."""
 
+import base64
 import http.server
 import json
 import stat
@@ -66,7 +67,10 @@ class Cloud:
                     return self.answer(
                         json.dumps({"__type": "ResourceNotFoundException", "message": "no such secret"}), 400
                     )
-                return self.answer(json.dumps({"Name": asked["SecretId"], "SecretString": cloud.secret}))
+                binary = isinstance(cloud.secret, bytes)
+                held = base64.b64encode(cloud.secret).decode() if binary else cloud.secret
+                kind = "SecretBinary" if binary else "SecretString"
+                return self.answer(json.dumps({"Name": asked["SecretId"], kind: held}))
 
             def log_message(self, *arguments):
                 pass
@@ -104,6 +108,13 @@ def test_a_node_learns_its_name_and_gets_the_key(cloud, join, tmp_path, capsys):
     ).read_text() == "IRONBURST_NODE=p5-2\nIRONBURST_CONF_SERVER=10.78.0.10\n"
     assert cloud.asked_without_token == 0
     assert KEY not in "".join(capsys.readouterr())
+
+
+def test_a_key_that_munge_made_itself_is_no_text(cloud, join, tmp_path):
+    """mungekey and Debian's package make random bytes; Secrets Manager holds them as SecretBinary."""
+    cloud.secret = bytes(range(128, 256)) + b"\n"
+    assert join.main() == 0
+    assert (tmp_path / "etc/munge/munge.key").read_bytes() == cloud.secret
 
 
 def test_joining_again_replaces_what_is_there(cloud, join, tmp_path):
@@ -281,7 +292,7 @@ def bridged(kubernetes, tmp_path, monkeypatch, join):
     installed.touch()
     of_slurm = {"conf_server": "10.78.0.10", "munge_key": "aws-secretsmanager:ironburst/lab/munge"}
     kubernetes.user_data = json.dumps(OF_KUBERNETES | of_slurm | {"scheduler": "slurm-bridge"})
-    held = {"munge key": KEY, "bootstrap token": TOKEN}
+    held = {"munge key": KEY.encode(), "bootstrap token": TOKEN.encode()}
     monkeypatch.setattr(join, "secret", lambda what, *_: held[what])
     return kubernetes
 

@@ -348,3 +348,54 @@ def test_run_ticks_until_sigterm_and_survives_an_unreachable_site(site, monkeypa
             signal.signal(number, handler)
     out = capsys.readouterr()
     assert "slurmctld is away" in out.err and len(out.out.splitlines()) >= 1
+
+
+def test_status_fits_a_terminal_of_100_columns(site, capsys, monkeypatch):
+    for each in range(4):
+        site.slurm.submit(nodes=2, limit_s=7200, runs_s=7200, user=f"a-rather-long-name-{each}")
+    rented(site)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert cli.main(["status"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100 and "\x1b" not in text
+    said = " ".join(text.split())
+    for title in ("job state user GPUs where why", "node GPUs state reason"):
+        assert title in said
+    monkeypatch.delenv("NO_COLOR")
+    assert cli.main(["status"]) == 0
+    assert "\x1b[32mRUNNING" in capsys.readouterr().out
+
+
+def test_words_of_users_are_no_markup(site, capsys, monkeypatch):
+    site.slurm.submit(user="[bold]a[/bold]")
+    assert cli.main(["status"]) == 0
+    assert "[bold]a[/bold]" in capsys.readouterr().out
+
+
+def test_status_is_shown_again_until_ctrl_c(site, capsys, monkeypatch):
+    waited = []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        if len(waited) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{status.__name__}.time.sleep", sleep)
+    assert cli.main(["status", "--watch", "0.5"]) == 0
+    assert waited == [0.5] * 3 and capsys.readouterr().out.count("cluster lab") == 3
+    assert cli.main(["status", "--watch", "0"]) == 2
+    assert "--watch 0: write seconds, 0.5 or more" in capsys.readouterr().err
+
+
+def test_explain_is_wrapped_to_the_terminal(site, capsys, monkeypatch):
+    job = rented(site)
+    assert cli.main(["explain", str(job)]) == 0
+    whole = capsys.readouterr().out
+    assert max(map(len, whole.splitlines())) > 60
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert cli.main(["explain", str(job)]) == 0
+    narrow = capsys.readouterr().out
+    assert max(map(len, narrow.splitlines())) <= 60 and narrow.split() == whole.split()

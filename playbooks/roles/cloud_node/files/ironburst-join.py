@@ -135,8 +135,8 @@ def data_sets(data, region):
 
 
 def secret(what, reference, region, end):
-    """The text behind an aws-secretsmanager reference, without a trailing newline; asked for until `end` (monotonic): a
-    new instance's role may be unknown for some seconds. `what`: its name in sentences. Raises JoinError.
+    """The bytes behind an aws-secretsmanager reference, of a text without a trailing newline; asked for until `end`
+    (monotonic): a new instance's role may be unknown for some seconds. `what`: its name in sentences. Raises JoinError.
     """
     scheme, _, rest = reference.partition(":")
     if scheme != "aws-secretsmanager" or not rest:
@@ -149,8 +149,11 @@ def secret(what, reference, region, end):
         try:  # a session of its own each time: boto3 asks for the role's credentials once, and waits for them 1 s
             settings = Config(retries={"mode": "standard", "total_max_attempts": 5})
             client = boto3.Session().client("secretsmanager", region_name=region, config=settings)
-            text = client.get_secret_value(SecretId=name)["SecretString"]
-            return (str(json.loads(text)[field]) if field else text).rstrip("\n")
+            answer = client.get_secret_value(SecretId=name)
+            if "SecretBinary" in answer and not field:  # a key that munge made itself is no text
+                return answer["SecretBinary"]
+            text = answer["SecretString"]
+            return (str(json.loads(text)[field]) if field else text).rstrip("\n").encode()
         except Exception as error:  # boto3's errors are made at run time; the text never holds the secret
             said = f"{type(error).__name__}: {error}"
             if time.monotonic() > end:
@@ -166,7 +169,7 @@ def slurm(data, name, region, end):
     """A node of Slurm. Raises JoinError."""
     head = text_of(data, "conf_server", SAFE, "host name or address")
     reference = text_of(data, "munge_key")
-    key = secret("munge key", reference, region, end).encode()
+    key = secret("munge key", reference, region, end)
     if len(key) < 32:
         raise JoinError(f"the munge key {reference} has {len(key)} bytes; munge wants 32 or more")
     env = f"IRONBURST_NODE={name}\nIRONBURST_CONF_SERVER={head}\n".encode()
@@ -189,7 +192,7 @@ def kubernetes(data, name, region, end):
     if "eks" in data:
         return of_eks(data, name, region, end)
     reference = text_of(data, "join_token")
-    token = secret("bootstrap token", reference, region, end)
+    token = secret("bootstrap token", reference, region, end).decode(errors="replace")
     if not TOKEN.match(token):
         raise JoinError(f"the secret {reference} holds no bootstrap token (six letters or digits, a dot, sixteen more)")
     cluster = {"node": name, "api_server": server}
