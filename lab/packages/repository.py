@@ -74,6 +74,7 @@ PACKAGES = [
     "python3-numpy",
     "python3-pydantic",
     "python3-rich",
+    "python3-venv",
     "libpam-slurm-adopt",
     "sssd-ldap",
     "sssd-tools",
