@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ironburst.burst import explain
 from ironburst.cli import Subparsers, simulate, site_options, stack_file, trials
@@ -19,6 +18,7 @@ from ironburst.controller.recorder import RecordError
 from ironburst.naming import SCHEDULERS
 from ironburst.replay import results, seen
 from ironburst.replay.formats import TraceError
+from ironburst.replay.results import OfAccount
 
 DESCRIPTION = (
     "What `ironburst run --shadow` saw: its jobs, as they started and ended, played with rent, as `simulate` plays "
@@ -70,20 +70,21 @@ def run(arguments: argparse.Namespace) -> int:
     said["home_only"] = simulate.home_only(trace, declared)
     said |= {"trace": str(folder), "config": str(where), "wall_s": time.monotonic() - began, "bound": None}
     said["damaged"] = [str(wrong) for wrong in damaged]
-    said["accounts"] = [asdict(each) for each in results.by_account(trace, played)]
-    printed = [*simulate.lines(said), *_table(said["accounts"])]
+    of_accounts = results.by_account(trace, played)
+    said["accounts"] = [asdict(each) for each in of_accounts]
+    printed = [*simulate.lines(said), *_table(of_accounts)]
     if arguments.out:
         trials.write(arguments.out, "shadow", said, simulate.picture(trace, declared, played), printed)
     print(json.dumps(said) if arguments.json else "\n".join(printed))
     return 2 if damaged else 0
 
 
-def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _table(rows: list[OfAccount]) -> Iterator[str]:
     yield ""
     yield f"{'account':22}{'jobs':>10}{'rented for':>14}{'GPU-hours':>14}{'mean wait':>14}{'with rent':>14}"
     for row in rows:
         was, now = (
-            "-" if row[key] is None else explain.duration(3600 * row[key]) for key in ("recorded_mean_h", "mean_h")
+            "-" if hours is None else explain.duration(3600 * hours) for hours in (row.recorded_mean_h, row.mean_h)
         )
-        hours = f"{row['rented_gpu_hours']:,.0f}"
-        yield f"{row['account'][:21]:22}{row['jobs']:>10,}{row['rented_jobs']:>14,}{hours:>14}{was:>14}{now:>14}"
+        rented = f"{row.rented_jobs:>14,}{row.rented_gpu_hours:>14,.0f}"
+        yield f"{row.account[:21]:22}{row.jobs:>10,}{rented}{was:>14}{now:>14}"
