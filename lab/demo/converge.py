@@ -26,7 +26,7 @@ def converge(inside: Inside, say: Say) -> dict[str, dict[str, Any]]:
     pools = [pool.name for pool in document.read(inside.document).pools]
     both = ThreadPoolExecutor(1 + len(pools))
     try:
-        baked = [both.submit(_bake, inside, pool, say) for pool in pools]
+        baked = [both.submit(bake, inside, pool, say) for pool in pools]
         second = _converge(inside, "second", lambda _line: None, "--always")
         for image in baked:
             image.result()
@@ -49,7 +49,7 @@ def _converge(inside: Inside, name: str, say: Say, *options: str) -> dict[str, A
     return hosts
 
 
-def _bake(inside: Inside, pool: str, say: Say) -> None:
+def bake(inside: Inside, pool: str, say: Say) -> None:
     """`ironburst image`: an instance of the pool, playbooks/image.yml on it, its image, its parameter."""
     where = ("--document", str(inside.document), "--inventory", INVENTORY)
     command = inside.ironburst("image", pool, *where, "--base-image", FIXED_IMAGE, "--json")
