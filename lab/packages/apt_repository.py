@@ -23,7 +23,7 @@ from lab.system import LAB_ROOT
 PACKAGES = [
     *("chrony", "containerd", "runc", "docker.io", "iptables", "gnupg", "gpgv", "curl", "acl"),
     *("rdma-core", "infiniband-diags", "perftest", "numactl"),
-    *("munge", "mariadb-server", "mariadb-client", "python3-pymysql", "rsync"),
+    *("munge", "mariadb-server", "mariadb-client", "python3-pymysql", "rsync", "nftables", "python3-boto3"),
 ]
 # What a Release file says of whose it is
 ORIGINS = {"nv": "NVIDIA", "debian": "Debian"}
