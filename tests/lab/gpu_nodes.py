@@ -62,7 +62,10 @@ def declared(name, dgx_os=False, **software):
 
 
 # A rented node that finds no lease ends itself: here it boots without one
-WITHOUT_LEASE = {f"etc/systemd/system/ironburst-{name}": "-> /dev/null" for name in ("join.service", "dead-man.timer")}
+WITHOUT_LEASE = {
+    f"etc/systemd/system/ironburst-{name}": "-> /dev/null"
+    for name in ("join.service", "join-failed.service", "dead-man.timer")
+}
 
 
 class Systems:
