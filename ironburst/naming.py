@@ -41,6 +41,22 @@ FIRST_POD_JOB = 2**32
 """ids of jobs from here on are of pods; Slurm's have 32 bits"""
 
 
+_TASK_BITS = 22  # Slurm's task ids have no more (MaxArraySize), and its job ids 26
+_LAST_TASK = (1 << _TASK_BITS) - 1
+
+
+def task_of_array(array: int, task: int) -> int:
+    """Our id of a task of Slurm's: the same before and after Slurm splits it off its array and gives it an id of its
+    own. Below zero, where no job's is; in the order of the tasks.
+    """
+    return -((array << _TASK_BITS) | (_LAST_TASK - task))
+
+
+def called(job: int) -> str:
+    """A job of Slurm's as its users and commands call it: 8_1 is a task of an array."""
+    return f"{-job >> _TASK_BITS}_{_LAST_TASK - (-job & _LAST_TASK)}" if job < 0 else str(job)
+
+
 def node_role(scheduler: str, pool: str) -> str:
     """Logical name of a role of rented nodes: `pool` has one of its own; `scheduler`: kind of one beside the stack's
     first. Both empty: all others.

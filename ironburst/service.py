@@ -30,7 +30,7 @@ class Occupancy:
     states: frozenset[str]
     reason: str = ""
     registered: bool = True
-    jobs: tuple[int, ...] | tuple[str, ...] = ()  # as the scheduler calls them
+    jobs: tuple[int | str, ...] = ()  # as the scheduler calls them
     end_s: float = 0.0  # when the last of its jobs ends by its limit; 0 without jobs, infinite without a limit
 
     @property

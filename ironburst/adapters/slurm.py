@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ironburst import naming
 from ironburst.adapters import slurm_bridge, slurm_json
 from ironburst.adapters.slurm_json import Read
 from ironburst.ports import Claim, Observation, Quota, SchedulerError, SchedulerMissing, Share, WrongShape
@@ -50,7 +51,6 @@ class Slurm:
     def __init__(self, prefix: Sequence[str] = (), *, spool: str = SPOOL, timeout_s: float = 60.0, first: str = ""):
         """`first`: what the prefix reads of stdin before the command does."""
         self._prefix, self._spool, self._timeout_s, self._first = list(prefix), spool, timeout_s, first
-        self._tasks: dict[int, str] = {}  # how commands call the tasks of arrays, as the queue was last seen
 
     # ---- reading
     def observe(self) -> Observation:
@@ -58,7 +58,7 @@ class Slurm:
         # squeue also in states that still hold nodes;
         # nodes last: one that a just-ended job left is then seen idle, not vanished
         queue = self._json("squeue", "--json")
-        jobs, self._tasks = self._read_jobs(queue), slurm_json.spelled(queue)
+        jobs = self._read_jobs(queue)
         nodes = slurm_json.read_nodes(self._json("scontrol", "show", "node", "--all", "--json"))
         permits = self._call(
             "find", f"{self._spool}/leases", "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\n"
@@ -185,7 +185,7 @@ class Slurm:
 
     # ---- commands
     def _called(self, job: int) -> str:
-        return self._tasks.get(job, str(int(job)))
+        return naming.called(int(job))
 
     def _update_nodes(self, nodes: Sequence[str], state: str, reason: str = "") -> None:
         names = ",".join(map(_checked, nodes))

@@ -191,7 +191,7 @@ class Answers:
             case "makes_room":
                 late = verdict.room_for
                 assert late and verdict.because
-                makes_room = f"the cheapest job before job {late.id}, for which it makes room"
+                makes_room = f"the cheapest job before job {late.called or late.id}, for which it makes room"
                 return f"{makes_room}: {self.why(late, verdict.because)}"
 
     def _predicted(self, job: Job, start_s: float, limit: Limit) -> str:

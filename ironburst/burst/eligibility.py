@@ -70,8 +70,6 @@ def not_rentable(job: Job) -> Reason | None:
         return "no_gpu", "it asks for no GPU, and only GPU nodes are rented"
     if job.time_limit_s is None:
         return "no_time_limit", "it has no finite time limit, so its cost has no limit either: submit it with --time"
-    if job.array_tasks:
-        return "array", f"it is a job array with tasks {job.array_tasks} still together, and arrays aren't rented for"
     if job.demands:
         return "demands", f"it insists on {job.demands}, which a rented node can't promise"
     return None

@@ -225,7 +225,8 @@ def _budget(budget: Budget | None) -> str:
     if budget is None:
         return ""
     for path, value in _numbers(budget, "budget"):
-        if math.isnan(value) or value < 0.0:
+        gone = math.isinf(value) and path.rpartition(".")[2] in ("spent_usd", "committed_usd")
+        if math.isnan(value) or value < 0.0 or gone:
             return f"{path} is {value!r}"
     return ""
 

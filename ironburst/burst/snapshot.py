@@ -49,7 +49,6 @@ class Job:
     reason: str = ""  # the scheduler's own word on why it is pending, and what it says behind it
     held: bool = False
     dependency: str = ""
-    array_tasks: str = ""  # the tasks of an array that isn't split yet ("1-10"), else empty
     gpu_type: str = ""  # a type that the job insists on, else empty
     # what else it insists on that a rented node can't promise: named nodes, features, a reservation, licences
     demands: str = ""
@@ -65,8 +64,7 @@ class Job:
     data: tuple[str, ...] = ()  # data sets that its nodes must reach
     licences: tuple[str, ...] = ()  # licences that it takes while it runs
     fabric: str = ""  # the fabric, or InfiniBand partition, that its nodes must be on; empty: any
-    # as Slurm's users call a task of an array (8_1), tasks still together (8_[1-10]) or a part of a heterogeneous job
-    # (8+1); empty: by its id
+    # as Slurm's users call a task of an array (8_1) or a part of a heterogeneous job (8+1); empty: by its id
     called: str = field(default="", metadata=IF_SAID)
 
     @property

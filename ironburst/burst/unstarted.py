@@ -63,5 +63,5 @@ def look(
 def shape(job: Job) -> str:
     """What a user or an admin may change of a job, but where it may run: that is the controller's own doing."""
     size = job.nodes, job.each.gpus, job.each.cpus, job.each.memory_mb, job.time_limit_s, job.deadline_s
-    needs = job.gpu_type, job.demands, job.dependency, job.data, job.licences, job.fabric, job.array_tasks
+    needs = job.gpu_type, job.demands, job.dependency, job.data, job.licences, job.fabric
     return repr((size, needs, job.account, job.submit_s, job.restarts))

@@ -52,7 +52,7 @@ def _numbers(ledger: Ledger, asked: str) -> list[int]:
         parts = [row.job for row in ledger.parts(int(asked))]
         return sorted({*parts, int(asked)} if ledger.job(int(asked)) else parts) or [int(asked)]
     if part := re.fullmatch(r"([0-9]+)([_+])([0-9]+)", asked):
-        return [_part(ledger, asked, int(part[1]), int(part[3]))]
+        return [_part(ledger, asked, int(part[1]))]
     if found := ledger.job(asked):
         return [found.job]
     if re.fullmatch(r"-?[0-9]+", asked):
@@ -67,28 +67,19 @@ def _numbers(ledger: Ledger, asked: str) -> list[int]:
     )
 
 
-def _part(ledger: Ledger, asked: str, whole: int, part: int) -> int:
-    """Tasks that are still together are one job. Raises BadInput."""
+def _part(ledger: Ledger, asked: str, whole: int) -> int:
+    """Raises BadInput."""
     rows = ledger.parts(whole)
     for row in rows:
-        together = row.called.partition("_")[2].strip("[]").split("%")[0] if row.called.endswith("]") else ""
-        if row.called == asked or ("_" in asked and _among(part, together)):
+        if row.called == asked:
             return row.job
     seen = f"of job {whole} it saw {', '.join(row.called for row in rows[:8])}" if rows else f"nor any part of {whole}"
     raise site_options.BadInput(f"job {asked} was never seen by the controller of this ledger; {seen}")
 
 
-def _among(task: int, together: str) -> bool:
-    """Whether `1-5,8,10-20:5` has the task."""
-    for first, last, step in re.findall(r"([0-9]+)(?:-([0-9]+))?(?::([0-9]+))?", together):
-        if task in range(int(first), int(last or first) + 1, int(step or 1)):
-            return True
-    return False
-
-
 def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     """Everything that is known of a job, as JSON values. Raises BadInput for one that the controller never saw."""
-    row = ledger.job(job) if 0 <= job < 2**63 else None  # a larger one can't be asked for
+    row = ledger.job(job) if abs(job) < 2**63 else None  # a larger one can't be asked for
     if row is None:
         raise site_options.BadInput(
             f"job {job} was never seen by the controller of this ledger: check the number, or --ledger"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ironburst import naming
 from ironburst.burst import Policy, explain
 from ironburst.cli import Subparsers, site_options, stack_file
 from ironburst.cli.site_options import BadInput
@@ -134,7 +135,7 @@ def _number(name: str, value: float) -> str:
 
 def _line(difference: Difference) -> str:
     recorded, replayed = _words(difference.recorded), _words(difference.replayed)
-    return f"{site_options.at(difference.at_s)} job {difference.job}: {recorded}; replayed: {replayed}"
+    return f"{site_options.at(difference.at_s)} job {naming.called(difference.job)}: {recorded}; replayed: {replayed}"
 
 
 def _words(act: Act) -> str:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from ironburst import naming
 from ironburst.adapters.aws import Aws
 from ironburst.cli import Subparsers, scheduler, site_options
 from ironburst.controller.loop import SystemClock
@@ -60,6 +61,6 @@ def lines(report: Report) -> list[str]:
     leases = ", ".join(f"{count} {state}" for state, count in sorted(report.leases.items())) or "none"
     out = [f"{site_options.at(report.at_s)}  pending {report.pending}, on nodes {report.running}, leases: {leases}"]
     for event in report.events:
-        about = f"job {event.job} " if event.job is not None else ""
+        about = f"job {naming.called(event.job)} " if event.job is not None else ""
         out.append(f"  {event.kind}: {about}{event.text}")
     return out

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from ironburst import naming
 from ironburst.burst import Assign, Budget, Decision, Launch, Lease, Narrow, Release, Widen
 from ironburst.burst.headroom import Charge, Headroom, charges, named
 from ironburst.controller import idle_store, policy_view, records, spending
@@ -50,17 +51,19 @@ class _Recheck:
     def waits(self, id: int, what: str) -> bool:
         job = self._observation.job(id)
         if job is None and self._observation.unseen_job(id):
-            self.dropped.append(f"{what} for job {id}: its scheduler gives no answer any more")
+            self.dropped.append(f"{what} for job {naming.called(id)}: its scheduler gives no answer any more")
             return False
         if job is None or not job.pending:
-            self.dropped.append(f"{what} for job {id}: it isn't pending any more")
+            self.dropped.append(f"{what} for job {naming.called(id)}: it isn't pending any more")
             return False
         return True
 
     def assigns(self, assigns: Iterable[Assign]) -> tuple[Assign, ...]:
         pending = [assign for assign in assigns if self.waits(assign.job, "rented nodes")]
         return tuple(
-            assign for assign in pending if self._pays(f"rented nodes for job {assign.job}", self._kept_for(assign))
+            assign
+            for assign in pending
+            if self._pays(f"rented nodes for job {naming.called(assign.job)}", self._kept_for(assign))
         )
 
     def launch(self, launch: Launch) -> Launch | None:
@@ -69,8 +72,8 @@ class _Recheck:
         nodes = [(name, self._observation.node(name)) for name in launch.nodes]
         taken = [name for name, node in nodes if node is None or not node.launchable]
         if jobs and taken:
-            self.dropped.append(f"renting for job {jobs[0]}: {', '.join(taken)} can't be launched now")
-        elif jobs and self._pays(f"renting for job {jobs[0]}", self._asked_for(launch)):
+            self.dropped.append(f"renting for job {naming.called(jobs[0])}: {', '.join(taken)} can't be launched now")
+        elif jobs and self._pays(f"renting for job {naming.called(jobs[0])}", self._asked_for(launch)):
             return replace(launch, jobs=jobs)
         return None
 

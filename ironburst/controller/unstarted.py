@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from ironburst import naming
 from ironburst.burst import Job, Node, explain, from_json, to_json
 from ironburst.burst import unstarted as rule
 from ironburst.burst.unstarted import GivesUp, Unstarted
@@ -69,4 +70,4 @@ def _told(each: GivesUp) -> str:
     job, says = each.job, each.job.reason or "nothing"
     long = f"rented nodes were open to it for {explain.duration(each.open_s)}"
     again = "nothing more is rented for it until it is changed, or held and released"
-    return f"job {job.id} of {job.user} didn't start though {long}; the scheduler says: {says}; {again}"
+    return f"job {naming.called(job.id)} of {job.user} didn't start though {long}; the scheduler says: {says}; {again}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ironburst import naming
 from ironburst.adapters import slurm_json
 from ironburst.adapters.slurm import Slurm
 from ironburst.ports import Claim, SchedulerError, WrongShape
@@ -156,10 +157,10 @@ def test_many_jobs_are_put_back_by_one_call_and_those_that_are_refused_are_named
     )
     script.chmod(0o755)
     slurm = Slurm([str(script)])
-    slurm._tasks = {100: "100_3", 101: "100_4"}
-    refused = slurm.requeue(7, 8, 100, 101)
+    third, fourth = (naming.task_of_array(100, task) for task in (3, 4))
+    refused = slurm.requeue(7, 8, third, fourth)
     assert (tmp_path / "log").read_text() == "scontrol requeue 7,8,100_3,100_4\n"
-    assert set(refused) == {8, 100} and "pending execution" in refused[100]
+    assert set(refused) == {8, third} and "pending execution" in refused[third]
     assert slurm.requeue() == {}
 
 
@@ -178,8 +179,9 @@ def test_an_arrays_task_is_never_called_by_the_arrays_own_id(tmp_path):
     script.chmod(0o755)
     slurm = Slurm([str(script)])
     slurm.observe()
-    slurm.requeue(1, 3)
-    slurm.place(3, ["home"], [])
+    task = naming.task_of_array(3, 0)
+    slurm.requeue(1, task)
+    slurm.place(task, ["home"], [])
     said = (tmp_path / "log").read_text().splitlines()
     assert said == ["scontrol requeue 1,3_0", "scontrol update jobid=3_0 partition=home excnodelist="]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ironburst import naming
 from ironburst.adapters import slurm_json
 from ironburst.burst import Resources
 from ironburst.ports import WrongShape
@@ -23,7 +24,7 @@ def load(version, name):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_queue_of_every_version_reads_the_same(version):
     jobs = {job.id: job for job in slurm_json.jobs(load(version, "squeue"))}
-    assert sorted(jobs) == [1, 2, 3, 4, 5, 6, 7, 9, 10]
+    assert sorted(jobs) == [*(naming.task_of_array(3, task) for task in (1, 2, 3)), 1, 2, 4, 5, 6, 7, 9, 10]
     running = jobs[1]
     expected = ("RUNNING", 2, ("gpu2", "gpu3"), Resources(8, 1, 1000))
     assert (running.state, running.nodes, running.on, running.each) == expected
@@ -31,7 +32,7 @@ def test_the_queue_of_every_version_reads_the_same(version):
     wide = jobs[2]
     assert wide.pending and wide.partitions == ("home", "burst") and wide.excluded == ("gpu7", "gpu8") and wide.on == ()
     assert wide.batch and wide.requeue and not wide.held and wide.end_s is None
-    assert jobs[3].array_tasks == "1-3" and jobs[4].each == Resources(2, 2, 1000)
+    assert jobs[4].each == Resources(2, 2, 1000)
     assert jobs[6].held and jobs[7].dependency.startswith("afterok:2")
     assert not jobs[9].batch and not jobs[10].batch  # srun, salloc
 
@@ -268,6 +269,65 @@ def test_gpus_that_accounting_does_not_count(asked, each):
     assert job.each.gpus == each
 
 
+def array(together="1-3", at_once=0, **more):
+    """Array 3 as squeue says it, and other rows of it: {task: state}."""
+    answer = load("24.11", "squeue")
+    raw = next(job for job in answer["jobs"] if job["job_id"] == 3)
+    raw |= {"array_task_string": together, "array_max_tasks": {"set": True, "infinite": False, "number": at_once}}
+    figure = {"set": True, "infinite": False}
+    rows = [raw] if together else []
+    for number, (task, state) in enumerate(more.items()):
+        task_id = figure | {"number": int(task[1:])}
+        row = raw | {"job_id": 300 + number, "array_task_string": "", "array_task_id": task_id, "job_state": [state]}
+        rows.append(row | ({"nodes": "gpu2", "node_count": figure | {"number": 1}} if state == "RUNNING" else {}))
+    return slurm_json.jobs(answer | {"jobs": rows})
+
+
+@pytest.mark.parametrize(
+    ("together", "tasks"),
+    [
+        ("1-3", [1, 2, 3]),
+        ("7", [7]),
+        ("1,3-9:2%4", [1, 3, 5, 7, 9]),
+        ("0-4999", list(range(100))),
+        ("1-3,9,...", [1, 2, 3, 9]),
+    ],
+)
+def test_tasks_of_an_array_are_jobs_of_their_own(together, tasks):
+    found = array(together)
+    assert [job.called for job in found] == [f"3_{task}" for task in tasks]
+    assert sorted(found, key=lambda job: job.id) == list(found), "in their order"
+    assert all(naming.called(job.id) == job.called and naming.scheduler_of(job.id) == "slurm" for job in found)
+
+
+def test_a_task_keeps_its_id_when_slurm_splits_it_off():
+    before = {job.called: job.id for job in array("1-3")}
+    after = {job.called: job.id for job in array("3", t1="RUNNING", t2="PENDING")}
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("at_once", "more", "shown"),
+    [
+        (2, {}, ["3_4", "3_5"]),
+        (2, {"t1": "RUNNING"}, ["3_4", "3_1"]),
+        (3, {"t1": "RUNNING", "t2": "PENDING"}, ["3_4", "3_1", "3_2"]),
+    ],
+)
+def test_no_more_tasks_are_shown_than_may_run_at_a_time(at_once, more, shown):
+    assert [job.called for job in array("4-9%2", at_once, **more)] == shown
+
+
+def test_a_task_that_may_not_run_yet_says_so():
+    waiting = array("4-9%1", 1, t1="RUNNING")[0]
+    assert (waiting.called, waiting.reason_word) == ("3_4", "JobArrayTaskLimit")
+
+
+def test_an_array_of_an_unknown_shape_is_one_job():
+    (found,) = array("one-two")
+    assert found.id == 3
+
+
 def test_a_mig_slice_is_no_gpu():
     assert slurm_json.tres("cpu=4,mem=1G,gres/gpu=20,gres/gpu:1g.10gb=12,gres/gpu:h100=6,gres/gpu:3g.40gb=2").gpus == 6
     assert slurm_json.tres("cpu=1,mem=1G,gres/gpu:1g.10gb=1").gpus == 0
@@ -321,9 +381,14 @@ def test_one_licence_of_several_is_a_demand():
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tasks_of_an_array_are_called_as_squeue_calls_them(version):
     answer = load(version, "squeue")
-    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {3: "3_[1-3]"}
+    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {
+        naming.task_of_array(3, task): f"3_{task}" for task in (1, 2, 3)
+    }
     task = next(job for job in answer["jobs"] if job["job_id"] == 3)
     task |= {"array_task_id": {"set": True, "infinite": False, "number": 0}, "array_task_string": ""}
     het = next(job for job in answer["jobs"] if job["job_id"] == 4)
     het |= {"het_job_id": {"set": True, "infinite": False, "number": 2}, "het_job_offset": 1}
-    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {3: "3_0", 4: "2+1"}
+    assert {job.id: job.called for job in slurm_json.jobs(answer) if job.called} == {
+        naming.task_of_array(3, 0): "3_0",
+        4: "2+1",
+    }

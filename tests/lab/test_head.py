@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from ironburst.adapters.slurm import Slurm
 from lab.demo import rights, service
 from lab.system import LabError, wait_for
 
@@ -135,6 +136,31 @@ def test_what_the_controller_moved_starts_there_also_requeued_and_after_a_restar
     controller(head, f"scontrol update jobid={array} partition=home,burst-p5 excnodelist={OTHERS},dgx02")
     wait_for(lambda: states(head, array) == {"RUNNING"}, 90, "the array's start", pause=0.5)
     assert set(head.ssh(f"squeue -h -r -j {array} -o %N").stdout.split()) == {NODE}
+
+
+def test_a_task_of_an_array_is_moved_by_itself_and_stays_the_same_job(site, inside, head, rented):
+    """Slurm splits it off its array for that, and gives it another id of its own."""
+    busy = alice(head, "sbatch --parsable -w dgx01 --exclusive --time=9 --wrap 'sleep 500'")
+    wait_for(lambda: states(head, busy) == {"RUNNING"}, 60, "a full hall", pause=0.5)
+    submit = "sbatch --parsable --array=1-4%3 --gres=gpu:8 -c 1 --time=9 -x dgx02"
+    array = int(alice(head, f"{submit} --wrap 'sleep 500'"))
+    slurm = Slurm(inside.argv(*inside.head_prefix()))
+
+    def seen():
+        found = {job.called: job for job in slurm.observe().jobs if job.called.startswith(f"{array}_")}
+        return {f"{array}_{task}": found[f"{array}_{task}"] for task in (1, 2, 3)} if len(found) == 3 else {}
+
+    before = wait_for(seen, 30, "three tasks, as many as may run at a time", pause=0.5)
+    second = before[f"{array}_2"]
+    slurm.place(second.id, ["home", "burst-p5"], [*OTHERS.split(","), "dgx02"])
+    wait_for(lambda: seen()[second.called].on == (NODE,), 90, "the second task on the rented node", pause=0.5)
+    after = seen()
+    assert {name: job.id for name, job in after.items()} == {name: job.id for name, job in before.items()}
+    others = [job for job in after.values() if job.id != second.id]
+    assert all(job.pending and job.partitions == ("home",) and "p5-2" not in job.excluded for job in others)
+    assert slurm.requeue(second.id) == {}
+    wait_for(lambda: seen()[second.called].pending, 60, "the task in the queue", pause=0.5)
+    assert all(job.restarts == 0 for job in seen().values() if job.id != second.id)
 
 
 @pytest.mark.parametrize("resolver", ["", "nameserver 192.0.2.53"], ids=["no resolver", "a silent resolver"])

@@ -22,7 +22,6 @@ HOUR, DAY = 3600.0, 86400.0
         ({"dependency": "afterok:7(unfulfilled)"}, "dependency"),
         ({"eligible_s": NOW + 60}, "begin"),
         ({"limit_s": None}, "no_time_limit"),
-        ({"array_tasks": "1-10"}, "array"),
         ({"demands": "the nodes dgx1"}, "demands"),
         ({"each": Resources(0, 1, 100)}, "no_gpu"),
         ({"each": Resources(16, 1, 1000)}, "too_large"),
