@@ -225,8 +225,8 @@ def _budget(budget: Budget | None) -> str:
     if budget is None:
         return ""
     for path, value in _numbers(budget, "budget"):
-        gone = math.isinf(value) and path.rpartition(".")[2] in ("spent_usd", "committed_usd")
-        if math.isnan(value) or value < 0.0 or gone:
+        may_be_endless = not path.endswith(("spent_usd", "committed_usd", "_s"))  # what may be spent: no ceiling
+        if math.isnan(value) or value < 0.0 or (math.isinf(value) and not may_be_endless):
             return f"{path} is {value!r}"
     return ""
 

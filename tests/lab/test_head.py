@@ -59,6 +59,7 @@ def powered_down(head, nodes):
 @pytest.fixture
 def rented(site, head):
     """dgx02 plays the node p5-1 that was rented: its slurmd has that name, as on an instance."""
+    wait_for(lambda: powered_down(head, NODE), 120, "a node that is off, after the test before", pause=0.5)
     controller(head, f"touch /var/spool/ironburst/leases/{NODE}")
     controller(head, f"scontrol update nodename={NODE} state=power_up")
     wait_state(head, "powering up", "drained#", "mixed#", "idle#", "draining#", "drain#")
