@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from ironburst import naming
+from ironburst.adapters import slurm_arrays
 from ironburst.adapters.slurm_values import expand, number
 from ironburst.ports import Job, Node, Resources, WrongShape
 from ironburst.service import Occupancy
@@ -24,8 +23,6 @@ T = TypeVar("T")
 _ON_NODES = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _READS = "this ironburst reads Slurm 23.02 to 26.05 (data_parser v0.0.39 to v0.0.45)"
 _SILENT = "Not responding"  # slurmctld's word for a node that it sets DOWN, behind what was said of it before
-TASKS_SHOWN = 100
-"""of an array that waits: who is behind them is shown when they have started"""
 _SHAPES = (KeyError, TypeError, ValueError, AttributeError)  # what reading an unknown shape raises
 
 
@@ -52,63 +49,12 @@ def nodes(answer: Any) -> list[Node]:
 
 def read_jobs(answer: Any) -> Read:
     """The jobs of `squeue --json`. Raises WrongShape."""
-    return _each("job", _job, _unreadable_job, _tasks_apart(_rows(answer, "jobs", "squeue")))
+    return _each("job", _job, _unreadable_job, slurm_arrays.tasks_apart(_rows(answer, "jobs", "squeue")))
 
 
 def read_nodes(answer: Any) -> Read:
     """The nodes of `scontrol show node --json`. Raises WrongShape."""
     return _each("node", _node, _unreadable_node, _rows(answer, "nodes", "scontrol show node"))
-
-
-def _tasks_apart(rows: list[Any]) -> list[Any]:
-    """Each task of an array as a row of its own, though Slurm has those that wait in one; of many the next ones, and no
-    more than may run at a time (--array=1-100%5).
-    """
-    busy: Counter[int] = Counter()
-    for raw in rows:
-        if isinstance(raw, dict) and not raw.get("array_task_string") and (array := _number(raw, "array_job_id")):
-            busy[array] += 1
-    apart = []
-    for raw in rows:
-        together = raw.get("array_task_string") if isinstance(raw, dict) else None
-        tasks = _task_ids(together) if isinstance(together, str) and together else []
-        if not tasks:
-            apart.append(raw)
-            continue
-        at_once = _number(raw, "array_max_tasks") or TASKS_SHOWN
-        more = min(at_once, TASKS_SHOWN) - busy[_number(raw, "array_job_id")]
-        limited = {"state_reason": "JobArrayTaskLimit"} if more <= 0 else {}
-        apart += [
-            raw | limited | {"array_task_string": "", "array_task_id": {"set": True, "infinite": False, "number": task}}
-            for task in tasks[: max(1, more)]
-        ]
-    return apart
-
-
-def _task_ids(text: str) -> list[int]:
-    """`1,3-9:2%4` as numbers, no more than TASKS_SHOWN; what Slurm cut off (...) isn't there. Empty: another shape."""
-    ids: list[int] = []
-    for part in text.partition("%")[0].replace("...", "").rstrip(",-").split(","):
-        if not (match := re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)):
-            return []
-        first, last, step = match[1], match[2] or match[1], match[3] or 1
-        ids += range(int(first), int(last) + 1, int(step))[:TASKS_SHOWN]
-    return ids[:TASKS_SHOWN]
-
-
-def _number(raw: dict[str, Any], key: str) -> int:
-    try:
-        return int(number(raw.get(key, 0)) or 0)
-    except _SHAPES:
-        return 0
-
-
-def _id(raw: dict[str, Any]) -> int:
-    """Slurm's own, or ours of a task."""
-    array, task = number(raw.get("array_job_id", 0)), number(raw.get("array_task_id"))
-    if array and task is not None:
-        return naming.task_of_array(int(array), int(task))
-    return int(number(raw["job_id"]) or 0)
 
 
 def shares(answer: Any) -> dict[int, str]:
@@ -119,7 +65,7 @@ def shares(answer: Any) -> dict[int, str]:
     for raw in _rows(answer, "jobs", "squeue"):
         try:
             if base_state(_words(raw["job_state"])) in _ON_NODES:
-                found[_id(raw)] = kind_of(raw["account"] or "", raw["qos"] or "")
+                found[slurm_arrays.job_id(raw)] = kind_of(raw["account"] or "", raw["qos"] or "")
         except _SHAPES:
             continue  # told already, where the jobs are read
     return {job: kind for job, kind in found.items() if kind}
@@ -195,7 +141,7 @@ def _unreadable_job(raw: dict[str, Any]) -> Job:
     on = [] if state == "PENDING" else on
     if not on and state in _ON_NODES:
         raise ValueError("it runs, and its nodes aren't known")
-    if not (id := _id(raw)):
+    if not (id := slurm_arrays.job_id(raw)):
         raise ValueError("it has no id")
     return Job(
         id=id,
@@ -241,7 +187,7 @@ def _job(raw: dict[str, Any]) -> Job:
     finite = limit is not None and math.isfinite(limit) and limit > 0
     on = tuple(expand(raw["nodes"] or "")) if state in _ON_NODES else ()
     return Job(
-        id=_id(raw),
+        id=slurm_arrays.job_id(raw),
         name=str(raw["name"]),
         user=str(raw["user_name"]),
         state=state,

@@ -41,10 +41,10 @@ class WaitTarget:
     gpu_hour_weighted_h: float
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"a wait target's {field.name} is {value!r}; it must be a number of hours, 0 or more")
+                raise ValueError(f"a wait target's {each.name} is {value!r}; it must be a number of hours, 0 or more")
 
     @classmethod
     def of_mean(cls, mean_h: float, **given_h: float | None) -> WaitTarget:
@@ -52,7 +52,7 @@ class WaitTarget:
         but none of p99, p999 and max longer than the next.
         """
         factor = mean_h / REFERENCE.mean_h
-        waits = {field.name: factor * getattr(REFERENCE, field.name) for field in fields(cls)} | {"mean_h": mean_h}
+        waits = {each.name: factor * getattr(REFERENCE, each.name) for each in fields(cls)} | {"mean_h": mean_h}
         known = {name: hours for name, hours in given_h.items() if hours is not None}
         waits |= known
         for name, shorter_ones in _NOT_SHORTER.items():
@@ -84,6 +84,9 @@ class Limits:
     hard_most_h: float = 65.5
     top_gpu_hours: float = 1991.0  # the few jobs that hold most of the work: they alone may wait for days
     top_h: float = 136.0
+    # the limits are those of waits so many times as long, but no longer than the target's longest: what a team's own
+    # history showed (ironburst.replay.fitting)
+    patience: float = 1.0
 
     def small(self, gpu_hours: float) -> bool:
         """Whether a job of this size has a timer."""
@@ -113,7 +116,7 @@ class Limits:
 
     @cached_property
     def _scales(self) -> dict[str, float]:
-        ratios = {wait: getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
+        ratios = {wait: self.patience * getattr(self.target, wait) / getattr(REFERENCE, wait) for wait in LONGER}
         return {wait: ratio ** (SHORTER if ratio < 1 else LONGER[wait]) for wait, ratio in ratios.items()}
 
     def _scale(self, wait: str) -> float:

@@ -1,6 +1,6 @@
 """The `ironburst` command. One module a verb: each has add_parser(subparsers), which sets `func`, a function
 of the arguments. What verbs share: site_options (the controller's), playbook_options (converge, image), trials
-and stack_file (simulate, size, replay).
+and stack_file (simulate, fit, size, replay).
 
 Exit codes of every verb: 0 done, 1 a crash (a bug), 2 bad input;
 what a verb adds is in its own --help and in docs/reference/cli.md.
@@ -43,6 +43,7 @@ VERBS = (
     "report",
     "replay",
     "simulate",
+    "fit",
     "size",
     "shares",
     "doctor",

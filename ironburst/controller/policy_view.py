@@ -22,7 +22,9 @@ def policy(document: ClusterDocument, silent: Sequence[str] = ()) -> Policy:
     now, so nothing is decided for it.
     """
     burst = document.burst
-    limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump())) if burst.wait_target else None
+    limits = None
+    if burst.wait_target:
+        limits = Limits(WaitTarget.of_mean(**burst.wait_target.model_dump()), patience=burst.patience)
     declared = {"spot_max_nodes": burst.spot_max_nodes} if burst.spot_max_nodes else {}
     homes = [each.home_partition for each in document.schedulers if each.kind not in silent]
     return Policy(

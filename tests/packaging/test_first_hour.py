@@ -22,11 +22,12 @@ def connect(self, address):
     return real(self, address)
 real, socket.socket.connect = socket.socket.connect, connect
 """
-JOBS = 200
+JOBS = 400
 COMMANDS = (
     "init --from-slurm answers --name site --head 10.0.0.5 --budget 20000 {flags} --output Pulumi.site.yaml",
     "lock Pulumi.site.yaml",
     "validate Pulumi.site.yaml --no-secrets",
+    "fit jobs.txt --config Pulumi.site.yaml --out fitted",
     "simulate jobs.txt --config Pulumi.site.yaml --bound-seconds 3 --out simulated",
     "size jobs.txt --config Pulumi.site.yaml --owned-usd-per-gpu-hour 2.10 --out sized",
     "slurm snippet Pulumi.site.yaml --folder snippet",
@@ -38,7 +39,7 @@ def history(jobs=JOBS):
     rng, at_s = random.Random(7), 1_790_000_000
     yield "JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|ReqTRES|User|Partition|Account|State"
     for number in range(jobs):
-        at_s += rng.randint(300, 1800)
+        at_s += rng.randint(900, 3600)
         waited, ran, gpus = rng.randint(0, 7200), rng.randint(3600, 40_000), rng.choice((1, 2, 4, 8, 8, 16))
         tres = f"billing=8,cpu=8,gres/gpu={gpus},mem=64G,node={max(1, gpus // 8)}"
         times = f"{at_s}|{at_s + waited}|{at_s + waited + ran}|{ran}|{ran // 60 + 60}"
@@ -64,7 +65,8 @@ def test_the_first_hour(installed, tmp_path, site):
     assert "as recorded" in said["simulate"] and "with rent" in said["simulate"]
     found = json.loads((tmp_path / "simulated/simulation.json").read_text())
     assert found["jobs"] == JOBS and found["recorded"]["jobs"] == JOBS
-    for page in ("simulated/simulation.html", "sized/size.html"):
+    assert "How sure: " in said["fit"]
+    for page in ("fitted/fit.html", "simulated/simulation.html", "sized/size.html"):
         assert "<svg" in (tmp_path / page).read_text()
     assert "NodeName=" in (tmp_path / "snippet/slurm.conf").read_text()
 

@@ -42,6 +42,16 @@ def test_limits_follow_a_power_of_the_target():
     assert short.hard_s(1000) == 36.0  # never longer than the longest wait that is wanted
 
 
+def test_patience_is_a_longer_target_but_for_the_longest_wait():
+    doubled = Limits(WaitTarget(*(2 * getattr(REFERENCE, each.name) for each in dataclasses.fields(REFERENCE))))
+    patient = dataclasses.replace(LIMITS, patience=2.0)
+    for limit in ("timer_s", "predicted_s", "hard_s"):
+        for gpu_hours in (0.5, 50, 1500):
+            assert getattr(patient, limit)(gpu_hours) == pytest.approx(getattr(doubled, limit)(gpu_hours)), limit
+    endless = dataclasses.replace(LIMITS, patience=1000.0)
+    assert endless.hard_s(5000) == REFERENCE.max_h * HOUR < dataclasses.replace(doubled, patience=1000.0).hard_s(5000)
+
+
 def test_a_target_from_its_mean_has_the_proportions_of_the_reference():
     assert WaitTarget.of_mean(REFERENCE.mean_h) == REFERENCE
     assert WaitTarget.of_mean(0.62).p99_h == pytest.approx(2 * REFERENCE.p99_h)

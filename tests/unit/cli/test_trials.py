@@ -1,19 +1,23 @@
-"""The verbs that try a cluster on a trace: `simulate` and `size`."""
+"""The verbs that try a cluster on a trace: `simulate`, `fit` and `size`."""
 
 import html
 import io
 import json
+import random
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ironburst import cli
 from ironburst.cli import trials
 
 STACK = "stacks/Pulumi.prod.yaml"  # 8 home nodes of 8 GPUs, pools of p5 and p4d
 OWNED = ("--owned-usd-per-gpu-hour", "2")
+KEPT = {"mean": "4h", "p99": "40h", "p999": "48h", "max": "3d"}  # by a patience between the shortest and 1
 SACCT = """JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|ReqTRES|User|Partition|Account|State
 1|1700000000|1700000001|x|36000|1200|cpu=8,gres/gpu=64|cpu=8|ann|gpu|a|COMPLETED
 2|1700003600|1700003601|x|7200|240|cpu=8,gres/gpu=8|cpu=8|bob|gpu|a|COMPLETED
@@ -127,6 +131,70 @@ def test_size_of_a_long_history_says_that_it_is_a_sample(tmp_path, capsys):
     argv = ["size", str(path), "--config", STACK, *OWNED, "--jobs", "10", "--nodes", "1"]
     assert cli.main(argv) == 0
     assert "a sample: 10 in a row, as busy as the whole, of 30 jobs, 2.1 days" in capsys.readouterr().out
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A home that is too small for it at times."""
+    rng, at_s, rows = random.Random(3), 0, ["submit_s,duration_s,num_gpus"]
+    for _ in range(400):
+        at_s += rng.randint(600, 2700)
+        rows.append(f"{at_s},{rng.randint(600, 45_000)},{rng.choice((1, 2, 4, 8, 8, 16))}")
+    path = tmp_path / "history.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def stack(tmp_path, **burst):
+    """The stack file with another `burst`."""
+    declared = yaml.safe_load(Path(STACK).read_text())
+    declared["config"]["ironburst:cluster"]["burst"] = burst
+    path = tmp_path / "Pulumi.prod.yaml"
+    path.write_text(yaml.safe_dump(declared))
+    shutil.copy("stacks/prod.lock.yaml", tmp_path)
+    return str(path)
+
+
+def test_fit_names_the_patience_that_keeps_the_target_and_how_sure_that_is(history, tmp_path, capsys):
+    config = stack(tmp_path, wait_target=KEPT)
+    argv = ["fit", str(history), "--config", config, "--out", str(tmp_path / "out")]
+    assert cli.main([*argv, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["kept"] and 0.43 < said["patience"] < 1 == said["declared_patience"]
+    chosen = next(each for each in said["tried"] if each["patience"] == said["patience"])
+    assert chosen["over_target"] <= 0.9 and all(
+        each["over_target"] <= 0.9 for each in said["tried"] if each["patience"] <= said["patience"]
+    )
+    assert [each["window"] for each in said["checked"]] == [2, 3, 4]
+    assert cli.main(argv) == 0
+    text = capsys.readouterr().out
+    assert f"Fitted: burst.patience: {said['patience']:g} (" in text and "<- fitted" in text
+    assert "How sure: " in text and "of 3 later parts kept what is wanted" in text
+    ET.fromstring((tmp_path / "out/fit.svg").read_text())
+    # what it found is what simulate then plays
+    patient = stack(tmp_path, wait_target=KEPT, patience=said["patience"])
+    assert cli.main(["simulate", str(history), "--config", patient, "--bound-seconds", "0", "--json"]) == 0
+    played = json.loads(capsys.readouterr().out)
+    assert {name: played["waits"][name] for name in chosen["waits"]} == pytest.approx(chosen["waits"])
+    assert played["usd"]["total"] - played["usd"]["prepaid"] == pytest.approx(chosen["usd"])
+
+
+def test_fit_says_that_a_target_cant_be_kept_and_is_not_marked_as_found(history, tmp_path, capsys):
+    config = stack(tmp_path, wait_target="1m")
+    assert cli.main(["fit", str(history), "--config", config]) == 0
+    text = capsys.readouterr().out
+    assert "No patience keeps the waits that are wanted: with 0.43 the" in text and "<- fitted" not in text
+
+
+def test_fit_refuses_what_it_cant_fit_to(trace, history, tmp_path, capsys):
+    for argv, why in (
+        ([str(trace), "--config", STACK], "the history has 5 jobs; a patience can be fitted to 400 or more"),
+        ([str(history), "--config", STACK, "--jobs", "10"], "--jobs is 10; allowed is 400 or more"),
+        ([str(history), "--config", stack(tmp_path, wait_limit="2h")], "it has no burst.wait_target"),
+    ):
+        assert cli.main(["fit", *argv]) == 2
+        captured = capsys.readouterr()
+        assert why in captured.err and not captured.out
 
 
 SIMULATE, SIZE = ("simulate", "--bound-seconds", "0"), ("size", *OWNED, "--nodes", "1")

@@ -1,0 +1,64 @@
+"""Tasks of Slurm's arrays in `squeue --json`: each a row of its own, with an id that it keeps when it is split off."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from ironburst import naming
+from ironburst.adapters.slurm_values import number
+
+TASKS_SHOWN = 100
+"""of an array that waits: who is behind them is shown when they have started"""
+
+
+def tasks_apart(rows: list[Any]) -> list[Any]:
+    """Each task of an array as a row of its own, though Slurm has those that wait in one; of many the next ones, and no
+    more than may run at a time (--array=1-100%5).
+    """
+    busy: Counter[int] = Counter()
+    for raw in rows:
+        if isinstance(raw, dict) and not raw.get("array_task_string") and (array := _number(raw, "array_job_id")):
+            busy[array] += 1
+    apart = []
+    for raw in rows:
+        together = raw.get("array_task_string") if isinstance(raw, dict) else None
+        tasks = _task_ids(together) if isinstance(together, str) and together else []
+        if not tasks:
+            apart.append(raw)
+            continue
+        at_once = _number(raw, "array_max_tasks") or TASKS_SHOWN
+        more = min(at_once, TASKS_SHOWN) - busy[_number(raw, "array_job_id")]
+        limited = {"state_reason": "JobArrayTaskLimit"} if more <= 0 else {}
+        apart += [
+            raw | limited | {"array_task_string": "", "array_task_id": {"set": True, "infinite": False, "number": task}}
+            for task in tasks[: max(1, more)]
+        ]
+    return apart
+
+
+def _task_ids(text: str) -> list[int]:
+    """`1,3-9:2%4` as numbers, no more than TASKS_SHOWN; what Slurm cut off (...) isn't there. Empty: another shape."""
+    ids: list[int] = []
+    for part in text.partition("%")[0].replace("...", "").rstrip(",-").split(","):
+        if not (match := re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)):
+            return []
+        first, last, step = match[1], match[2] or match[1], match[3] or 1
+        ids += range(int(first), int(last) + 1, int(step))[:TASKS_SHOWN]
+    return ids[:TASKS_SHOWN]
+
+
+def _number(raw: dict[str, Any], key: str) -> int:
+    try:
+        return int(number(raw.get(key, 0)) or 0)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return 0
+
+
+def job_id(raw: dict[str, Any]) -> int:
+    """Slurm's own, or ours of a task."""
+    array, task = number(raw.get("array_job_id", 0)), number(raw.get("array_task_id"))
+    if array and task is not None:
+        return naming.task_of_array(int(array), int(task))
+    return int(number(raw["job_id"]) or 0)
