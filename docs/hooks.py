@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import posixpath
 import re
@@ -23,6 +24,12 @@ SOURCE = "source/"
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=(?:#[^)\s]*)?\))")
 ITEM = re.compile(r" *([-*]|\d+\.) ")
 FENCE = re.compile(r" *(```|~~~)")
+
+
+def on_startup(command: str, **_: object) -> None:
+    """A build says its warnings, and only them: --quiet would keep them from --strict, too."""
+    if command != "serve":
+        logging.getLogger("mkdocs").setLevel(logging.WARNING)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -50,7 +57,17 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         target = _target(path, match[1])
         return match[1] if target is None else posixpath.relpath(_uri(target), posixpath.dirname(here) or ".")
 
-    return "\n".join(_spaced(LINK.sub(link, markdown).splitlines()))
+    lines = LINK.sub(link, markdown).splitlines()
+    if here == "adr/README.md":
+        lines += ["", *_listed(ROOT / DOCS / "adr")]
+    return "\n".join(_spaced(lines))
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    """A link to each page of a folder, the newest first: a git host shows the folder itself."""
+    for page in sorted(folder.glob("[0-9]*.md"), reverse=True):
+        title = page.read_text().partition("\n")[0].removeprefix("# ")
+        yield f"- [{title}]({page.name})"
 
 
 def _outside(path: str, text: str) -> Iterator[str]:
