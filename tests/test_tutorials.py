@@ -1,5 +1,7 @@
 """What plays the tutorials can fail: a page that rots, a block that says nothing, a page that nobody plays."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,12 @@ def test_a_block_that_says_not_what_it_is_is_refused(tmp_path, text, said):
 def test_a_reason_is_that_of_the_next_block_alone(tmp_path):
     text = "<!-- not run: for no block -->\n\nA sentence.\n\n```sh\nls\n```\n"
     assert [block.not_run for block in blocks(page(tmp_path, text))] == [None]
+
+
+def test_nobody_waits_for_what_a_block_leaves_running(tmp_path):
+    shell = Shell(tmp_path, limit_s=5)
+    assert shell.run(*blocks(page(tmp_path, "```sh\nsleep 30 & echo $! > pid; echo up\n```\n"))) == "up\n"
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TUTORIALS.glob("*.md")))

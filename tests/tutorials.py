@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,30 +99,27 @@ class Shell:
         if block.not_run:
             self.seen.append(f"{block}: not run: {block.not_run}")
             return ""
-        read, write = os.pipe()
-        # -e, and -o pipefail: a reader would stop at the first error. What it exports goes to the next block
-        script = f"set -eo pipefail\n{block.commands}\nset +x; {{ pwd; env -0; }} >&{write}\n"
-        with os.fdopen(read, "rb") as after:
-            try:
-                ran = subprocess.run(
-                    ["bash", "-c", script],
-                    cwd=self.folder,
-                    env=self.env,
-                    pass_fds=[write],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    timeout=self.limit_s,
-                )
-            finally:
-                os.close(write)
-            left = after.read() if ran.returncode == 0 else b""
-        assert ran.returncode == 0, f"{block} failed with {ran.returncode}:\n{block.commands}\n{ran.stdout}"
-        missing = [line for line in block.printed if line.strip() and line != "..." and line not in ran.stdout]
-        assert not missing, f"{block} doesn't print {missing}; it prints:\n{ran.stdout}"
+        # files, not pipes: what a block leaves running (a lab, a service) holds them, and nobody waits for that
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as after:
+            # -e, and -o pipefail: a reader would stop at the first error. What it exports goes to the next block
+            script = f"set -eo pipefail\n{block.commands}\nset +x; {{ pwd; env -0; }} >&{after.fileno()}\n"
+            ran = subprocess.run(
+                ["bash", "-c", script],
+                cwd=self.folder,
+                env=self.env,
+                pass_fds=[after.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=self.limit_s,
+            )
+            said, left = (file.seek(0) or file.read() for file in (output, after))
+        printed = said.decode(errors="replace")
+        assert ran.returncode == 0, f"{block} failed with {ran.returncode}:\n{block.commands}\n{printed}"
+        missing = [line for line in block.printed if line.strip() and line != "..." and line not in printed]
+        assert not missing, f"{block} doesn't print {missing}; it prints:\n{printed}"
         where, _, variables = left.partition(b"\n")
         self.folder = Path(os.fsdecode(where))
         self.env = dict(os.fsdecode(pair).split("=", 1) for pair in variables.split(b"\0") if pair)
         self.seen.append(f"{block}: run")
-        return ran.stdout
+        return printed
