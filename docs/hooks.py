@@ -2,13 +2,12 @@
 
 - A link that leaves docs/ (a test, a stack file, the README) has no address of its own: no host is known for this
   repository. The site carries the linked file: Markdown as a page, anything else as text, below source/.
-- A list or a table may follow a sentence without an empty line between, as CommonMark allows and Python-Markdown doesn't.
+- A list or a table may follow a sentence without an empty line between, which Python-Markdown wants.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -96,7 +95,7 @@ def _uri(target: str) -> str:
     if target.startswith(DOCS):
         return target.removeprefix(DOCS)
     # .txt: browsers show it, whatever the file's own name ends in
-    shown = os.path.splitext(target)[1] in {".md", ".svg", ".png", ".html"}
+    shown = posixpath.splitext(target)[1] in {".md", ".svg", ".png", ".html"}
     return f"{SOURCE}{target}" if shown else f"{SOURCE}{target}.txt"
 
 

@@ -25,10 +25,9 @@ def test_the_lab_by_hand(tmp_path):
         (tools / name).chmod(0o755)
     env = dict(os.environ) | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     shell, site = Shell(ROOT, env, limit_s=300), Site(prefix)
-    printed = []
+    found = [replace(block, text=block.text.replace("tutorial", prefix)) for block in tutorial("lab.md")]
     try:
-        for block in tutorial("lab.md"):
-            printed.append(shell.run(replace(block, text=block.text.replace("tutorial", prefix))))
+        printed = list(map(shell.run, found))
         left = site.box.leftovers()
     finally:
         site.down()
