@@ -27,8 +27,8 @@ def add_parser(subparsers: Subparsers) -> None:
         help="a page for operators: what is broken, queue, GPUs, leases, money, decisions, drift",
         description="A page for operators: what is broken, the queue and why each job waits, GPUs over time, leases, "
         "money against the ceilings, decisions, drift. It reads the controller's files alone (document, ledger, "
-        "ticks), writes nothing, and asks neither the scheduler nor the cloud. Until SIGTERM or Ctrl-C. exit codes: 0 done; "
-        "1 a bug; 2 bad input",
+        "ticks), writes nothing, and asks neither the scheduler nor the cloud. Until SIGTERM or Ctrl-C. "
+        "exit codes: 0 done; 1 a bug; 2 bad input",
         epilog="example: ironburst serve --document /srv/ironburst/prod.json, and on your own machine "
         "ssh -L 8642:localhost:8642 head, then http://localhost:8642",
     )

@@ -5,9 +5,11 @@ look for drift. It reads; it asks no scheduler and no cloud, however many people
 from __future__ import annotations
 
 import json
+import math
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,14 +21,16 @@ from ironburst.burst import Job
 from ironburst.cli import explain, site_options, status
 from ironburst.controller import karpenter_store, money, spending
 from ironburst.controller.ledger import Ledger, LedgerError
-from ironburst.controller.recorder import Newest, RecordedTick, RecordError
+from ironburst.controller.recorder import Newest, Observed, RecordError
 from ironburst.controller.records import DecisionRow
 from ironburst.document import ClusterDocument, DocumentError
 from ironburst.page import broken, history, render, view
+from ironburst.page.history import Picture
 from ironburst.page.seen import Look, Seen, Usd
 from ironburst.ports import Observation
 
 DAYS = 8  # whose cost is shown, today's too
+PICTURES_S = 60.0  # between two of them: their finest part is a quarter of an hour
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,11 @@ class Source:
 
     def __init__(self, files: Files, document: ClusterDocument, clock: Callable[[], float] = time.time):
         self._files, self._document, self._clock = files, document, clock
-        self._newest, self._tick = Newest(files.ticks), None
+        self._newest = Newest(files.ticks)
+        self._tick: Observed | None = None
         self._lock = threading.Lock()
         self._seen: Seen | None = None
-
-    _tick: RecordedTick | None
+        self._pictures: tuple[float, list[Picture]] = (-math.inf, [])  # and when they were made
 
     @property
     def every_s(self) -> float:
@@ -91,61 +95,62 @@ class Source:
         except (DocumentError, site_options.BadInput) as error:
             wrong.append(f"{error}; the document of before is used")
         try:
-            self._tick = self._newest.tick()
+            self._tick = self._newest.look()
         except RecordError as error:
             wrong.append(str(error))
-        ledger = None
+        path = self._files.ledger
         try:
-            if self._files.ledger.exists():
-                ledger = Ledger(self._files.ledger, read_only=True)
-        except (LedgerError, OSError) as error:
-            wrong.append(str(error))
-        if ledger is None:
-            return _seen(self._document, self._tick, None, self._files.check, wrong, self._clock())
-        with closing(ledger):
-            return _seen(self._document, self._tick, ledger, self._files.check, wrong, self._clock())
+            if not path.exists():
+                return self._of(None, wrong)
+            with closing(Ledger(path, read_only=True)) as ledger:
+                return self._of(ledger, wrong)
+        except OSError as error:
+            return self._of(None, [*wrong, f"{path}: {error.strerror}; the group ironburst may read it"])
+        except (LedgerError, sqlite3.Error) as error:
+            return self._of(None, [*wrong, f"the ledger {path} can't be read: {error}"])
+
+    def _of(self, ledger: Ledger | None, wrong: list[str]) -> Seen:
+        tick, now_s = self._tick, self._clock()
+        decided = ledger.last_decisions() if ledger else {}
+        said = status.gather(self._document, _observed(self._document, tick), ledger, now_s, decided)
+        if tick is None and said["last_tick"]:
+            wrong = [*wrong, f"no tick can be read in {self._files.ticks}: the queue isn't known"]
+        jobs = {job.id: job for job in tick.jobs} if tick else {}
+        events = ledger.events(now_s - broken.TOLD_S) if ledger else []
+        decisions = ledger.newest_decisions(view.DECISIONS) if ledger else []
+        if ledger and not 0 <= now_s - self._pictures[0] < PICTURES_S:
+            self._pictures = (now_s, history.pictures(_recent(self._document, ledger, said, now_s)))
+        return Seen(
+            said=said,
+            tick_s=tick.at_s if tick else None,
+            wrong=wrong,
+            events=events,
+            decisions=decisions,
+            names=_names(ledger, said, {*(row.job for row in events), *(row.job for row in decisions)}),
+            why=lambda id: _sentences(jobs[id], decided.get(id)) if id in jobs else [],
+            spent=_spent(ledger, now_s) if ledger else [],
+            pictures=self._pictures[1],
+            look=look(self._files.check),
+            late=status.late(said) if said["late_s"] is not None else "",
+        )
 
 
-def _seen(
-    document: ClusterDocument,
-    tick: RecordedTick | None,
-    ledger: Ledger | None,
-    check: Path | None,
-    wrong: list[str],
-    now_s: float,
-) -> Seen:
-    said = status.gather(document, _observed(document, tick), ledger, now_s)
-    jobs = {job.id: job for job in tick.snapshot.jobs} if tick else {}
-    decided = ledger.last_decisions() if ledger else {}
-    events = ledger.events(now_s - broken.TOLD_S) if ledger else []
-    decisions = ledger.newest_decisions(view.DECISIONS) if ledger else []
+def _names(ledger: Ledger | None, said: dict[str, Any], others: Iterable[int | None]) -> dict[int, str]:
+    """How people call the jobs of the queue, and these."""
     names = {job["job"]: view.called(job) for job in said["queue"]}
-    for id in {*(row.job for row in events), *(row.job for row in decisions)} - {None, *names}:
-        if ledger and id is not None and (row := ledger.job(id)):
+    for id in others:
+        if ledger and id is not None and id not in names and (row := ledger.job(id)):
             names[id] = row.called or str(id)
-    return Seen(
-        said=said,
-        tick_s=tick.at_s if tick else None,
-        wrong=wrong,
-        events=events,
-        decisions=decisions,
-        names=names,
-        why=lambda id: _sentences(jobs[id], decided.get(id)) if id in jobs else [],
-        spent=_spent(ledger, now_s) if ledger else [],
-        pictures=history.pictures(_recent(document, ledger, said, now_s)) if ledger else [],
-        look=look(check),
-        late=status.late(said) if said["late_s"] is not None else "",
-    )
+    return names
 
 
-def _observed(document: ClusterDocument, tick: RecordedTick | None) -> Observation:
+def _observed(document: ClusterDocument, tick: Observed | None) -> Observation:
     """As the controller saw it at its last tick; a scheduler that it decided nothing for gave no answer."""
     if tick is None:
         return Observation((), ())
-    homes = (tick.policy.home_partition, *tick.policy.other_homes)
-    silent = tuple(each.kind for each in document.schedulers if each.home_partition not in homes)
+    silent = tuple(each.kind for each in document.schedulers if each.home_partition not in tick.homes)
     silent = silent if document.other_schedulers else ()
-    return Observation(tick.snapshot.jobs, tick.snapshot.nodes, silent=silent)
+    return Observation(tick.jobs, tick.nodes, silent=silent)
 
 
 def _sentences(job: Job, row: DecisionRow | None) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -99,12 +99,19 @@ def late(said: dict[str, Any]) -> str:
     )
 
 
-def gather(document: ClusterDocument, observation: Observation, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
-    """Everything that is shown, as JSON values."""
+def gather(
+    document: ClusterDocument,
+    observation: Observation,
+    ledger: Ledger | None,
+    now_s: float,
+    decided: Mapping[int, DecisionRow] | None = None,
+) -> dict[str, Any]:
+    """Everything that is shown, as JSON values. `decided`: of each job that waits, if it is known already."""
     homes = {each.home_partition: each.kind for each in document.schedulers}
     at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
     last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
-    decided = ledger.last_decisions() if ledger else {}
+    if decided is None:
+        decided = ledger.last_decisions() if ledger else {}
     on: dict[str, list[Job]] = {}
     for job in observation.jobs:
         for name in job.on:

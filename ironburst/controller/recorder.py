@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ironburst.burst import Decision, Policy, Snapshot, from_json, to_json
+from ironburst.burst import Decision, Job, Node, Policy, Snapshot, from_json, to_json
 from ironburst.controller import changes, private
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
@@ -138,8 +138,17 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
             damaged(error)
 
 
+class Observed(NamedTuple):
+    """What a recorded tick saw of the queue and the nodes, and for whose queues it decided."""
+
+    at_s: float
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    homes: tuple[str, ...]  # home partitions
+
+
 class Newest:
-    """The newest tick of a folder, again and again while a controller writes there: only what is new is read."""
+    """What the newest tick of a folder saw, again and again while a controller writes there: what is new is read."""
 
     def __init__(self, folder: Path | str):
         self._folder = Path(folder)
@@ -147,10 +156,11 @@ class Newest:
         self._read = 0  # bytes of the file
         self._at_s = 0.0
         self._said: dict[str, Any] | None = None  # by the last whole tick in it
-        self._tick: RecordedTick | None = None
+        self._jobs: dict[int, tuple[Any, Job]] = {}  # by the identity of what they were read from
+        self._seen: Observed | None = None
 
-    def tick(self) -> RecordedTick | None:
-        """None: there is none. One that is being written counts at the next call. Raises RecordError."""
+    def look(self) -> Observed | None:
+        """None: there is no tick. One that is being written counts at the next call. Raises RecordError."""
         for path in sorted(self._folder.glob(_FILES))[:-3:-1]:  # the newest one may hold no whole tick yet
             try:
                 self._go_on(path)
@@ -158,7 +168,7 @@ class Newest:
                 raise RecordError(f"{path} can't be read ({error or type(error).__name__})") from None
             if self._said is not None:
                 break
-        return self._tick
+        return self._seen
 
     def _go_on(self, path: Path) -> None:
         if path != self._path:
@@ -166,13 +176,22 @@ class Newest:
         with path.open("rb") as file:
             file.seek(self._read)
             data = file.read()
-        read, new = self._read, False
+        began, new = self._read, False
         with suppress(EOFError):
             for text, end in _members(data):
                 self._at_s, self._said = _next(self._said, text)
-                self._read, new = read + end, True
+                self._read, new = began + end, True
         if new and self._said is not None:
-            self._tick = _decoded(self._at_s, self._said)
+            self._seen = self._observed(self._said)
+
+    def _observed(self, said: dict[str, Any]) -> Observed:
+        """A job that stayed the same is the same value as in the tick before: it was decoded then."""
+        items = said["snapshot"]["jobs"]
+        jobs = {id(item): self._jobs.get(id(item)) or (item, from_json(Job, item)) for item in items}
+        self._jobs = jobs
+        nodes = tuple(from_json(Node, item) for item in said["snapshot"]["nodes"])
+        homes = (str(said["policy"]["home_partition"]), *map(str, said["policy"].get("other_homes", ())))
+        return Observed(self._at_s, tuple(jobs[id(item)][1] for item in items), nodes, homes)
 
 
 def usage(folder: Path | str) -> Usage:

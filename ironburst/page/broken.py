@@ -37,7 +37,7 @@ def troubles(seen: Seen, at: At) -> list[Trouble]:
         found.append(Trouble(True, "No controller", "none has run with this ledger yet: start it (`ironburst run`)"))
     kinds = [naming.SCHEDULERS[kind] for kind in said["silent"]]
     found += [Trouble(True, f"{name} gave no answer", "at the last tick; its queue isn't known") for name in kinds]
-    found += [_closed(place, at) for place in said["closed"]]
+    found += _closed(said["closed"], at)
     found += [_node(node) for node in said["home"] if node_states.closed(node["states"])]
     now_s = said["at_s"]
     found += _told(seen.events, "needs_a_person", now_s - TOLD_S, "Needs a person", True, at)
@@ -48,13 +48,19 @@ def troubles(seen: Seen, at: At) -> list[Trouble]:
     return sorted(found, key=lambda each: not each.act)
 
 
-def _closed(place: dict[str, Any], at: At) -> Trouble:
-    what = " ".join(filter(None, (place["pool"], place["zone"], place["market"], place["instance_type"])))
-    size = f" for {place['nodes']} nodes or more" if place["nodes"] > 1 else ""
-    if place["until_s"] is None:
-        again = f"cure the cause, then reopen it: ironburst tick --reopen {place['pool']}"
-        return Trouble(True, f"Pool {what} is closed{size}", f"{place['reason']}; {again}")
-    return Trouble(False, f"Pool {what} is closed{size}", place["reason"], f"until {at(place['until_s'])}")
+def _closed(closed: Iterable[dict[str, Any]], at: At) -> list[Trouble]:
+    """One for all places of a pool that are closed for the same reason."""
+    places: dict[tuple[str, str, float | None], list[str]] = {}
+    for place in closed:
+        size = f"{place['nodes']} nodes or more" if place["nodes"] > 1 else ""
+        words = " ".join(filter(None, (place["zone"], place["market"], place["instance_type"], size)))
+        places.setdefault((place["pool"], place["reason"], place["until_s"]), []).append(words)
+    found = []
+    for (pool, reason, until_s), where in places.items():
+        again = f". Cure the cause, then reopen it: ironburst tick --reopen {pool}" if until_s is None else ""
+        when = "" if until_s is None else f"until {at(until_s)}"
+        found.append(Trouble(until_s is None, f"Pool {pool} is closed", f"{reason} ({', '.join(where)}){again}", when))
+    return found
 
 
 def _node(node: dict[str, Any]) -> Trouble:

@@ -18,6 +18,7 @@ from ironburst.page.history import Picture
 from ironburst.page.seen import At, Look, Seen, Usd
 
 ROWS = 200  # jobs at a time
+SENTENCES = 500  # jobs that are told of in whole; the others' reason is shown alone
 DECISIONS = 100
 _WORDS = {"wait": "waits", "infeasible": "can't be rented for", "would_rent": "would rent", "given_up": "given up"}
 
@@ -188,7 +189,7 @@ def queue(seen: Seen, asked: str = "", rows: int | None = ROWS) -> Queue:
         found.sort(key=lambda job: words[0] not in (called(job).casefold(), str(job["job"])))
     waiting = sum(job["state"] == "PENDING" for job in jobs)
     running = sum(bool(job["on"]) for job in jobs)
-    shown = [_line(job, seen) for job in (found if rows is None else found[:rows])]
+    shown = [_line(job, seen, n < SENTENCES) for n, job in enumerate(found if rows is None else found[:rows])]
     return Queue(shown, len(found), len(jobs), waiting, running, asked)
 
 
@@ -202,13 +203,14 @@ def called(job: dict[str, Any]) -> str:
     return str(job["called"]) if job["scheduler"] == "slurm" else str(job["name"])
 
 
-def _line(job: dict[str, Any], seen: Seen) -> JobLine:
+def _line(job: dict[str, Any], seen: Seen, whole: bool) -> JobLine:
+    """`whole`: with the sentence and what was not done, else with the reason alone."""
     since_s, now_s = job["waits_since_s"], seen.said["at_s"]
     where = explain.listed(job["on"])
     if since_s is not None:
         wait_s = now_s - since_s
         where = f"waits {explain.duration(wait_s)}" if wait_s >= 0 else f"may start in {explain.duration(-wait_s)}"
-    told = list(seen.why(job["job"])) if job["state"] == "PENDING" else []
+    told = list(seen.why(job["job"])) if whole and job["state"] == "PENDING" else []
     why = told[0] if told else job["why"]
     if job["state"] == "PENDING" and not why:
         why = "the controller has decided nothing about it yet"
@@ -273,7 +275,9 @@ def _day(name: str, usd: Usd) -> Day:
     rows = [(who, pool, cost) for pool, of in usd.items() for who, cost in of.items()]
     rows.sort(key=lambda row: -row[2])
     total = explain.usd(sum(cost for _, _, cost in rows))
-    return Day(name, total, [(who or "(no account)", pool, explain.usd(cost)) for who, pool, cost in rows])
+    return Day(
+        name, total, [(who or "accounts without a ceiling", pool, explain.usd(cost)) for who, pool, cost in rows]
+    )
 
 
 # ---- what was decided
