@@ -82,6 +82,7 @@ def _serve(source: served.Source, token: str | None, ip: Ip, port: int) -> int:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((str(ip), port))
+            bound.listen(64)  # who asks from now on is answered as soon as the page is up
         except OSError as error:
             raise BadInput(f"--listen {ip}:{port} can't be used: {error.strerror}") from None
         host = f"[{ip}]" if ip.version == 6 else str(ip)

@@ -6,7 +6,7 @@
   const filter = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of document.querySelectorAll(".jobs tbody tr")) {
-      const text = row.textContent.toLowerCase();
+      const text = [...row.cells].slice(0, 4).map((cell) => cell.textContent).join(" ").toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     }
   };
@@ -45,6 +45,7 @@
     document.getElementById("queue").scrollIntoView();
   });
   if (everyMs) {
+    document.getElementById("reload").remove();
     setInterval(() => document.hidden || reading() || look(), everyMs);
     document.addEventListener("visibilitychange", () => document.hidden || look());
   }

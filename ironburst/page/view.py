@@ -223,7 +223,7 @@ def _line(job: dict[str, Any], seen: Seen, whole: bool) -> JobLine:
         gpus=job["gpus"],
         where=where,
         why=why,
-        more=tuple(told[1:]),
+        more=tuple(line.strip() for line in told[1:]),
     )
 
 

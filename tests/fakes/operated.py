@@ -24,7 +24,7 @@ class Operated(World):
             self.slurm.submit(limit_s=72 * HOUR, runs_s=72 * HOUR, account=account, name="pretrain", user="ann")
         for hour in range(20):
             self._work(hour)
-            self.pass_by(HOUR, 120.0)
+            self.pass_by(HOUR, 300.0)
         self.slurm.gate_fails = {"p5-1", "p5-2", "p5-3"}
         self.slurm.nodes["dgx03"].states = {"DOWN", "NOT_RESPONDING"}
         self.slurm.nodes["dgx03"].adds("Not responding", self.clock.now())
