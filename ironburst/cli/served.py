@@ -171,7 +171,8 @@ def _recent(document: ClusterDocument, ledger: Ledger, said: dict[str, Any], now
             gpus[name] = next((pool.gpu.count for pool in document.pools if pool.instance_type == name), 0)
     nodes = {node for pool in document.pools for node in pool.nodes} | {lease.node for lease in leases}
     home_gpus = sum(node["gpus"] for node in said["home"])
-    return history.Recent(now_s, ledger.jobs_since(since_s), leases, gpus, frozenset(nodes), home_gpus)
+    until_s = float(said["last_tick"]["at_s"]) if said["last_tick"] else now_s
+    return history.Recent(until_s, ledger.jobs_since(since_s), leases, gpus, frozenset(nodes), home_gpus)
 
 
 def _spent(ledger: Ledger, now_s: float) -> list[tuple[str, Usd]]:

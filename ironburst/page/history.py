@@ -17,7 +17,10 @@ MONTH_S = 30 * DAY_S
 
 @dataclass(frozen=True)
 class Recent:
-    """What of the ledger the pictures are of. `gpus`: of a node, by instance type; `home_gpus`: all nodes of now."""
+    """What of the ledger the pictures are of, up to `now_s`, the last tick: nobody knows what came after.
+
+    `gpus`: of a node, by instance type; `home_gpus`: all nodes of now.
+    """
 
     now_s: float
     jobs: Sequence[JobRow]
@@ -54,7 +57,7 @@ def pictures(recent: Recent) -> list[Picture]:
         for what, series in (("GPUs", running), ("GPUs wanted", queue)):
             svg = drawn(series, edges, marks(edges[0], edges[-1]), when)
             legend = tuple((each.style, each.name) for each in series)
-            out.append(Picture(f"{what}, the last {title}", svg, legend))
+            out.append(Picture(f"{what}, {title}", svg, legend))
     return out
 
 

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ironburst.page import render
 
@@ -75,13 +75,13 @@ class _Guard:
             return  # no websockets; lifespan has nothing to do
         answer = self._refused(Request(scope)) or self._inner
 
-        async def sent(message: dict[str, object]) -> None:
+        async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", ()), *headers]}  # type: ignore[misc]
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
-        await answer(scope, receive, sent)  # type: ignore[arg-type]
+        await answer(scope, receive, sent)
 
     def _refused(self, request: Request) -> Response | None:
         if self._local and _name(request.headers.get("host", "")) not in LOCAL_NAMES:

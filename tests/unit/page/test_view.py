@@ -198,7 +198,7 @@ def test_looking_leaves_nothing_behind(site):
 
 
 def test_the_pictures_are_of_the_ledger(site):
-    rented = next(each for each in site.source().seen().pictures if each.title == "GPUs, the last 24 hours")
+    rented = next(each for each in site.source().seen().pictures if each.title == "GPUs, 24 hours")
     # 24 h of 8 GPUs a lease, averaged
     day_s = site.now() - DAY_S
     db = sqlite3.connect(site.folder / "ledger.sqlite")
