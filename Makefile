@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages kubernetes demo demo-kubernetes test test-fast test-slow test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
+.PHONY: help setup lab-packages browser kubernetes demo demo-kubernetes test test-fast test-slow test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -34,13 +34,16 @@ lab-packages: ## Debian packages that the lab needs on this machine (root)
 kubernetes: setup ## build the lab's Kubernetes control plane from Go modules, once (minutes; needs Go, no root)
 	@$(PY) -m lab.kubernetes build
 
+browser: lab-packages
+	@sh lab/packages.sh chromium chromium-driver || echo "no Chromium: its tests are skipped"
+
 demo: setup lab-packages ## the main job on the lab, end to end (root, 3 GB of disk)
 	$(PY) -m lab.demo
 
 demo-kubernetes: setup lab-packages kubernetes ## the same with pods on a real Kubernetes control plane (root, 4 minutes)
 	$(PY) -m lab.demo.kubernetes
 
-test: setup lab-packages ## all tests but the slow ones; those with hosts need root (what CI runs)
+test: setup lab-packages browser ## all tests but the slow ones; those with hosts need root (what CI runs)
 	$(PY) -m pytest $(SPREAD) -m "not slow"
 
 test-fast: setup ## the tests that need no lab

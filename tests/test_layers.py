@@ -40,6 +40,8 @@ RIGHTS = {
     # what acts
     "ironburst.baremetal": "pydantic :catalog :secrets",
     "ironburst.controller": ":burst :document :karpenter_port :naming :node_states :ports :shares",
+    "ironburst.page": "jinja2 markupsafe numpy starlette :burst :controller.records :naming :node_states "
+    ":replay.pictures",
     "ironburst.convergence": "yaml :document :files :service",
     "ironburst.first_contact": "",
     "ironburst.image_port": ":ports",
@@ -49,7 +51,7 @@ RIGHTS = {
     "ironburst.adapters": ":baremetal :convergence.ports :doctor :image_port :karpenter_port :kubernetes_rights "
     ":naming :node_states :ports :service :shares :signals :software ansible_runner boto3 botocore cryptography "
     "kubernetes requests sushy urllib3 yaml",
-    "ironburst.cli": "argcomplete ironburst rich yaml",
+    "ironburst.cli": "argcomplete ironburst rich uvicorn yaml",
     # the declaration
     "__main__": "pulumi components :config",
     "components": "kubernetes pulumi pulumi_aws pulumi_kubernetes yaml :catalog :config :document :kubernetes_rights "

@@ -64,8 +64,14 @@ def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
+@cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is made of: its origin, and its arguments."""
+    return typing.get_origin(kind), typing.get_args(kind)
+
+
 def _decode(kind: Any, data: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = _parts(kind)
     if origin in (typing.Union, types.UnionType):
         if data is None and type(None) in arguments:
             return None

@@ -37,6 +37,7 @@ VERBS = (
     "slurm",
     "status",
     "explain",
+    "serve",
     "tick",
     "run",
     "reap",

@@ -38,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tell one job's story."""
     ledger = site_options.open_ledger(arguments)
-    said = [gather(ledger, job, time.time()) for job in _numbers(ledger, arguments.job)]
+    said = [gather(ledger, job, time.time()) for job in numbers(ledger, arguments.job)]
     if arguments.json:
         print(json.dumps(said[0] if len(said) == 1 else {"jobs": said}))
     else:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _numbers(ledger: Ledger, asked: str) -> list[int]:
+def numbers(ledger: Ledger, asked: str) -> list[int]:
     """Of one job, or of all parts of one. Raises BadInput for what nobody has, and for what is no number of Slurm's."""
     if re.fullmatch(r"-?[0-9]{1,18}", asked):
         parts = [row.job for row in ledger.parts(int(asked))]
@@ -91,7 +91,7 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
         for event in ledger.events_of(job, launches)
         if event.job == job or (event.job is None and (not event.lease or event.lease in ids))
     ]
-    story = [*map(_decision, ledger.decisions(job)), *map(_event, events)]
+    story = [*map(decision, ledger.decisions(job)), *map(_event, events)]
     return {
         "job": job,
         "scheduler": naming.scheduler_of(job),
@@ -110,7 +110,8 @@ def gather(ledger: Ledger, job: int, now_s: float) -> dict[str, Any]:
     }
 
 
-def _decision(row: DecisionRow) -> dict[str, Any]:
+def decision(row: DecisionRow) -> dict[str, Any]:
+    """One decision as `gather` has it."""
     return {
         "at_s": row.at_s,
         "last_s": row.last_s,

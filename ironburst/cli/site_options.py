@@ -35,7 +35,13 @@ class BadInput(Exception):
     """An option or an argument that can't be used; the text is one sentence."""
 
 
-def add(parser: argparse.ArgumentParser, *, needs_scheduler: bool = True, needs_document: bool = True) -> None:
+def add(
+    parser: argparse.ArgumentParser,
+    *,
+    needs_scheduler: bool = True,
+    needs_document: bool = True,
+    prints_json: bool = True,
+) -> None:
     """Add the common options."""
     if needs_document:
         parser.add_argument(
@@ -50,7 +56,8 @@ def add(parser: argparse.ArgumentParser, *, needs_scheduler: bool = True, needs_
         parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
         told = "how to get into a Kubernetes cluster (default: $IRONBURST_KUBECONFIG, or what the document names)"
         parser.add_argument("--kubeconfig", type=Path, default=None, metavar="FILE", help=told)
-    parser.add_argument("--json", action="store_true", help="machine-readable")
+    if prints_json:
+        parser.add_argument("--json", action="store_true", help="machine-readable")
 
 
 def ledger_path(arguments: argparse.Namespace) -> Path:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -21,7 +21,7 @@ from ironburst.config import ranges
 from ironburst.controller import spending
 from ironburst.controller.ledger import Ledger, LedgerError
 from ironburst.controller.recorder import usage
-from ironburst.controller.records import LeaseRow
+from ironburst.controller.records import DecisionRow, LeaseRow
 from ironburst.document import Budget, ClusterDocument
 from ironburst.ports import Observation
 
@@ -87,22 +87,35 @@ def _once(arguments: argparse.Namespace) -> int:
     if said["silent"]:
         print(f"ironburst: {said['unreadable'][0]}", file=sys.stderr)
     if said["late_s"] is not None:
-        print(f"ironburst: {_late(said)}", file=sys.stderr)
+        print(f"ironburst: {late(said)}", file=sys.stderr)
     return 3 if said["silent"] else 5 if said["late_s"] is not None else 0
 
 
-def _late(said: dict[str, Any]) -> str:
+def late(said: dict[str, Any]) -> str:
+    """That the controller is silent, as a sentence."""
     return (
         f"the controller has not ticked for {explain.duration(said['late_s'])}: nothing is rented or given back; "
         "start it (`ironburst run`), or see what it says"
     )
 
 
-def gather(document: ClusterDocument, observation: Observation, ledger: Ledger | None, now_s: float) -> dict[str, Any]:
-    """Everything that is shown, as JSON values."""
+def gather(
+    document: ClusterDocument,
+    observation: Observation,
+    ledger: Ledger | None,
+    now_s: float,
+    decided: Mapping[int, DecisionRow] | None = None,
+) -> dict[str, Any]:
+    """Everything that is shown, as JSON values. `decided`: of each job that waits, if it is known already."""
     homes = {each.home_partition: each.kind for each in document.schedulers}
     at_home = [(homes[name], node) for node in observation.nodes for name in node.partitions if name in homes]
     last = json.loads(ledger.noted("last_tick") or "null") if ledger else None
+    if decided is None:
+        decided = ledger.last_decisions() if ledger else {}
+    on: dict[str, list[Job]] = {}
+    for job in observation.jobs:
+        for name in job.on:
+            on.setdefault(name, []).append(job)
     return {
         "at_s": now_s,
         "cluster": document.cluster,
@@ -112,9 +125,9 @@ def gather(document: ClusterDocument, observation: Observation, ledger: Ledger |
         "unreadable": list(observation.unreadable),
         "last_tick": last,
         "late_s": _late_s(document, last, now_s),
-        "queue": [_job(job, ledger) for job in observation.jobs],
-        "home": [{"scheduler": kind, **_home_node(node, observation)} for kind, node in at_home],
-        "leases": [_lease(document, lease, observation, now_s) for lease in ledger.leases()] if ledger else [],
+        "queue": [_job(job, decided.get(job.id) if job.pending else None) for job in observation.jobs],
+        "home": [{"scheduler": kind, **_home_node(node, on.get(node.name, []))} for kind, node in at_home],
+        "leases": [_lease(document, each, on.get(each.node, []), now_s) for each in ledger.leases()] if ledger else [],
         "karpenter": karpenter_status.gather(document, ledger, now_s) if ledger else [],
         "closed": [asdict(place) for place in ledger.cool_downs(now_s)] if ledger else [],
         "money": _money(document, ledger, now_s),
@@ -129,17 +142,17 @@ def _late_s(document: ClusterDocument, last: dict[str, Any] | None, now_s: float
     return since_s if since_s > max(LATE_S, LATE_TICKS * document.burst.tick_s) else None
 
 
-def _home_node(node: Node, observation: Observation) -> dict[str, Any]:
+def _home_node(node: Node, on: list[Job]) -> dict[str, Any]:
     return {
         "node": node.name,
         "states": list(node.states),
         "gpus": node.total.gpus,
         "reason": node.reason,
-        "gpus_used": sum(job.each.gpus for job in observation.on(node.name)),
+        "gpus_used": sum(job.each.gpus for job in on),
     }
 
 
-def _lease(document: ClusterDocument, lease: LeaseRow, observation: Observation, now_s: float) -> dict[str, Any]:
+def _lease(document: ClusterDocument, lease: LeaseRow, on: list[Job], now_s: float) -> dict[str, Any]:
     pool = document.pool(lease.pool)
     return {
         "lease": lease.id,
@@ -153,7 +166,7 @@ def _lease(document: ClusterDocument, lease: LeaseRow, observation: Observation,
         "usd_per_hour": lease.usd_per_hour,
         "from_s": lease.from_s,
         "usd": lease.usd(now_s),
-        "jobs": [job.id for job in observation.on(lease.node)],
+        "jobs": [job.id for job in on],
     }
 
 
@@ -185,14 +198,14 @@ def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
     }
 
 
-def _job(job: Job, ledger: Ledger | None) -> dict[str, Any]:
-    decided = ledger.last_decision(job.id) if ledger and job.pending else None
+def _job(job: Job, decided: DecisionRow | None) -> dict[str, Any]:
     return {
         "job": job.id,
         "called": job.called or str(job.id),
         "scheduler": naming.scheduler_of(job.id),
         "name": job.name,
         "user": job.user,
+        "account": job.account,
         "state": job.state,
         "nodes": job.nodes,
         "gpus": job.nodes * job.each.gpus,
@@ -219,7 +232,7 @@ def lines(said: dict[str, Any], columns: int = shown.UNLIMITED, colour: bool = F
     ]
     return [
         f"cluster {said['cluster']}, document {said['serial']}, {ago}",
-        *shown.wrapped([_late(said)] if said["late_s"] is not None else [], columns),
+        *shown.wrapped([late(said)] if said["late_s"] is not None else [], columns),
         "",
         *(sides if several else _side(said, look, None)),
         "rented",

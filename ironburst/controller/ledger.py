@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ironburst.burst import CoolDown, Job, Launch
-from ironburst.controller import private, records, schema
+from ironburst.controller import database, records
 from ironburst.controller.records import (
     CoolDownRow,
     DecisionRow,
@@ -44,18 +44,7 @@ class Ledger:
             what_to_do = "give --ledger, or start the controller with `ironburst run`"
             raise LedgerError(f"there is no ledger at {path}: {what_to_do}")
         try:
-            if not read_only:
-                private.parent(path)
-                for part in (path, *path.parent.glob(f"{path.name}-*")):  # new ones beside it get the ledger's mode
-                    private.file(part)
-            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-            self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=10)
-            self._db.row_factory = sqlite3.Row
-            if not read_only:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=FULL")  # an intent must survive a power cut
-                schema.apply(self._db)
-                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (VERSION,))
+            self._db = database.connect(path, VERSION, read_only=read_only)
             version = self._db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()[0]
         except (sqlite3.Error, OSError, TypeError) as error:
             raise LedgerError(f"{path} can't be used as a ledger: {error}") from None
@@ -320,10 +309,15 @@ class Ledger:
             return [records.decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id")]
         return [records.decision(row) for row in self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id", job)]
 
-    def last_decision(self, job: int) -> DecisionRow | None:
-        """Of one job; None: nothing was decided yet."""
-        rows = self._rows("SELECT * FROM decisions WHERE job = ? ORDER BY id DESC LIMIT 1", job)
-        return records.decision(rows[0]) if rows else None
+    def last_decisions(self) -> dict[int, DecisionRow]:
+        """Of each job that waits."""
+        newest = "(SELECT max(id) FROM decisions WHERE job = jobs.job)"
+        query = f"SELECT decisions.* FROM jobs JOIN decisions ON id = {newest} WHERE state = 'PENDING'"
+        return {row["job"]: records.decision(row) for row in self._rows(query)}
+
+    def newest_decisions(self, count: int) -> list[DecisionRow]:
+        """The newest ones of all jobs, the newest first."""
+        return [records.decision(row) for row in self._rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", count)]
 
     def saw_jobs(self, jobs: Iterable[Job], now_s: float) -> None:
         """Remember jobs, so that they can be explained after they have left the queue."""
@@ -346,6 +340,10 @@ class Ledger:
         which = "job = ?" if isinstance(job, int) else "name = ? ORDER BY submit_s DESC LIMIT 1"
         rows = self._rows(f"SELECT * FROM jobs WHERE {which}", job)
         return JobRow(**rows[0]) if rows else None
+
+    def jobs_since(self, at_s: float) -> list[JobRow]:
+        """Those that were seen in the queue then or later."""
+        return [JobRow(**row) for row in self._rows("SELECT * FROM jobs WHERE last_s >= ?", at_s)]
 
     def parts(self, whole: int) -> list[JobRow]:
         """The tasks of an array, and the parts of a heterogeneous job, by the number of the whole."""

@@ -28,17 +28,20 @@ class Spent:
 
 def spent(leases: Iterable[LeaseRow], rates: Paid, now_s: float) -> Spent:
     """What leases had cost by then. A call without an answer isn't counted: if it happened, its instance tells."""
+    leases, this_month, this_day = list(leases), month(now_s), day(now_s)
+    return Spent(
+        this_month[0], within(leases, rates, this_month, now_s), this_day[0], within(leases, rates, this_day, now_s)
+    )
+
+
+def within(leases: Iterable[LeaseRow], rates: Paid, times: Times, now_s: float) -> dict[str, float]:
+    """USD by account that leases had cost by then, of what falls into a time."""
     known = [lease for lease in leases if lease.state != REQUESTED]
     paid = [(lease, paid) for lease in known if (paid := lease.paid(now_s))]
-    this_month, this_day = month(now_s), day(now_s)
-    return Spent(this_month[0], _by_account(paid, rates, this_month), this_day[0], _by_account(paid, rates, this_day))
-
-
-def _by_account(paid: list[Costs], rates: Paid, window: Times) -> dict[str, float]:
     names = {rate.account for lease, _ in paid for rate in rates_of(lease, rates)}
-    within = Ceiling("month", 0.0, *window)
+    only = Ceiling("month", 0.0, *times)
     return {
-        name: sum(_usd(rates_of(lease, rates), *times, within, name) for lease, times in paid) for name in sorted(names)
+        name: sum(_usd(rates_of(lease, rates), *costs, only, name) for lease, costs in paid) for name in sorted(names)
     }
 
 

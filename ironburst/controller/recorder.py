@@ -15,17 +15,21 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ironburst.burst import Decision, Policy, Snapshot, from_json, to_json
+from ironburst.burst import Decision, Job, Node, Policy, Snapshot, from_json, to_json
 from ironburst.controller import changes, private
 
 KEEP_DAYS, KEEP_MB = 30.0, 1000.0
 _FILE_S, _FILE_BYTES = 3600.0, 16_000_000
 _FILES, _TIME = "*.jsonl.gz", "%Y%m%dT%H%M%SZ"  # version 0.1 wrote rounds-TIME-NNN.jsonl.gz
+
+
+_DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 class RecordError(Exception):
@@ -134,6 +138,62 @@ def ticks(folder: Path | str, damaged: Callable[[RecordError], None] | None = No
             damaged(error)
 
 
+class Observed(NamedTuple):
+    """What a recorded tick saw of the queue and the nodes, and for whose queues it decided."""
+
+    at_s: float
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    homes: tuple[str, ...]  # home partitions
+
+
+class Newest:
+    """What the newest tick of a folder saw, again and again while a controller writes there: what is new is read."""
+
+    def __init__(self, folder: Path | str):
+        self._folder = Path(folder)
+        self._path: Path | None = None
+        self._read = 0  # bytes of the file
+        self._at_s = 0.0
+        self._said: dict[str, Any] | None = None  # by the last whole tick in it
+        self._jobs: dict[int, tuple[Any, Job]] = {}  # by the identity of what they were read from
+        self._seen: Observed | None = None
+
+    def look(self) -> Observed | None:
+        """None: there is no tick. One that is being written counts at the next call. Raises RecordError."""
+        for path in sorted(self._folder.glob(_FILES))[:-3:-1]:  # the newest one may hold no whole tick yet
+            try:
+                self._go_on(path)
+            except _DAMAGE as error:
+                raise RecordError(f"{path} can't be read ({error or type(error).__name__})") from None
+            if self._said is not None:
+                break
+        return self._seen
+
+    def _go_on(self, path: Path) -> None:
+        if path != self._path:
+            self._path, self._read, self._said = path, 0, None
+        with path.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        began, new = self._read, False
+        with suppress(EOFError):
+            for text, end in _members(data):
+                self._at_s, self._said = _next(self._said, text)
+                self._read, new = began + end, True
+        if new and self._said is not None:
+            self._seen = self._observed(self._said)
+
+    def _observed(self, said: dict[str, Any]) -> Observed:
+        """A job that stayed the same is the same value as in the tick before: it was decoded then."""
+        items = said["snapshot"]["jobs"]
+        jobs = {id(item): self._jobs.get(id(item)) or (item, from_json(Job, item)) for item in items}
+        self._jobs = jobs
+        nodes = tuple(from_json(Node, item) for item in said["snapshot"]["nodes"])
+        homes = (str(said["policy"]["home_partition"]), *map(str, said["policy"].get("other_homes", ())))
+        return Observed(self._at_s, tuple(jobs[id(item)][1] for item in items), nodes, homes)
+
+
 def usage(folder: Path | str) -> Usage:
     """What the ticks of a folder take on disk."""
     files = [(path, path.stat()) for path in sorted(Path(folder).glob(_FILES))]
@@ -143,29 +203,38 @@ def usage(folder: Path | str) -> Usage:
 
 
 def _read(path: Path) -> Iterator[RecordedTick]:
-    count, said, at_s = 0, None, None
+    count, said = 0, None
     try:
-        for line in _members(path.read_bytes()):
-            new = json.loads(line)
-            at_s = float(new.pop("at_s"))
-            said = new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
-            tick = RecordedTick(
-                at_s,
-                from_json(Snapshot, said["snapshot"]),
-                from_json(Decision, said["decision"]),
-                from_json(Policy, said["policy"]),
-            )
+        for text, _ in _members(path.read_bytes()):
+            at_s, said = _next(said, text)
+            tick = _decoded(at_s, said)
             count += 1
             yield tick
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except _DAMAGE as error:
         good = f"its first {count} ticks are good" if count else "none of its ticks can be read"
         raise RecordError(
             f"{path} is damaged ({error or type(error).__name__}); {good}: move it away to read the others"
         ) from None
 
 
-def _members(data: bytes) -> Iterator[bytes]:
-    """Each gzip member, checked against its own sum before it is given out."""
+def _next(said: dict[str, Any] | None, text: bytes) -> tuple[float, dict[str, Any]]:
+    """When the next tick of a file was, and what it says; `said`: what the one before said, None: it is the first."""
+    new = json.loads(text)
+    at_s = float(new.pop("at_s"))
+    return at_s, new if said is None else {key: changes.applied(said[key], new[key]) for key in said}
+
+
+def _decoded(at_s: float, said: dict[str, Any]) -> RecordedTick:
+    return RecordedTick(
+        at_s,
+        from_json(Snapshot, said["snapshot"]),
+        from_json(Decision, said["decision"]),
+        from_json(Policy, said["policy"]),
+    )
+
+
+def _members(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Each gzip member, checked against its own sum before it is given out, and where it ends."""
     view, at = memoryview(data), 0
     while at < len(view):
         member, parts = zlib.decompressobj(31), []
@@ -175,7 +244,7 @@ def _members(data: bytes) -> Iterator[bytes]:
             at += len(chunk) - len(member.unused_data)
         if not member.eof:
             raise EOFError("it ends in the middle of a tick")
-        yield b"".join(parts)
+        yield b"".join(parts), at
 
 
 def _new(folder: Path, at_s: float) -> Path:

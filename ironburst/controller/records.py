@@ -240,7 +240,9 @@ def lease(row: sqlite3.Row) -> LeaseRow:
     return LeaseRow(**{**row, "worked": bool(row["worked"])})
 
 
+_OF_DECISIONS = frozenset(field.name for field in fields(DecisionRow))
+
+
 def decision(row: sqlite3.Row) -> DecisionRow:
     """A row of the table `decisions`, also of an older ledger."""
-    names = {field.name for field in fields(DecisionRow)}.intersection(row.keys())
-    return DecisionRow(**{name: row[name] for name in names})
+    return DecisionRow(**{name: row[name] for name in row.keys() if name in _OF_DECISIONS})  # noqa: SIM118

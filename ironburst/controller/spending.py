@@ -39,6 +39,17 @@ def spent(ledger: Ledger, rates: money.Paid, at_s: float) -> Spent:
     return money.spent(_paid(ledger, at_s), rates, at_s)
 
 
+def by_pool(ledger: Ledger, from_s: float, to_s: float, now_s: float) -> dict[str, dict[str, float]]:
+    """USD of a time by pool and account, as far as it has passed; a NodePool of Karpenter's is a pool, too."""
+    theirs, their_rates = karpenter_store.rows(ledger)
+    known = ledger.rates_paid_after(from_s) | their_rates
+    pools: dict[str, list[LeaseRow]] = {}
+    for lease in (*ledger.leases_paid_after(from_s), *theirs):
+        pools.setdefault(lease.pool, []).append(lease)
+    costs = {name: money.within(leases, known, (from_s, to_s), now_s) for name, leases in sorted(pools.items())}
+    return {name: found for name, cost in costs.items() if (found := {who: usd for who, usd in cost.items() if usd})}
+
+
 def rates(ledger: Ledger, now_s: float) -> dict[str, list[Rate]]:
     """By lease, the oldest first: of the leases, and of Karpenter's machines, that this month pays for."""
     return ledger.rates_paid_after(money.counts_from_s(now_s)) | karpenter_store.rows(ledger)[1]

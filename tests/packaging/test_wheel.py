@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ironburst
+from tests.fakes import document
 
 ROOT = Path(__file__).parents[2]
 # arguments, exit code, and what is said
@@ -21,6 +22,8 @@ NEEDS_NO_CHECKOUT = (
     ("publish --to document.json", 2, "publish: "),
     ("status --ledger ledger.sqlite", 2, "no ClusterDocument"),
     ("explain 1 --ledger ledger.sqlite", 2, "ledger.sqlite"),
+    ("serve --document document.json", 2, "document.json"),
+    ("serve --document cluster.json --ledger ledger.sqlite --out page.html", 0, ""),
     ("run --document document.json --ledger ledger.sqlite", 2, "document.json"),
     ("replay ticks", 2, "there are no ticks"),
     ("simulate --config stack.yaml --bound-seconds 0 jobs.csv", 0, "rented"),
@@ -36,6 +39,7 @@ def run(installed, tmp_path_factory):
     """The installed command, in a folder of its own."""
     folder = tmp_path_factory.mktemp("work")
     shutil.copy(ROOT / "stacks" / "Pulumi.lab.yaml", folder / "stack.yaml")
+    (folder / "cluster.json").write_text(document().model_dump_json())
     jobs = (f"{3600 * n},{1800 + 600 * (n % 5)},{1 + n % 8}" for n in range(40))
     (folder / "jobs.csv").write_text("\n".join(("submit_s,duration_s,num_gpus", *jobs)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(installed)}

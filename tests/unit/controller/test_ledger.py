@@ -49,7 +49,7 @@ def test_what_cost_no_money_is_forgotten_after_a_season(tmp_path):
     retention.forget_old(ledger, KEEP_S + 1.5 * day)
     assert ledger.job(1) is None and ledger.decisions(1) == []
     assert [event.kind for event in ledger.events()] == ["joined"]
-    assert ledger.job(2) and ledger.last_decision(2).text == "it waits"  # a node was rented for it
+    assert ledger.job(2) and ledger.decisions(2)[-1].text == "it waits"  # a node was rented for it
     assert ledger.job(3) and ledger.decisions(3)  # it is still in the queue
     assert ledger.events_of(2, ["l1"]) == ledger.events()
 
@@ -65,3 +65,35 @@ def test_the_lock_ends_with_its_process(tmp_path):
     process.wait()
     with lock.held(tmp_path / "l"):
         pass
+
+
+def test_a_reader_leaves_nothing_beside_a_ledger_that_nobody_has_open(tmp_path):
+    """SQLite would make its log anew: a reader may not, or leaves files that the controller may not write."""
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).close()
+    path.chmod(0o440)
+    before = sorted(tmp_path.iterdir())
+    reader = Ledger(path, read_only=True)
+    assert reader.leases() == [] and sorted(tmp_path.iterdir()) == before == [path]
+    reader.close()
+
+
+def test_a_reader_beside_a_controller_sees_what_it_has_just_written(tmp_path):
+    writer = Ledger(tmp_path / "ledger.sqlite")
+    writer.note("key", "one")
+    reader = Ledger(tmp_path / "ledger.sqlite", read_only=True)
+    writer.note("key", "two")
+    assert reader.noted("key") == "two"
+
+
+def test_the_newest_decision_of_each_job_that_waits(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for id, state in ((1, "PENDING"), (2, "RUNNING"), (3, "PENDING")):
+        ledger.saw_jobs([Job(id, "train", "ann", state, 0.0, 1, Resources(8), 3600.0, ("home",))], 1.0)
+    for id in (1, 2, 1, 3):
+        ledger.decided(id, "wait", f"code{id}", "first", 1.0)
+    ledger.decided(1, "wait", "other", "second", 2.0)
+    assert {id: row.text for id, row in ledger.last_decisions().items()} == {1: "second", 3: "first"}
+    assert [row.job for row in ledger.newest_decisions(2)] == [1, 3]
+    ledger.left_queue(3, 50.0)
+    assert [row.job for row in ledger.jobs_since(40.0)] == [3]

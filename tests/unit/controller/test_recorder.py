@@ -13,7 +13,7 @@ import pytest
 from ironburst.burst import Budget, Decision, Job, Policy, Resources, Snapshot, Wait, decide
 from ironburst.controller import changes
 from ironburst.controller.ledger import Ledger
-from ironburst.controller.recorder import RecordedTick, Recorder, RecordError, ticks, usage
+from ironburst.controller.recorder import Newest, RecordedTick, Recorder, RecordError, ticks, usage
 from ironburst.controller.tick import Controller
 from tests.fakes import FakeClock, FakeCloud, FakeSlurm, document
 
@@ -229,3 +229,45 @@ def test_a_full_disk_stops_no_controller(tmp_path):
     slurm.submit()
     controller.tick(document())
     assert any("can't be written" in event.text for event in ledger.events()) and ledger.noted("last_tick")
+
+
+# ---- the newest one, by somebody who looks on
+
+
+def test_who_looks_on_sees_each_tick_as_it_is_written(tmp_path):
+    folder, recorder = tmp_path / "ticks", Recorder(tmp_path / "ticks")
+    newest = Newest(folder)
+    assert newest.look() is None
+    for n in range(60):  # over an hour: two files
+        at_s = NOW + 70 * n
+        snapshot = shot(at_s, jobs=1 + n % 7)
+        recorder.record(POLICY, snapshot, said())
+        seen = newest.look()
+        assert (seen.at_s, seen.jobs, seen.nodes, seen.homes) == (at_s, snapshot.jobs, (), ("home",))
+        assert newest.look() is seen  # nothing new: nothing is read
+    assert len(list(folder.iterdir())) == 2
+    assert Newest(folder).look() == seen
+
+
+def test_a_tick_that_is_being_written_counts_when_it_is_whole(tmp_path):
+    folder, recorder = tmp_path / "ticks", Recorder(tmp_path / "ticks")
+    for n in range(2):
+        recorder.record(POLICY, shot(NOW + 10 * n, jobs=1 + n), said())
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    newest = Newest(folder)
+    for part in range(len(whole) - 30, len(whole)):
+        path.write_bytes(whole[:part])
+        assert len(newest.look().jobs) == 1
+    path.write_bytes(whole)
+    assert len(newest.look().jobs) == 2
+    path.with_name("ticks-20261121T130000Z-000.jsonl.gz").write_bytes(whole[:20])  # the next file is being begun
+    assert len(newest.look().jobs) == 2 and len(Newest(folder).look().jobs) == 2
+
+
+def test_a_damaged_newest_file_is_one_sentence(tmp_path):
+    Recorder(tmp_path / "ticks").record(POLICY, shot(), said())
+    (path,) = (tmp_path / "ticks").iterdir()
+    path.write_bytes(gzip.compress(b'{"at_s": 1}\n'))
+    with pytest.raises(RecordError, match="can't be read"):
+        Newest(tmp_path / "ticks").look()

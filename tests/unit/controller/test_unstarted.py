@@ -22,7 +22,7 @@ def told(world):
 
 
 def code(world):
-    return world.ledger.last_decision(world.job).code
+    return world.ledger.decisions(world.job)[-1].code
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def code(world):
 def test_a_job_that_slurm_says_it_will_not_start_is_never_rented_for(world, reason):
     world.slurm.refuse(world.job, reason)
     world.pass_by(1200, ROUND)
-    assert world.cloud.requests == [] and reason.split(",")[0] in world.ledger.last_decision(world.job).text
+    assert world.cloud.requests == [] and reason.split(",")[0] in world.ledger.decisions(world.job)[-1].text
 
 
 @pytest.mark.parametrize("reason", ["ReqNodeNotAvail, UnavailableNodes:dgx01", "Resources", "Reservation"])
