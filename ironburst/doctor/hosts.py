@@ -14,7 +14,7 @@ from typing import Any
 from ironburst.doctor.finding import Finding, State
 from ironburst.document import ClusterDocument, Host
 
-SLURMCTLD, SLURMD, SLURMDBD, SSH = 6817, 6818, 6819, 22
+SLURMCTLD, SLURMD, SSH = 6817, 6818, 22
 # They ask for no password, so they listen on loopback only
 LOCAL = {5555: "DCGM's nv-hostengine", 6666: "Fabric Manager"}
 MUNGE, BACKUPS = "/etc/munge/munge.key", "/var/backups/ironburst/slurm"
