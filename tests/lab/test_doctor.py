@@ -1,4 +1,4 @@
-"""`ironburst doctor --from hall` on real hosts: fine when they are converged; then things go wrong, and it says which."""
+"""`ironburst doctor --from hall` on real hosts: all is well when they are converged; then it names what goes wrong."""
 
 import json
 from contextlib import contextmanager
