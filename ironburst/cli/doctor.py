@@ -16,7 +16,8 @@ from ironburst import document
 from ironburst.adapters.aws_doctor import AwsAccount
 from ironburst.adapters.slurm import Slurm
 from ironburst.adapters.slurm_doctor import Head
-from ironburst.cli import Subparsers
+from ironburst.cli import Subparsers, site_doctor
+from ironburst.cli.playbook_options import declaration
 from ironburst.cli.site_options import BadInput, guarded
 from ironburst.cli.stack_file import document as stack_document
 from ironburst.cli.stack_file import valid
@@ -25,6 +26,7 @@ from ironburst.config.models import ClusterConfig
 from ironburst.config.scheduler_models import Slurm as SlurmConfig
 from ironburst.doctor import aws, slurm
 from ironburst.doctor.finding import Finding
+from ironburst.doctor.published import examine as examine_published
 from ironburst.doctor.site import Site
 from ironburst.document import ClusterDocument
 
@@ -38,11 +40,19 @@ A line is ok, warn (it works, and something is about to go wrong or is not as de
 not be asked, and the line says which right lacks. With --json the findings are a list of check, looked_at, state, \
 seen, todo.
 
+--from says where this runs, and so what can be seen from here: hall: AWS, what is published, the hosts by ssh, their \
+packages, the BMCs; cloud: the same without BMCs, which are on a network of their own; ci: AWS and what is published. \
+Hosts are asked with the inventory's logins, as by `ironburst converge`; a BMC is asked once, so a wrong password \
+locks nothing.
+
 AWS is asked with the caller's credentials, as boto3 finds them. The launches are dry runs, as the controller's role \
 where the caller may take it. One question, for the cost allocation tag, costs a cent. On the head of a Slurm, \
 commands run that only show.
 
 example: ironburst doctor stacks/Pulumi.prod.yaml --aws --document /srv/ironburst/prod.json"""
+
+
+PLACES = ("hall", "cloud", "ci")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -60,6 +70,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--aws", action="store_true", help=told + "(default: all that doctor knows, which is AWS)")
     told = "only a Slurm that isn't managed: has it what `ironburst slurm snippet` prints? Asked on its head"
     parser.add_argument("--slurm", action="store_true", help=told)
+    told = "all that can be seen from there: hosts, BMCs, packages, AWS, the document (below)"
+    parser.add_argument("--from", dest="place", choices=PLACES, help=told)
+    told = "folder of an environment, as in inventory/lab: with --from hall and cloud"
+    parser.add_argument("--inventory", type=Path, help=told)
     told = "what to put before commands on the head, such as 'ssh head' (default: $IRONBURST_SLURM_PREFIX, or nothing)"
     parser.add_argument("--slurm-prefix", default=None, metavar="COMMAND", help=told)
     told = "the published ClusterDocument (default: $IRONBURST_DOCUMENT); without one, launches and queues are unknown"
@@ -89,12 +103,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
     """What is asked for; nothing said: AWS, and a Slurm that isn't managed. Raises BadInput."""
     every = not (arguments.aws or arguments.slurm)
+    if arguments.place:
+        yield from _from_there(arguments, config)
     beside = isinstance(config.scheduler, SlurmConfig) and not config.scheduler.managed
     if arguments.slurm and not beside:
         raise BadInput(
             f"{arguments.stack_file} declares no Slurm that isn't managed: `ironburst converge --check` looks"
         )
-    if config.cloud is None and not arguments.slurm:
+    if config.cloud is None and not arguments.slurm and not arguments.place:
         raise BadInput(f"{arguments.stack_file} declares no cloud: there is nothing to look at")
     if config.cloud and (arguments.aws or every):
         site = Site(
@@ -109,6 +125,26 @@ def _examine(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[F
     if beside and (arguments.slurm or every):
         prefix = shlex.split(arguments.slurm_prefix or os.environ.get("IRONBURST_SLURM_PREFIX") or "")
         yield from slurm.examine(stack_document(arguments.stack_file), Head(Slurm(prefix)))
+
+
+def _from_there(arguments: argparse.Namespace, config: ClusterConfig) -> Iterator[Finding]:
+    """What is asked beside AWS and a Slurm that isn't managed. Raises BadInput."""
+    published = _document(arguments, config)
+    yield from examine_published(config, published, datetime.now(UTC))
+    if arguments.place == "ci":
+        return
+    if published is None:
+        raise BadInput("the hosts' addresses are in the published document: give --document PATH or IRONBURST_DOCUMENT")
+    if published.managed_hosts:
+        if arguments.inventory is None:
+            raise BadInput("the hosts' logins are in the inventory: give --inventory, as in inventory/prod")
+        try:
+            path, document = declaration(arguments)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        yield from site_doctor.examine_hosts(config, document, path, arguments.inventory)
+    if arguments.place == "hall":
+        yield from site_doctor.examine_bmcs(config)
 
 
 def _document(arguments: argparse.Namespace, config: ClusterConfig) -> ClusterDocument | None:

@@ -1,0 +1,93 @@
+"""What `ironburst doctor --from hall` and `--from cloud` look at beside AWS: hosts, packages, BMCs."""
+
+from __future__ import annotations
+
+import secrets as random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from ironburst import secrets
+from ironburst.adapters import site_doctor
+from ironburst.adapters.ansible import Ansible
+from ironburst.adapters.redfish import BmcAccess
+from ironburst.config.models import ClusterConfig
+from ironburst.doctor import bmcs, hosts
+from ironburst.doctor.finding import Finding
+from ironburst.document import ClusterDocument
+
+
+def examine_hosts(config: ClusterConfig, document: ClusterDocument, path: Path, inventory: Path) -> Iterator[Finding]:
+    """Every managed host over ssh, and its packages by validate.yml. `path`: of the document."""
+    ansible, salt = Ansible(inventory, path), random.token_hex(16)
+    asked = hosts.questions(document, salt)
+    if not asked:
+        return
+
+    def resolve(reference: str) -> str:
+        return secrets.resolve(reference, region=document.region)
+
+    said = site_doctor.ask_hosts(asked, ansible.connections(list(asked)), resolve)
+    seen = hosts.Hosts(document, said, _munge_digest(document, salt), _links(config), time.time())
+    yield from hosts.examine(seen)
+    yield from _packages(ansible, [name for name, each in said.items() if each.answer])
+
+
+def examine_bmcs(config: ClusterConfig) -> Iterator[Finding]:
+    """Every declared BMC, with the login that is declared."""
+    region = config.cloud.region if config.cloud else None
+    access: dict[str, BmcAccess | str] = {}
+    for hall in config.halls:
+        for nodes in hall.nodes:
+            if nodes.bmc is None or not nodes.managed:
+                continue
+            try:
+                password = secrets.resolve(nodes.bmc.password, region=region)
+            except secrets.SecretError as error:
+                access |= dict.fromkeys(nodes.names, str(error))
+                continue
+            for n, node in enumerate(nodes.names):
+                access[node] = BmcAccess(
+                    node=node,
+                    address=nodes.bmc.addresses[n],
+                    username=nodes.bmc.username,
+                    password=password,
+                    verify_tls=nodes.bmc.verify_tls,
+                    ca_file=nodes.bmc.ca_file,
+                    sha256=nodes.bmc.sha256[n] if nodes.bmc.sha256 else None,
+                )
+    yield from bmcs.examine(site_doctor.ask_bmcs(access))
+
+
+def _links(config: ClusterConfig) -> dict[str, str]:
+    network = config.cloud.network if config.cloud else None
+    return {link.hall: link.kind for link in network.links} if network else {}
+
+
+def _munge_digest(document: ClusterDocument, salt: str) -> str | None:
+    slurm = document.scheduler_of_kind("slurm")
+    if slurm is None or not slurm.munge_key:
+        return None
+    try:
+        return hosts.digest(secrets.resolve(slurm.munge_key, region=document.region).encode(), salt)
+    except secrets.SecretError:
+        return None
+
+
+def _packages(ansible: Ansible, names: list[str]) -> Iterator[Finding]:
+    """validate.yml asks each host's own solver whether the lock can be installed."""
+    if not names:
+        return
+    run = ansible.play("validate.yml", hosts=names)
+    if run.error:
+        yield Finding("packages", "validate.yml", "unknown", run.error, "run `ironburst converge --check`")
+        return
+    wrong = defaultdict(list)
+    for name, result in run.hosts.items():
+        if result.failed or result.unreachable:
+            wrong[result.error or "validate.yml failed there"].append(name)
+    for error, where in wrong.items():
+        yield Finding("packages", ", ".join(where), "fail", error, "mend the repositories, or `ironburst lock` again")
+    if not wrong:
+        yield Finding("packages", "lock", "ok", f"{len(names)} hosts can install what is locked")

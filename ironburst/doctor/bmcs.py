@@ -1,0 +1,39 @@
+"""Does each owned node's BMC answer, and take its login? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ironburst.doctor.finding import Finding
+
+TODO: Mapping[str, str] = {
+    "unreachable": "look at its cable and address, and whether this machine reaches the BMCs' network",
+    "refused": "mend the user or the password behind its reference; it was tried once, so nothing is locked",
+    "untrusted": "declare its certificate's fingerprint (bmc.sha256) or a CA (bmc.ca_file)",
+    "broken": "look at its own page or restart the BMC; the node itself goes on",
+}
+
+
+@dataclass(frozen=True)
+class Bmc:
+    """What came of one login. `said`: one sentence where it isn't ok."""
+
+    node: str
+    outcome: Literal["ok", "unreachable", "refused", "untrusted", "broken", "secret"]
+    said: str = ""
+
+
+def examine(bmcs: Iterator[Bmc]) -> Iterator[Finding]:
+    """A finding for each that isn't ok, and one for all that are."""
+    fine = 0
+    for bmc in bmcs:
+        if bmc.outcome == "ok":
+            fine += 1
+        elif bmc.outcome == "secret":
+            yield Finding("bmc", bmc.node, "unknown", bmc.said, "ask as somebody who may read the secret")
+        else:
+            yield Finding("bmc", bmc.node, "fail", bmc.said, TODO[bmc.outcome])
+    if fine:
+        yield Finding("bmc", "logins", "ok", f"{fine} BMCs answer and take their login")

@@ -1,0 +1,55 @@
+"""`ironburst doctor --from hall` on real hosts: all is well when they are converged; then it names what goes wrong."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def look(inside, converged):
+    """What isn't ok, {check: what was seen}; AWS isn't there in this lab."""
+
+    def look():
+        where = ["--document", str(inside.document), "--inventory", "inventory/lab", "--json"]
+        said = inside.run(inside.ironburst("doctor", "stacks/Pulumi.lab.yaml", "--from", "hall", *where), ok=(0, 3))
+        found = json.loads(said)["findings"]
+        assert {"hosts", "names", "clock", "files", "munge", "ssh", "ports", "disk"} <= {
+            each["check"] for each in found
+        }
+        ours = [each for each in found if each["check"] not in ("credentials", "document", "bmc")]
+        return {each["check"]: each["seen"] for each in ours if each["state"] not in ("ok", "unknown")}
+
+    return look
+
+
+@contextmanager
+def broken(site, host, breaks, mends):
+    site.ssh(host, breaks)
+    try:
+        yield
+    finally:
+        site.ssh(host, mends)
+
+
+def test_converged_hosts_lack_nothing_but_what_the_lab_lacks(look):
+    """A backup is made at night, there is no time server, and the hosts are copies of one image with its host key."""
+    found = look()
+    assert found.keys() <= {"backup", "clock", "ssh"} and "they have one host key" in found["ssh"]
+
+
+def test_each_thing_that_goes_wrong_is_named(site, look):
+    key = "/etc/munge/munge.key"
+    with broken(site, "dgx01", f"cp -p {key} /root/key && head -c 64 /dev/urandom > {key}", f"mv /root/key {key}"):
+        assert "dgx01: another key" in look()["munge"]
+    with broken(site, "dgx01", "systemctl stop slurmd", "systemctl start slurmd"):
+        assert look()["ports"] == "head: slurmd of dgx01 (port 6818): Connection refused"
+    with broken(site, "head", "systemctl stop slurmdbd", "systemctl start slurmdbd"):
+        assert look()["accounting"] == "it gives no answer"
+    hosts = "/etc/hosts"
+    with broken(site, "dgx02", f"cp {hosts} /root/hosts && sed -i /dgx01/d {hosts}", f"cat /root/hosts > {hosts}"):
+        assert look()["names"].startswith("dgx02: ")
+    site.ssh("head", "systemctl start ironburst-slurm-backup")
+    assert "backup" not in look()
