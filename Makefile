@@ -9,7 +9,7 @@ SPREAD := -n auto --no-loadscope-reorder # tests/conftest.py says how
 export LAB_PREFIX ENGINE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab-packages kubernetes demo demo-kubernetes test test-fast test-slow test-systems bench check check-code check-playbooks schema lock clean-lab
+.PHONY: help setup lab-packages kubernetes demo demo-kubernetes test test-fast test-slow test-systems bench docs check check-code check-playbooks check-docs schema lock clean-lab
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | expand -t 18
@@ -56,8 +56,10 @@ test-systems: setup lab-packages ## a GPU node's roles, its image, Slurm on each
 bench: setup ## all benchmarks; writes benchmarks/results.md with pictures (an hour; FULL=1: a night)
 	$(PY) -m benchmarks.all $(if $(FULL),--full)
 
-check: setup ## what a machine sees without running it: lint, format, types, dead code, layers, playbooks (a minute)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-code check-playbooks
+docs: check-docs ## the documentation as a site, in build/docs (open index.html; no server, no network)
+
+check: setup ## what a machine sees without running it: lint, format, types, dead code, layers, playbooks, links (a minute)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-code check-playbooks check-docs
 
 # What runs on nodes has the system's own Python, of which EL 9's is the oldest that is offered (Ubuntu 22.04: 3.10, Debian 12: 3.11)
 NODE_PYTHON := 3.9
@@ -73,6 +75,9 @@ check-code: setup
 
 check-playbooks: setup
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/ansible-lint --offline -q
+
+check-docs: setup # without --quiet, which would keep warnings from --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 schema: setup ## write stacks/schema.json and docs/reference from the config models and the command line
 	$(PY) -m ironburst.config.schema > stacks/schema.json

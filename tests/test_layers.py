@@ -90,7 +90,7 @@ RIGHTS = {
     "lab.__main__": "lab.hosts lab.kubernetes lab.site lab.system",
     # what reads the whole product
     "benchmarks": "highspy ironburst lab numpy tests.fakes yaml",
-    "docs": ":cli :config",
+    "docs": ":cli :config mkdocs",
 }
 MAY = {layer: {right.replace(":", "ironburst.") for right in rights.split()} for layer, rights in RIGHTS.items()}
 
